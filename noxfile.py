@@ -31,10 +31,13 @@ def run(session: nox.Session, program: str, *arguments: str, **options: object) 
 
 @nox.session
 def style(session: nox.Session) -> None:
-    """Check style and layers, and count what the package consists of, beside the commit before."""
+    """Check style, layers, sentences, names and docstrings, and count the package, compared with the last commit."""
     run(session, "ruff", "check", ".")
     run(session, "ruff", "format", "--check", ".")
     run(session, "lint-imports")
+    run(session, "python", ".ci/words.py")
+    run(session, "python", ".ci/words.py", "--names")
+    run(session, "pydoclint", "--quiet", "mechdesign")
     against = ["--against", "HEAD~1"] if _has_history() else []
     run(session, "python", "benchmarks/house.py", *against)
 

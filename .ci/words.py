@@ -4,15 +4,16 @@
     python .ci/words.py [FILE OR FOLDER ...] [--names | --sample COUNT --seed SEED]
 
 Every finding is printed as `file:line: rule: sentence`, and any finding ends with status 1. A comment
-`# words: ok, because …` in the passage excuses it. `--names` checks the names of functions and classes of the package
-instead: no participles for functions, no two classes with one name. `--sample` prints sentences at random, stratified by
-folder.
+`# words: ok, because …` near the passage excuses it. `--names` checks the names of functions and classes of the
+package instead: functions are not participles, and no two classes share a name. `--sample` prints random sentences,
+stratified by folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import io
 import random
 import re
@@ -30,7 +31,7 @@ MAX_WORDS = 25
 MIN_WORDS_OF_MESSAGE = 4
 
 RULES = {
-    "is no → is not a": r"(?<!\bthere )(?<!\bThere )\b(is|are|was|were) no\b(?! longer| more than| less than| fewer than)",
+    "is no → is not a": r"(?<!\bthere )\b(is|are|was|were) no\b(?! longer| more than| less than| fewer than)",
     "so many → the number": r"\bso (many|few|often)\b",
     "beside → next to, in addition to": r"\bbesides?\b",
     "of which, of what → whose, or two sentences": r"\bof (which|what|whom)\b",
@@ -50,7 +51,11 @@ EXCUSE = "words: ok, because"
 # Headings of Google's convention, and lines that hold a definition each.
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Examples?|Note|Warns|References?):$")
 ENTRY = re.compile(r"^\*{0,2}[A-Za-z_][\w.`*, ]*(?: \([^)]*\))?: (?=\S)")
+ITEM = re.compile(r"^([-*|]|\d+\.) ")
+PRAGMA = re.compile(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)")
+CODE_IN_STRING = re.compile(r"\[\[|\[domain|[{}<>;]|\\|==|--\w|::")
 CODE = re.compile(r"``[^`]*``|`[^`]*`(?:_)?|\$[^$]*\$|https?://\S+")
+WORD = re.compile(r"(?:[^\W\d_]{2,}|[aAI])(?:[-'’/][^\W\d_]+)*")
 ABBREVIATION = re.compile(
     r"\b(e\.g|i\.e|cf|eq|eqs|Eq|vs|etc|resp|Sect|sect|Fig|al|No|Alg|Thm|Th|Prop|Lemma|p|pp)\.(?=\s)"
 )
@@ -75,52 +80,32 @@ def split(text: str) -> list[str]:
 
 
 def count_words(sentence: str) -> int:
-    """Count words: a piece of code, a formula or a number is one."""
-    return len(re.findall(r"\w+(?:[-'’.]\w+)*", CODE.sub(" X ", sentence)))
+    """Count words; a piece of code, and a run of formula tokens such as `x = f(y) + 1`, are one word each."""
+    tokens = [token.strip("(),.;:!?[]\"'*") for token in CODE.sub(" 1 ", sentence).split()]
+    are_words = [bool(WORD.fullmatch(token)) for token in tokens]
+    runs = sum(not word and before for word, before in zip(are_words, [True, *are_words[:-1]], strict=True))
+    return sum(are_words) + runs
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Yield the paragraphs of a docstring with their first line, without examples and indented formulas."""
-    lines, start, in_example, in_section = text.expandtabs().splitlines(), 0, False, False
     held: list[str] = []
-    indents = [len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()]
-    base = min(indents, default=0)
-
-    def flush() -> Iterator[tuple[int, str]]:
-        if held:
+    start, in_example, in_section = 0, False, False
+    for number, line in enumerate([*inspect.cleandoc(text).splitlines(), ""]):
+        stripped, indent = line.strip(), len(line) - len(line.lstrip())
+        in_example = bool(stripped) and (in_example or stripped.startswith(">>>"))
+        is_heading = bool(SECTION.match(stripped))
+        entry = ENTRY.match(stripped) if in_section and indent == 4 else ITEM.match(stripped)
+        if held and (not stripped or in_example or is_heading or entry):
             yield start, " ".join(held)
-            held.clear()
-
-    for number, line in enumerate(lines):
-        stripped = line.strip()
-        indent = len(line) - len(line.lstrip()) - (base if number else len(line) - len(line.lstrip()))
-        if not stripped:
-            yield from flush()
-            in_example = False
+            held = []
+        if stripped and indent == 0:
+            in_section = is_heading
+        is_formula = indent >= 4 and not in_section and not held
+        if not stripped or in_example or is_heading or is_formula:
             continue
-        if stripped.startswith(">>>") or in_example:
-            yield from flush()
-            in_example = True
-            continue
-        if SECTION.match(stripped):
-            yield from flush()
-            in_section = True
-            continue
-        if indent == 0:
-            in_section = False
-        if indent >= 4 and not in_section and not held:
-            continue  # a formula or a command
-        entry = ENTRY.match(stripped) if in_section and indent == 4 else None
-        if entry:
-            yield from flush()
-            stripped = stripped[entry.end() :]
-        if re.match(r"^([-*|]|\d+\.) ", stripped):
-            yield from flush()
-            stripped = re.sub(r"^([-*|]|\d+\.) ", "", stripped)
-        if not held:
-            start = number
-        held.append(stripped)
-    yield from flush()
+        start = start if held else number
+        held.append(stripped[entry.end() :] if entry else stripped)
 
 
 def _text_of(node: ast.expr) -> str | None:
@@ -131,56 +116,61 @@ def _text_of(node: ast.expr) -> str | None:
     return None
 
 
-def python_sentences(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a Python file: docstrings, comments, and strings of at least four words."""
-    source = path.read_text(encoding="utf-8")
-    lines, tree = source.splitlines(), ast.parse(source)
-    docstrings, inside = set(), set()
+def _docstring_sentences(path: Path, tree: ast.Module, seen: set[int]) -> Iterator[Sentence]:
+    """Yield the sentences of docstrings, also those below attributes, and note the constants that hold them."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            bodies = node.body
-        else:
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        for item in bodies:
+        for item in node.body:
             if (
                 isinstance(item, ast.Expr)
                 and isinstance(item.value, ast.Constant)
                 and isinstance(item.value.value, str)
             ):
-                docstrings.add(id(item.value))
+                seen.add(id(item.value))
                 for offset, text in paragraphs(item.value.value):
-                    for sentence in split(text):
-                        yield Sentence(path, item.lineno + offset, "docstring", sentence)
+                    yield from (Sentence(path, item.lineno + offset, "docstring", part) for part in split(text))
+
+
+def _message_sentences(path: Path, tree: ast.Module, seen: set[int]) -> Iterator[Sentence]:
+    """Yield the sentences of strings of at least four words: templates, styles and formats of code have none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            inside.update(id(value) for value in node.values)
+            seen.update(id(value) for value in node.values)
     for node in ast.walk(tree):
-        if id(node) in docstrings or id(node) in inside or not isinstance(node, ast.Constant | ast.JoinedStr):
-            continue
-        text = _text_of(node)
-        # Code in strings, such as templates, styles and formats, has no sentences.
-        if text is None or count_words(text) < MIN_WORDS_OF_MESSAGE or re.search(r"[{}<>;]|\\|==|--\w|::", text):
+        text = _text_of(node) if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in seen else None
+        if text is None or CODE_IN_STRING.search(text):
             continue
         for paragraph in text.split("\n\n"):
-            for sentence in split(paragraph):
-                if count_words(sentence) >= MIN_WORDS_OF_MESSAGE:
-                    yield Sentence(path, node.lineno, "message", sentence)
-    held: list[str] = []
-    start, previous = 0, -2
+            for part in split(paragraph):
+                if count_words(part) >= MIN_WORDS_OF_MESSAGE:
+                    yield Sentence(path, node.lineno, "message", part)
+
+
+def _comment_sentences(path: Path, source: str) -> Iterator[Sentence]:
+    """Yield the sentences of comments; consecutive lines are one comment."""
+    lines, held, start, previous = source.splitlines(), "", 0, -2
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT or re.match(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)", token.string):
+        if token.type != tokenize.COMMENT or PRAGMA.match(token.string):
             continue
-        own = lines[token.start[0] - 1].lstrip().startswith("#")
+        number, is_alone = token.start[0], lines[token.start[0] - 1].lstrip().startswith("#")
         text = token.string.lstrip("#: ").split("  # noqa")[0]
-        if own and token.start[0] == previous + 1:
-            held.append(text)
+        if is_alone and number == previous + 1:
+            held = f"{held} {text}"
         else:
-            for sentence in split(" ".join(held)):
-                yield Sentence(path, start, "comment", sentence)
-            held, start = [text], token.start[0]
-        previous = token.start[0] if own else -2
-    for sentence in split(" ".join(held)):
-        yield Sentence(path, start, "comment", sentence)
+            yield from (Sentence(path, start, "comment", part) for part in split(held))
+            held, start = text, number
+        previous = number if is_alone else -2
+    yield from (Sentence(path, start, "comment", part) for part in split(held))
+
+
+def python_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a Python file: docstrings, messages and comments."""
+    source = path.read_text(encoding="utf-8")
+    tree, seen = ast.parse(source), set[int]()
+    yield from _docstring_sentences(path, tree, seen)
+    yield from _message_sentences(path, tree, seen)
+    yield from _comment_sentences(path, source)
 
 
 def page_sentences(path: Path) -> Iterator[Sentence]:
@@ -226,11 +216,11 @@ def faults(sentence: Sentence) -> Iterator[str]:
         yield f"{words} words → at most {MAX_WORDS}"
 
 
-NOT_PARTICIPLES = {"need", "speed", "seed", "feed", "embed", "exceed", "proceed"}
+NOT_PARTICIPLES = {"expected", "need", "speed", "seed", "feed", "embed", "exceed", "proceed"}
 IRREGULAR = {
-    "bought", "brought", "built", "chosen", "done", "drawn", "driven", "found", "given", "grown", "held", "hidden", "kept",
-    "known", "left", "lost", "made", "met", "said", "seen", "sent", "shown", "spent", "spoken", "stood", "taken", "told",
-    "thrown", "written",
+    "bought", "brought", "built", "chosen", "done", "drawn", "driven", "found", "given", "grown",
+    "held", "hidden", "kept", "known", "left", "lost", "made", "met", "said", "seen",
+    "sent", "shown", "spent", "spoken", "stood", "taken", "told", "thrown", "written",
 }  # fmt: skip
 
 
@@ -240,16 +230,24 @@ def is_participle(name: str) -> bool:
     return word in IRREGULAR or (word.endswith("ed") and word not in NOT_PARTICIPLES)
 
 
+def public_names(package: Path) -> set[str]:
+    """Return the names in the stubs of a package: users rely on them."""
+    stubs = (stub.read_text(encoding="utf-8") for stub in package.rglob("*.pyi"))
+    return {name for stub in stubs for name in re.findall(r"import \w+ as (\w+)", stub)}
+
+
 def check_names(package: Path) -> Iterator[str]:
-    """Yield the functions named by participles, but for properties, and the names that two classes share."""
+    """Yield the private functions named by participles, except properties, and the names that two classes share."""
+    public = public_names(package)
     classes: dict[str, list[str]] = {}
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package.parent)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, []).append(f"{place}:{node.lineno}")
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
-                if not any("property" in ast.unparse(decorator) for decorator in node.decorator_list):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                is_value = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+                if is_participle(node.name) and not is_value and node.name not in public:
                     yield f"{place}:{node.lineno}: participle → verb: {node.name}"
     for name, places in classes.items():
         if len(places) > 1:

@@ -1,12 +1,12 @@
-"""Paper 004's approximation (its Figure 8) beside the exact program: its time, what it promises, what it keeps.
+"""Paper 004's approximation (its Figure 8) compared with the exact program: time, claimed and actual privacy.
 
     python benchmarks/approximation.py [--grid 10x8] [--radii 1.5 2.5 3.5] [--cost hamming] [--time-limit 600]
 
-The approximation keeps only those rows, of both kinds of privacy, whose places lie within a radius of each other: the
-two secrets, and secret and observable. HiGHS IPX solves it, without crossover. Its real ε is the largest log-ratio per
-cell over *all* pairs, where numerators are above 10⁻⁶ and denominators count as 10⁻¹² at least: a lower bound, as a
-zero would make it infinite. The exact program (joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) has all
-rows; the block method solves it without symmetry, and the result is rounded and certified.
+The approximation keeps only rows whose places lie within a radius: the two secrets, and secret and observable. HiGHS
+IPX solves it, without crossover. Its actual ε is the largest log-ratio per cell over *all* pairs with numerators above
+10⁻⁶. Denominators are raised to 10⁻¹², as a zero would make ε infinite; the result is a lower bound. The exact program
+(joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) has all rows. The block method solves it without
+symmetry, and the result is rounded and certified.
 """
 
 from __future__ import annotations

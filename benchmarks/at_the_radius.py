@@ -2,21 +2,21 @@
 
     python benchmarks/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
 
-*Grids*: n × n cells, n from 2 to 13, with sides from 0.05 to 2.00 in hundredths (every `step`-th), under the Euclidean,
-Manhattan and Chebyshev distance and shortest paths between cells that share a side. Radii are the decimals of 1, 2, …
-n − 1 sides. What `distance <= radius` says is compared with whole numbers of steps, so every pair is decided exactly,
-and so is the same grid in metres. Where the side is a whole number of tenths or of 0.07, `ThresholdPrivacy` and
-`policy.threshold` are compared, too, also given distances in plain floats.
+*Grids*: n × n cells, n from 2 to 13, with sides from 0.05 to 2.00 in hundredths (every `step`-th). Distances are
+Euclidean, Manhattan, Chebyshev, and shortest paths between cells that share a side. Radii are the decimals of 1, 2, … n
+− 1 sides. The result of `distance <= radius` is compared with whole numbers of steps, so that every pair is decided
+exactly. The same grid in metres is compared, too. For sides that are multiples of 0.1 or 0.07, `ThresholdPrivacy` and
+`policy.threshold` are compared as well, also with distances in plain floats.
 
-*Points*: lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin, as the decimals
-themselves, as products of floats and as running sums, in all three norms. A pair is owed if its steps are within the
-radius; nothing else may be bounded, since the next longer distance lies beyond the margin.
+*Points*: lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin. Coordinates are the
+decimals themselves, products of floats, and running sums, in all three norms. A pair is owed if its steps are within
+the radius; nothing else may be bounded, since the next longer distance lies beyond the margin.
 
-*Margin*: pairs of points, and matrices, at random distances around the radius: what lies within the margin is bounded,
-what lies beyond twice the margin is not.
+*Margin*: pairs of points, and matrices, at random distances around the radius. Pairs within the margin are bounded;
+pairs beyond twice the margin are not.
 
-Beside each count stands that of plain floats, √Σ(x − y)² <= radius: how many radii lose a pair, or gain one. Exits with
-1 if a pair is missed, or one beyond the margin bounded.
+Each count is compared with that of plain floats, √Σ(x − y)² <= radius: the number of radii that lose or gain a pair.
+Exits with 1 if a pair is missed, or one beyond the margin bounded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def joined(graph: nx.Graph) -> np.ndarray:
 
 
 def grid(n: int, side: Decimal, norm: str, requirement: bool) -> Counter[str]:
-    """Count what happens at every radius of one grid; with `requirement`, also through requirements and graphs."""
+    """Compare all pairs at every radius of one grid; with `requirement`, also through requirements and graphs."""
     count: Counter[str] = Counter()
     own, metres, floats = lengths(n, side, norm, 1), lengths(n, side, norm, 1000), plain(n, side, norm)
     apart = ~np.eye(n * n, dtype=bool)
@@ -133,7 +133,7 @@ def lattices(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, Decima
 
 
 def far(rng: np.random.Generator) -> Counter[str]:
-    """Count what happens at every radius of random lattices far from the origin."""
+    """Compare all pairs at every radius of random lattices far from the origin."""
     count: Counter[str] = Counter()
     for name, points, side in lattices(rng):
         domain = md.Domain.from_points(points)
@@ -161,7 +161,8 @@ def margins(rng: np.random.Generator) -> Counter[str]:
         for share in (-1.0, 0.0, 0.3, 0.9, 1.0, 2.1, 3.0, 100.0):
             beyond = Fraction(share) * allowed
             if shift:
-                # What the coordinates are known to is a part of the margin: the distance is that of their decimals.
+                # The accuracy of the coordinates is included in the margin: the exact distance is that of their
+                # decimals.
                 ends = [shift, float(Fraction(shift) + radius + beyond)]
                 exact = abs(Fraction(repr(ends[1])) - Fraction(repr(ends[0])))
                 found = joined(
@@ -188,7 +189,7 @@ def wrong(count: Counter[str]) -> int:
 
 
 def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> int:
-    """Run everything, say what was counted, and return how many pairs were wrong."""
+    """Run all comparisons, print the counts, and return the number of wrong pairs."""
     found = 0
     for norm in NORMS:
         count: Counter[str] = Counter()
@@ -208,7 +209,7 @@ def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> i
 
 
 def report(title: str, count: Counter[str], say: Callable[[str], None]) -> None:
-    """Say what was counted, with a line for each way of asking."""
+    """Print the counts, one line for each way of asking."""
     say(f"\n{title}")
     names = dict.fromkeys(name.partition(":")[0] for name in count)
     for name in names:
@@ -226,7 +227,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=1, help="hundredths between two sides")
     parser.add_argument("--lattices", type=int, default=1000, help="random lattices and margins")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path, help="a file for what was counted")
+    parser.add_argument("-o", "--output", type=Path, help="file for the counts")
     given = parser.parse_args()
     lines = [f"mechdesign {md.__version__}, sides from 0.05 to 2.00 by {given.step / 100}"]
 

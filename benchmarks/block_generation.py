@@ -1,14 +1,14 @@
-"""Few columns at a time beside all blocks at once: the city of the examples and real check-ins, 300 cells, joint.
+"""Column generation compared with all blocks at once: the example city and real check-ins, 300 cells, joint.
 
     python benchmarks/block_generation.py [--arrays numpy] [--repeat 3] [--old CHECKOUT] [--data FOLDER]
     python benchmarks/block_generation.py --large joint
     python benchmarks/block_generation.py --random 1000
 
-Each run is a process of its own and the ways take turns; wall times of the solve, rounding and certificate included,
-are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs
-32 × 32 cells, all 1.07 billion inequalities and no symmetry, to a gap of 10⁻⁴, and verifies the export: "joint" the
-same city, "differential" the scene of `block_sizes.py`.
-`--random` solves that many small programs of all kinds by both ways and by HiGHS on all rows, and compares brackets.
+Each run is a separate process, and the methods alternate. Wall times, including rounding and certificate, are medians.
+`--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs 32 × 32 cells
+without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. Its scene "joint" is
+the same city; "differential" is the scene of `block_sizes.py`. `--random` solves that many small programs of all kinds
+by both ways and by HiGHS on all rows, and compares brackets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WAYS = {
     "at once": {"generation": False, "symmetry": False},
     "old": {"symmetry": False},
 }
-# Run in a process of its own, with this or an older checkout: only what both know.
+# Runs in a separate process with this or an older checkout, so that it uses only names that both have.
 RUN = """
 import json, sys, time
 sys.path[:0] = [{root!r}]
@@ -63,7 +63,7 @@ def city() -> md.Problem:
 
 
 def store(problem: md.Problem, path: Path) -> Path:
-    """Write what a joint problem is made of, so that older versions can read it."""
+    """Write the arrays of a joint problem, so that older versions can read it."""
     metric, distortion = problem.requirements
     assert isinstance(metric, md.MetricPrivacy)
     assert isinstance(distortion, md.DistortionPrivacy)
@@ -76,7 +76,7 @@ def store(problem: md.Problem, path: Path) -> Path:
 
 
 def run(scene: Path, way: str, tolerance: float, root: Path, arrays: str | None) -> list[float]:
-    """Design once in a process of its own; return seconds, those of the processor, cost and relative gap."""
+    """Design once in a separate process; return wall seconds, processor seconds, cost and relative gap."""
     options = {**WAYS[way], **({"arrays": arrays} if arrays else {})}
     code = RUN.format(root=str(root), scene=str(scene), tolerance=tolerance, options=options)
     environment = {**os.environ, "PYTHONPATH": str(root)}
@@ -126,7 +126,7 @@ def large_problem(kind: str, folder: Path) -> md.Problem:
 
 
 def large(kind: str) -> None:
-    """Design 1,024 cells, export and verify them; print what that takes."""
+    """Design 1,024 cells, save and verify the bundle; print time and memory."""
     with tempfile.TemporaryDirectory() as folder:
         problem = large_problem(kind, Path(folder))
         clock, spent = time.perf_counter(), time.process_time()

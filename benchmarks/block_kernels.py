@@ -2,8 +2,8 @@
 
     python benchmarks/block_kernels.py [--grids 12x12 15x15] [--cost euclidean] [--repeats 3] [--long]
 
-What is not installed is left out; CUDA runs where PyTorch finds it. `--long` adds 20x15 and, on CUDA alone, 30x20 and
-40x25. Symmetry is not used. The first solve of each kernel, which may compile, is not counted.
+Kernels that are not installed are skipped; CUDA runs if PyTorch finds a device. `--long` adds 20x15 and, on CUDA alone,
+30x20 and 40x25. Symmetry is not used. The first solve of each kernel, which may compile, is not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kernels() -> dict[str, dict[str, str]]:
 
 
 class Contestant:
-    """One kernel on one problem; keeps what the last solve said."""
+    """One kernel on one problem; keeps the result of the last solve."""
 
     def __init__(self, instance: md.Problem, options: dict[str, str]) -> None:
         self.instance, self.options = instance, options

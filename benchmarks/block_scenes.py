@@ -4,9 +4,9 @@
         [--data FOLDER] [--scenes joint ...]
 
 Gaussian prior, ε = 0.6 per cell, floors at 0.8 of the largest distortion, no symmetry unless asked for. The check-ins
-are those of the Foursquare user with most of them in New York, on 0.42 × 0.74 km cells: ε = 1 per km, squared cost, an
-adversary wrong by 0.8 of the largest distortion. Each scene runs in a process of its own; the time includes rounding
-and certifying.
+are those of the Foursquare user with the most check-ins in New York, on cells of 0.42 × 0.74 km. There ε = 1 per km,
+the cost is squared, and the floor is 0.8 of the largest distortion. Each scene runs in a separate process; the time
+includes rounding and certification.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
         [--plot growth.png]
 
 Every size is solved with a block for every observable, and with symmetry. `--long` adds 225, 300 and 500 cells, and
-1,024 with symmetry. Each runs in a process of its own, so that the peak is its own. Per iteration the work grows like
-m n³: the exponent between neighbouring sizes is shown beside the theory's 4.
+1,024 with symmetry. Each size runs in a separate process, which gives its peak memory. Per iteration the work grows
+like m n³: the measured exponent between neighbouring sizes is printed with the theoretical 4.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure(grid: str, cost: str, kind: str, symmetry: bool) -> None:
 
 
 def measured(grid: str, cost: str, kind: str, symmetry: bool) -> dict[str, float]:
-    """Measure in a process of its own."""
+    """Measure in a separate process."""
     same = ["--cost", cost, "--kind", kind, *([] if symmetry else ["--no-symmetry"])]
     command = [sys.executable, __file__, "--one", grid, *same]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,17 +1,17 @@
-"""What policies on databases gain on real data: the k-means and range figures of Blowfish (He et al. 2014).
+"""The gain from policies on real databases: the k-means and range figures of Blowfish (He et al. 2014).
 
     python benchmarks/blowfish_figures.py [--quick] [--data FOLDER] [--output FOLDER]
 
-- Figures 1(a) to 1(d): SuLQ k-means, 4 clusters, 10 iterations: the objective (squared distance to the nearest
-  centroid) as a multiple of that of scikit-learn's k-means (the best of 10 starts), mean and quartiles over
-  repetitions. Data: check-ins in the western USA on a grid of 0.05 degrees; a sample of 1 % of UCI Skin Segmentation;
-  1,000 simulated points in four dimensions; and Skin Segmentation, whole and sampled. Differential privacy is the full
-  policy. Lemma 6.1 of the paper takes 2θ for the sensitivity of the sums, which is not private: where an edge crosses a
-  cluster, the sums change by the distances of its two ends from where they are taken about. So each policy is shown
-  twice: with the sensitivity that holds, and by the lemma, as the paper draws it.
-- Figures 2(b) and 2(c): mean squared error of random ranges by the ordered hierarchical mechanism against ε, on the
-  capital losses of UCI Adult and on the latitudes of the check-ins, for several θ: before and after isotonic
-  regression, beside the error that is planned before any data and the formula of Theorem 7.2.
+- Figures 1(a) to 1(d): SuLQ k-means with 4 clusters and 10 iterations. The objective (squared distance to the nearest
+centroid) is relative to scikit-learn's k-means (the best of 10 starts). Mean and quartiles over repetitions are shown.
+Data are check-ins in the western USA on a grid of 0.05 degrees, 1 % of UCI Skin Segmentation, and 1,000 simulated
+points in four dimensions. Figure 1(d) uses Skin Segmentation, complete and sampled. Differential privacy is the full
+  policy. Lemma 6.1 of the paper uses 2θ as the sensitivity of the sums, which is not private. If an edge crosses a
+  cluster, the sums change by the distances of both ends from the reference point. So each policy is shown twice: with
+  the sensitivity that holds, and by the lemma, as the paper draws it.
+- Figures 2(b) and 2(c): mean squared error of random ranges by the ordered hierarchical mechanism against ε, for
+several θ. Data are the capital losses of UCI Adult and the latitudes of the check-ins. Errors before and after isotonic
+regression are compared with the planned error and the formula of Theorem 7.2.
 - Errors against θ at ε = 1, of the ordered, the ordered hierarchical and the hierarchical mechanism, measured and
   planned.
 
@@ -115,7 +115,7 @@ def by_the_lemma(
     for _ in range(ITERATIONS):
         apart = ((points[:, None, :] - centroids) ** 2).sum(axis=2)
         members = (np.argmin(apart, axis=1)[:, None] == np.arange(CLUSTERS)) * weights[:, None]
-        # Where θ is 0 nothing is protected, not even which cluster a record is in.
+        # If θ is 0, nothing is protected, not even the cluster of a record.
         sizes = members.sum(axis=0) + rng.laplace(0, 2 * (theta > 0) / share, CLUSTERS)
         sums = members.T @ points + rng.laplace(0, 2 * theta / share, centroids.shape)
         means = np.clip(sums / np.maximum(sizes, 1)[:, None], *ends)
@@ -298,7 +298,7 @@ def size_picture(found: Clusterings) -> Figure:
     axes.set_xlabel("ε")
     axes.set_ylabel("objective, differential privacy / θ = 128")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
-    headline(figure, "Figure 1(d): Skin Segmentation, what the policy gains by the size of the data")
+    headline(figure, "Figure 1(d): Skin Segmentation, gain from the policy against the size of the data")
     return figure
 
 

@@ -1,15 +1,15 @@
-"""How good strategies for linear workloads are: beside their proven limit, published results, and before inference.
+"""Quality of strategies for linear workloads, compared with their proven limit and with published results.
 
     python benchmarks/blowfish_strategies.py [--quick]
 
 Three tables:
 
-- Gaussian noise: the root mean squared error of a query at unit sensitivity and unit noise, between the proven limit
-  and what is released, for thresholds θ from 1 to |T| − 1 and without policy (a record is added or removed). Beside it
-  what HDMM (McKenna, Miklau, Hay and Machanavajjhala 2018) has published for workloads without policy, with no bound.
+- Gaussian noise: the root mean squared error of a query at unit sensitivity and unit noise, compared with the proven
+limit. Thresholds θ go from 1 to |T| − 1; without a policy, a record is added or removed. Results of HDMM (McKenna,
+Miklau, Hay and Machanavajjhala 2018) are listed for workloads without policy; they have no bound.
 - Laplace noise: the expected error of each strategy as a multiple of the limit for linear unbiased decoding.
-- Inference: measured errors of the cumulative histogram of 256 values under a line policy, decoded linearly and after
-  bounded isotonic regression, which is neither linear nor unbiased and can pass the limit.
+- Inference: measured errors of the cumulative histogram of 256 values under a line policy. Answers are decoded
+linearly, and by bounded isotonic regression. The latter is neither linear nor unbiased and can beat the limit.
 
 Times are wall-clock times on the threads that NumPy's BLAS takes; set OMP_NUM_THREADS=1 for one core.
 """

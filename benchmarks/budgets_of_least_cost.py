@@ -1,9 +1,9 @@
-"""Budgets of least cost: how close the bracket gets, how long it takes, and what Algorithms 7 and 8 would cost.
+"""Budgets of least cost: width of the bracket, time, and the cost of Algorithms 7 and 8.
 
     python benchmarks/budgets_of_least_cost.py [--steps 50] [--seed 0]
 
-Three states with random correlations, α = 2, and a cost of w e^-2ε for each release: all alike, every fifth that
-matters, or weights that rise from 0.1 to 2.
+Three states with random correlations, α = 2, and a cost of w e^-2ε for each release. Weights are equal, positive for
+every fifth release, or rise from 0.1 to 2.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Certificates of 40 fixed problems, to the last digit: what a change that is to change no number must keep.
+"""Certificates of 40 fixed problems, to the last digit, as a check of changes that must not change any number.
 
     python benchmarks/certificates.py -o before.json
     python benchmarks/certificates.py --compare before.json
 
-Every kind of requirement, every back end, every policy for rows, both objectives, forbidden answers and parts are among
-them; each takes seconds at most, on one thread. Each field of a certificate is written, provenance aside, with status,
-solver and the SHA-256 of the channel's numerators. The comparison is exact, and so it is one of two runs on the same
-machine with the same libraries: other processors and versions round otherwise. It exits with 1 if anything differs.
+The problems cover every kind of requirement, every back end, every policy for rows, both objectives, forbidden answers
+and parts. Each takes seconds at most, on one thread. Each field of a certificate is written, provenance aside, with
+status, solver and the SHA-256 of the channel's numerators. The comparison is exact, so both runs need the same machine
+and libraries: other processors and versions round differently. It exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def row_policies() -> Iterator[tuple[str, Case]]:
 
 
 def large() -> Iterator[tuple[str, Case]]:
-    """Yield what is larger: the block method with what it has of its own, and HiGHS where the method stalls."""
+    """Yield the larger cases: features of the block method, and HiGHS on problems where the method stalls."""
     uniform = md.Prior.uniform
     yield "block, NumPy", solve(city(8, 6), "block", options={"arrays": "numpy"})
     yield "block, floor", solve(city(8, 6, minimum="2.3"), "block", options={"arrays": "numpy"})
@@ -175,7 +175,7 @@ def policies() -> Iterator[tuple[str, Case]]:
 
 
 def compiled() -> Iterator[tuple[str, Case]]:
-    """Yield the case that loads Numba, which old versions then used for what follows: the last one."""
+    """Yield the case that loads Numba. It is the last one, because old versions used Numba for all later cases."""
     yield "block, Numba", solve(city(8, 6), "block", options={"arrays": "numba"})
 
 
@@ -186,7 +186,7 @@ def cases() -> dict[str, Case]:
 
 
 def record(design: md.Design) -> Record:
-    """Return what is compared of a design."""
+    """Return the compared numbers of a design."""
     certificate = {
         field.name: getattr(design.certificate, field.name)
         for field in dataclasses.fields(design.certificate)
@@ -216,7 +216,7 @@ def run(chosen: Mapping[str, Case]) -> dict[str, Record]:
 
 
 def environment() -> dict[str, str]:
-    """Return what else decides the last digits."""
+    """Return the other facts that determine the last digits."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     return {"python": platform.python_version(), "machine": " ".join((platform.machine(), *simd)), **versions}
@@ -231,7 +231,7 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def differences(old: Record, new: Record) -> list[str]:
-    """Return, field by field, what was and is no more, and by how much numbers differ."""
+    """Return the missing fields and the differences of numbers, field by field."""
     before, now = leaves(old), leaves(new)
     return [
         f"{path}: {change(value, now.get(path, 'missing'))}" for path, value in before.items() if now.get(path) != value
@@ -239,7 +239,7 @@ def differences(old: Record, new: Record) -> list[str]:
 
 
 def change(old: Any, new: Any) -> str:
-    """Say in words how a value differs from what it was."""
+    """Describe the difference between two values."""
     try:
         by = Decimal(str(new)) - Decimal(str(old))
     except ArithmeticError:
@@ -248,7 +248,7 @@ def change(old: Any, new: Any) -> str:
 
 
 def compare(old: Mapping[str, Record], new: Mapping[str, Record]) -> bool:
-    """Print what differs of the cases in `new`; tell whether nothing does."""
+    """Print the differences of the cases in `new`; return whether there are none."""
     table = Table("problem", "differs", title="Compared to the last digit")
     same = 0
     for name, now in new.items():
@@ -261,7 +261,7 @@ def compare(old: Mapping[str, Record], new: Mapping[str, Record]) -> bool:
 
 
 def main() -> int:
-    """Run the cases, write what they give, and compare it with what another run gave."""
+    """Run the cases, write the results, and compare them with another run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, help="write the certificates here")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="certificates of an earlier run")

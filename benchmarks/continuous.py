@@ -1,20 +1,20 @@
-"""Continuous geo-indistinguishability: random pairs of points against the bound, and costs beside planar Laplace noise.
+"""Continuous geo-indistinguishability: random pairs of points against the bound, and costs against planar Laplace.
 
     python benchmarks/continuous.py pairs -o benchmarks/results/continuous_pairs.json
     python benchmarks/continuous.py costs -o benchmarks/results/continuous_costs.json
     python benchmarks/continuous.py laplace -o benchmarks/results/continuous_laplace.json
 
-`pairs` makes 50 designs (three distances, rectangular steps, 4 to 400 anchors, some with answers that are never given)
-and compares 20,000 random pairs of points in each, near and far, inside and outside, for every observable: in floats
-with an error bound, and in rationals with 60-digit logarithms where those leave it open. Then it looks for the pair,
-10⁻⁶ steps apart, that comes nearest to the tight ε. It exits with 1 if the bound is broken anywhere, or if no close
-pair comes within 10⁻³ of the tight value.
+`pairs` makes 50 designs: three distances, rectangular steps, 4 to 400 anchors, some with answers that are never given.
+In each it compares 20,000 random pairs of points, near and far, inside and outside, for every observable. Floats with
+an error bound decide most; rationals with 60-digit logarithms decide the rest. Then it looks for the pair, 10⁻⁶ steps
+apart, that comes nearest to the tight ε. It exits with 1 if the bound is broken anywhere, or if no close pair comes
+within 10⁻³ of the tight value.
 
-`costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km, and sets the cost beside cells to which points are snapped,
-which guarantee nothing between them, and planar Laplace noise, as it is and with the best remap on a fine grid.
+`costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km. It compares the cost with points snapped to cells, which
+guarantee nothing between cells, and with planar Laplace noise, with and without the best remap.
 
-`laplace` makes channels on anchors of that noise, cut to a grid of outputs and remapped to the answers, with the
-largest noise parameter for which their exact least ε between all points is at most the one asked for.
+`laplace` discretises this noise on anchors: it is cut to a grid of outputs and remapped to the answers. The noise
+parameter is the largest whose exact least ε between all points is at most the required one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def exactly(design: md.Design, point: Floats, observable: int) -> Fraction:
 
 
 def kept_exactly(design: md.Design, distance: str, epsilon: Fraction, p: Floats, q: Floats, observable: int) -> bool:
-    """Tell whether ln p(o|x) − ln p(o|x') <= ε d(x, x'), with 60 digits."""
+    """Return whether ln p(o|x) − ln p(o|x') <= ε d(x, x'), with 60 digits."""
     above, below = exactly(design, p, observable), exactly(design, q, observable)
     if not above:
         return True
@@ -181,7 +181,7 @@ def nearest_pair(design: md.Design, distance: str) -> float:
 
 
 def costs(console: Console) -> tuple[dict[str, Any], bool]:
-    """Set costs beside those of cells and of planar Laplace noise."""
+    """Compare costs with those of cells and of planar Laplace noise."""
     side, sigma = 8.0, 2.0
     middles = (np.arange(80) + 0.5) * side / 80
     points = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
@@ -270,7 +270,7 @@ def laplace(console: Console) -> tuple[dict[str, Any], bool]:
 def _noisy(anchors: md.Domain, points: Floats, weights: Floats, answers: md.Domain, noise: float) -> Floats:
     """Return the probabilities of answers at each anchor, for noise of this parameter on outputs a quarter apart."""
     reach = 8 + 8 / noise
-    # Beside the anchors, so that none is an output.
+    # The outputs lie off the anchors, so that no anchor is an output.
     line = np.arange(4 - reach, 4 + reach, 0.25) + 0.013
     outputs = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     error = md.distances.euclidean(answers.points, points)

@@ -1,11 +1,11 @@
-"""Kill designs, releases, accountants and ledgers at random moments, and look for what is half written or forgotten.
+"""Kill designs, releases, accountants and ledgers at random moments, and look for incomplete files and lost charges.
 
     python benchmarks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
 
-Each victim is a fork that repeats one job, says when a round is done, and gets SIGKILL at a random moment; the next one
-goes on with what it left. After every kill the files are read as a user would read them. Counted are the files that
-were left incomplete, which reading must *say*, and the faults, of which there must be none: files that are half written
-or a mixture and yet accepted, and rounds that were done and are forgotten.
+Each victim is a fork that repeats one job, reports each finished round, and gets SIGKILL at a random moment. The next
+victim continues with the remaining files. After every kill the files are read as a user would read them. The script
+counts incomplete files, which readers must *report*, and faults, which must not occur. Faults are accepted files that
+are incomplete or mixed, and finished rounds that are lost.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ Say = Callable[[], None]
 
 
 class Victim(ABC):
-    """A job that is repeated for ever in a folder, and what must be true of the folder whenever it dies.
+    """A job that is repeated forever in a folder, and the conditions that the folder must meet after every kill.
 
     `done` counts the rounds that were reported as done, over all processes so far.
     """
 
-    # So many work in the folder at the same time.
+    # Number of processes that work in the folder at the same time.
     processes = 1
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Victim(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027
-        """Write what the job needs, if anything."""
+        """Write the input files of the job, if it needs any."""
 
     @abstractmethod
     def work(self, say: Say) -> None:
@@ -88,7 +88,7 @@ class Victim(ABC):
 
     @abstractmethod
     def faults(self, killed: int) -> list[str]:
-        """Return what is wrong after so many kills; "incomplete" says that what is not whole is recognised as such."""
+        """Return the faults after a number of kills; "incomplete" counts files that readers report as incomplete."""
 
 
 class Export(Victim):
@@ -118,7 +118,7 @@ class Export(Victim):
         try:
             found = md.verify(self.folder / "set")
         except CertificateError as error:
-            incomplete = "incomplete export" in error.reason or "is not a folder" in error.reason
+            incomplete = "incomplete bundle" in error.reason or "is not a folder" in error.reason
             return ["incomplete" if incomplete else f"refused for another reason: {error.reason}"]
         seen = {name: each for name, each in content(self.folder / "set").items() if not name.startswith(".")}
         for files, certificate in zip(self.sets, self.certificates, strict=True):
@@ -180,7 +180,7 @@ class Release(Victim):
             return [*faults, "incomplete"]
         for name, digest in json.loads((folder / "release.json").read_bytes())["files"].items():
             if not (folder / name).exists() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
-                faults.append(f"the manifest vouches for {name}, which is not what it names")
+                faults.append(f"the manifest lists {name}, but the folder has other files")
         for step in range(steps):
             try:
                 md.verify(folder / "channels" / f"step-{step}")
@@ -202,11 +202,11 @@ class Ledger(Victim):
             say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require every charge that returned, and no more than one for each kill besides."""
+        """Require every charge that returned, and at most one further charge for each kill."""
         return self.counted("ledger", len(md.Ledger(1000, path=self.folder / "ledger.json").entries), killed)
 
     def counted(self, name: str, count: int, killed: int) -> list[str]:
-        """Compare a number of charges with the rounds that were done, one of which each kill may have cut short."""
+        """Compare the number of charges with the finished rounds; each kill may have cut one round short."""
         if count < self.done:
             return [f"the {name} forgot {self.done - count} of {self.done} charges"]
         return [f"the {name} holds {count} for {self.done} rounds"] if count > self.done + killed else []
@@ -232,7 +232,7 @@ class Accountant(Ledger):
             say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require the ledger to know what the accountant knows, and both what was done."""
+        """Require that ledger and accountant agree with each other and with the finished rounds."""
         accountant = len(self.opened())
         ledger = len(md.Ledger(1000, path=self.folder / "ledger.json").entries)
         found = self.counted("ledger", ledger, killed) + self.counted("accountant", accountant, killed)
@@ -265,7 +265,7 @@ class Database(Ledger):
                 say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require a charge for all that is published, and files of one release beside each other."""
+        """Require a charge for every published release, and that all files belong to one release."""
         ledger = md.Ledger(path=self.folder / "ledger.json") if (self.folder / "ledger.json").exists() else None
         entries = 0 if ledger is None else len(ledger.entries)
         faults = self.counted("ledger", entries, killed)
@@ -281,16 +281,16 @@ class Database(Ledger):
             described = json.loads((folder / "release.json").read_bytes())
             answers = (folder / "answers.csv").read_bytes()
             if hashlib.sha256(answers).hexdigest() != described["answers_sha256"]:
-                faults.append(f"{folder.name}: release.json stands beside the answers of another release")
+                faults.append(f"{folder.name}: release.json belongs to another release than the answers")
             if not (folder / "ranges.csv").exists():
                 faults.append(f"{folder.name}: a whole release lacks its ranges")
             elif (folder / "ranges.csv").stat().st_mtime_ns > (folder / "release.json").stat().st_mtime_ns:
-                faults.append(f"{folder.name}: release.json stands beside the ranges of a later release")
+                faults.append(f"{folder.name}: release.json belongs to an earlier release than the ranges")
         return faults
 
 
 VICTIMS = (Export, Design, Release, Ledger, Accountant, Database)
-# After so many kills a victim begins in a new folder: its files grow.
+# Number of kills after which a victim starts in a new folder, as its files grow.
 KILLS_IN_A_FOLDER = 25
 # Seconds that threads of a finished job have to end.
 PATIENCE = 5.0
@@ -373,7 +373,7 @@ def warm(victim: Victim) -> None:
 
 
 def slay(victim: Victim, longest: float, chance: random.Random) -> int:
-    """Start the victim's processes, kill each at a moment of its own, count its rounds; return how many were killed."""
+    """Start the victim's processes, kill each at a random moment, and count its rounds; return the number of kills."""
     running = [(*start(victim), chance.uniform(0, longest)) for _ in range(victim.processes)]
     begun, killed = time.monotonic(), 0
     for child, reading, moment in sorted(running, key=lambda each: each[2]):

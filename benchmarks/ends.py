@@ -2,10 +2,11 @@
 
     python benchmarks/ends.py > benchmarks/results/ends.txt
 
-Random chains of 2 to 5 states, of which some rows are missing and, in every third one, other entries are zero. Under
-"any" each missing row is each unit row in turn, and then a random one: the worst unit rows reach the loss, and no row
-exceeds it. Under "mixture" missing rows are random mixtures of the others. Forward and backward matrices are counted in
-random traces by `correlations_from_traces`, and compared with counting by hand. It exits with 1 if anything differs.
+Random chains of 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries. Under
+"any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the loss, and
+no row exceeds it. Under "mixture" missing rows are random mixtures of the others. Forward and backward matrices are
+counted in random traces by `correlations_from_traces`, and compared with counting by hand. It exits with 1 if anything
+differs.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def wrong_mixture(matrix: np.ndarray, alpha: float, generator: np.random.Generat
 
 
 def wrong_counts(generator: np.random.Generator) -> bool:
-    """Whether the chains of random traces differ from what counting by hand gives."""
+    """Return whether the chains of random traces differ from counts by hand."""
     n = int(generator.integers(1, 7))
     traces = [generator.integers(0, n, generator.integers(1, 6)).tolist() for _ in range(int(generator.integers(1, 5)))]
     steps = [pair for trace in traces for pair in itertools.pairwise(trace)]

@@ -1,7 +1,7 @@
-"""The programs that estimates are judged by: twenty specifications, ten of which take more than a minute.
+"""The programs for judging estimates: twenty specifications; ten take more than a minute.
 
-They differ in what the time depends on: numbers of secrets and answers, floors, symmetry, sparsity, cost, objective,
-prior, and the way they are solved.
+They differ in the quantities that determine the time: numbers of secrets and answers, floors, symmetry, sparsity, cost,
+objective, prior and method.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ centres = [
 
 @dataclass(frozen=True)
 class Program:
-    """One program, as numbers of cells of 1 km and what else makes it.
+    """One program, given by its numbers of cells of 1 km and further settings.
 
     Attributes:
         columns, rows: Cells along each side; the secrets.

@@ -2,10 +2,10 @@
 
     python benchmarks/estimates.py [--out results/estimates.jsonl] [--only NUMBER ...] [--judge]
 
-Each of the twenty programs of `estimate_programs.py` is designed by the command line in a process of its own, with one
-thread. A line of JSON for each goes to the file at once: what was measured of the machine before and after, the seconds
-by the clock and of the processor, and what the solver says. Programs that have a line are not designed again.
-`--judge` designs nothing and compares the lines with today's estimates, by the measurements that stand in them.
+The command line designs each of the twenty programs of `estimate_programs.py` in a separate process with one thread.
+Each run appends one line of JSON at once. It contains measurements of the machine before and after, wall and processor
+seconds, and the output of the solver. Programs that have a line are not designed again. `--judge` designs nothing and
+compares the lines with today's estimates, by the measurements that stand in them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any
 
 from estimate_programs import PROGRAMS, Program
 from mechdesign.specification._specification import parse
-from mechdesign.synthesis._sizes import Speed, estimate, measure_speed, slowness
+from mechdesign.synthesis._sizes import Speed, compute_slowness, estimate, measure_speed
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 
 
 def measured(program: Program) -> dict[str, Any]:
-    """Design once and return what it took."""
+    """Design once and return time and memory."""
     with tempfile.TemporaryDirectory() as folder:
         specification = Path(folder, "program.toml")
         specification.write_text(program.text, encoding="utf-8")
@@ -73,7 +73,7 @@ def judge(path: Path) -> None:
             continue
         given = parse(program.text)
         assert given.size is not None
-        slow = math.sqrt(slowness(Speed(**row["before"])) * slowness(Speed(**row["after"])))
+        slow = math.sqrt(compute_slowness(Speed(**row["before"])) * compute_slowness(Speed(**row["after"])))
         said = estimate(given.size, given.settings, slow).seconds
         ratio = said / row["seconds"]
         inside += 0.5 <= ratio <= 2
@@ -85,7 +85,7 @@ def judge(path: Path) -> None:
 
 
 def main() -> None:
-    """Design what has no line yet."""
+    """Design the programs without a stored line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=STORED)
     parser.add_argument("--only", type=int, nargs="*")

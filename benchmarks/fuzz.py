@@ -1,13 +1,12 @@
-"""Feed damaged and malicious files to every reader, and count what raises anything but a typed error.
+"""Feed damaged and malicious files to every reader, and count outcomes other than typed errors.
 
     python benchmarks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
 
-Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. Where a file has a digest of
-itself it is made to fit again, half of the time, so that what lies behind it is reached. A reader may return, or raise
-an error of `mechdesign.errors`; whatever else it raises, more memory than a limit (of address space, so that
-`MemoryError` shows it) and more processor time than a limit are findings. Each is printed once for every place that it
-comes from, and the input is kept in the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything
-was found.
+Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. If a file has its own digest,
+half of the mutations repair it, so that the code behind the check is reached. A reader may return, or raise an error of
+`mechdesign.errors`. Findings are other exceptions, more memory than a limit of address space (shown by `MemoryError`),
+and more processor time than a limit. Each is printed once for every place that it comes from, and the input is kept in
+the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -266,7 +265,7 @@ def repair_bundle(files: dict[str, bytes]) -> None:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTime` after so many seconds of processor time."""
+    """Raise `OutOfTime` after the given processor seconds."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise OutOfTime(f"{seconds} s of processor time")
@@ -281,7 +280,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def tried(target: Target, files: dict[str, bytes], folder: Path) -> tuple[str, str]:
-    """Read files; return the sort of the outcome and, for a finding, what was raised and where."""
+    """Read files; return the kind of the outcome and, for a finding, the exception and its place."""
     for path in folder.iterdir():
         path.unlink()
     for name, content in files.items():

@@ -184,7 +184,7 @@ def value_changed(content: bytes, dice: random.Random) -> bytes:
 
 
 def header_changed(content: bytes, dice: random.Random) -> bytes:
-    """Forge the shape or the type of an array, damage its header, or put extreme numbers in its place."""
+    """Forge the shape or the type of an array, damage its header, or replace entries by extreme numbers."""
     if dice.random() < 0.3 and len(content) > 128:
         place = 128 + 8 * dice.randrange(max(1, (len(content) - 128) // 8))
         number = dice.choice((math.nan, math.inf, -math.inf, -1.0, 1e308, 5e-324, -0.0, 2.0**53))

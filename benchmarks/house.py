@@ -1,4 +1,4 @@
-"""Count what the architecture page promises: rooms, floors, arrows, circles, public modules, files, lines and tokens.
+"""Count the quantities of the architecture page: rooms, floors, arrows, circles, public modules, files, lines, tokens.
 
     python benchmarks/house.py [--against COMMIT]
 
@@ -106,7 +106,7 @@ def layers(root: Path) -> list[list[str]]:
 
 
 def is_public(name: str) -> bool:
-    """Tell whether users may import a module: no part of its name is private, and it is no command or example."""
+    """Return whether users may import a module: no part of its name is private, and it is not a command or example."""
     parts = name.split(".")[1:]
     if any(part.startswith("_") for part in parts) or parts[:1] in (["cli"], ["base"]):
         return False
@@ -144,7 +144,7 @@ def count(root: Path) -> dict[str, int]:
 
 
 def main() -> int:
-    """Print the counts, beside those of a commit if one is given."""
+    """Print the counts, and those of a commit if one is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", metavar="COMMIT", help="A commit whose counts are printed, too.")
     given = parser.parse_args()

@@ -2,13 +2,13 @@
 
     python benchmarks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
 
-Each interleaving is a process that makes one object that keeps a budget and hands it to 2 to 8 workers: threads,
-processes that were forked with the object, processes that open its file themselves, and processes that were forked by a
-thread in the middle of its work. Each worker releases until it is refused, and writes down what it released *after* the
-call has returned. Some processes get SIGKILL at a random moment, at times the one that made the object.
+Each interleaving is a process that makes one object with a budget and hands it to 2 to 8 workers. Workers are threads,
+forked processes with the object, processes that open its file, or processes forked by a working thread. Each worker
+releases until it is refused, and logs its releases *after* each call has returned. Some processes get SIGKILL at a
+random moment, at times the one that made the object.
 
-What must hold, whatever happened: no more was released than was recorded, no more was recorded than the budget, nobody
-waits for ever, and the object can be used afterwards. The exit code is 1 where something does not hold.
+Required in every case: releases do not exceed records, records do not exceed the budget, no worker waits forever, and
+the object remains usable. The exit code is 1 where something does not hold.
 """
 
 # ruff: noqa: D102 - `Kept` says what the methods of its kinds do
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-# Processes are forked: no library may have threads of its own.
+# Processes are forked, so no library may run threads.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
@@ -63,7 +63,7 @@ class Kept(ABC):
         self.folder, self.rng = folder, rng
         self.budget = Fraction(rng.choice(["1", "0.3", "2"]))
         self.share = rng.choice(["0.1", "0.05", "0.3", "1"])
-        # Whether the budget limits the sum of all ε, and not only what each release leaks.
+        # Whether the budget limits the sum of all ε, and not only the leakage of each release.
         self.limits_sum = True
 
     @abstractmethod
@@ -76,14 +76,14 @@ class Kept(ABC):
 
     @abstractmethod
     def release(self, kept: Any) -> Iterator[str]:
-        """Release once, or several times, and yield what was released after each call has returned."""
+        """Release once, or several times, and yield each release after its call has returned."""
 
     @abstractmethod
     def recorded(self, kept: Any) -> tuple[Fraction, bool]:
-        """Return what is recorded, and whether that is within the budget."""
+        """Return the recorded spending, and whether it is within the budget."""
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
-        """Return the object as a worker gets it: itself, or what should be the same."""
+        """Return the object for a worker: itself, or an equal one."""
         return rng.choice([lambda: kept, lambda: copy.copy(kept), lambda: copy.deepcopy(kept)])()
 
 
@@ -113,7 +113,7 @@ class LedgerFile(LedgerInMemory):
         return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def opened(self) -> Any:
-        # Whoever comes first makes the file, and so says the budget, too.
+        # The first process makes the file and sets the budget.
         return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
@@ -159,7 +159,7 @@ class AccountantInMemory(Kept):
 
 
 class AccountantFile(AccountantInMemory):
-    """An accountant with a path, at times with a ledger of its own file."""
+    """An accountant with a path, sometimes with a ledger in the same file."""
 
     kind, in_file = "accountant in a file", True
 
@@ -177,7 +177,7 @@ class AccountantFile(AccountantInMemory):
         if self.ledger:
             ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
             charged = ledger.spent.epsilon or Fraction(0)
-            # A process that was killed may have charged the ledger for what it never released.
+            # A killed process may have charged the ledger without a release.
             return min(spent, charged), within and charged <= self.budget
         return spent, within
 
@@ -193,7 +193,7 @@ class TraceInMemory(Kept):
         rules = {"mechanism": "randomised-response", "ledger": self.ledger}
         trace = md.traces.Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
         if self.rng.random() < 0.5:
-            # What is fitted once is not fitted again; the trace stays as it was.
+            # A fitted mechanism is not fitted again, and the trace does not change.
             trace.table(1)
         return trace
 
@@ -215,7 +215,7 @@ class TraceInMemory(Kept):
 
 
 class TraceFile(TraceInMemory):
-    """Traces with one ledger in a file: a process that opens it makes a trace of its own."""
+    """Traces with one ledger in a file; a process that opens it makes a separate trace."""
 
     kind, in_file = "trace, ledger in a file", True
 
@@ -233,14 +233,14 @@ KINDS: tuple[type[Kept], ...] = (
 
 @dataclass
 class Shared:
-    """What the workers of one interleaving have in common: the log, and the end of a pipe that all hold."""
+    """The shared state of the workers of one interleaving: the log, and the end of a pipe."""
 
     kept: Any
     keeper: Kept
     log: int
 
     def work(self, rng: random.Random, get: Callable[[], Any], rounds: int) -> None:
-        """Release until refused, and write down what was released."""
+        """Release until refused, and log the releases."""
         try:
             kept = get()
             for _ in range(rounds):
@@ -307,7 +307,7 @@ def interleave(keeper: Kept, rng: random.Random, log: int) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """How an interleaving ended: what does not hold, and how many lines of each sort were written."""
+    """The result of an interleaving: the violated conditions, and the number of lines of each kind."""
 
     faults: tuple[str, ...]
     lines: Counter[str]
@@ -315,7 +315,7 @@ class Ended:
 
 
 def run(make: type[Kept], seed: int) -> Ended:
-    """Run one interleaving in processes of its own, and look at what is left."""
+    """Run one interleaving in separate processes, and check the remaining state."""
     rng = random.Random(f"{make.kind} {seed}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -324,12 +324,12 @@ def run(make: type[Kept], seed: int) -> Ended:
         reading, holding = os.pipe()
         log = os.open(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         with warnings.catch_warnings():
-            # Forks beside threads are what this is about.
+            # This test is about forks of processes with threads.
             warnings.simplefilter("ignore")
             root = os.fork()
             if root == 0:
                 try:
-                    # A tracer (coverage) has a lock of its own, which a process forked meanwhile waits for in vain.
+                    # A tracer (coverage) holds a lock; a process that is forked meanwhile would wait for it forever.
                     sys.settrace(None)
                     threading.settrace(None)  # type: ignore[arg-type]
                     os.setsid()
@@ -371,7 +371,7 @@ def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
         yield f"released {released} of {keeper.budget}"
     known = [(Fraction(line[1]), line[2] == "True") for line in lines if line[0] == "recorded"]
     if keeper.in_file and any(keeper.folder.glob("*.json")):
-        # Whoever comes after all kills opens what is there, and is not kept waiting.
+        # After all kills a new process opens the files without waiting.
         left = keeper.opened()
         known.append(_recorded_after(keeper, left))
     elif not killed and not known:

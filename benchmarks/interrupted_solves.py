@@ -2,9 +2,10 @@
 
     python benchmarks/interrupted_solves.py [--moments 200] [--seed 0]
 
-Each solve runs once without Ctrl-C, in a process of its own, and then at moments drawn evenly from that time. After it,
-the process has designed and saved a bundle that verifies (`certified`), or has ended with KeyboardInterrupt and no
-folder (`ended`). Everything else is `wrong`, a traceback of another kind and a folder that does not verify included.
+Each solve runs once without Ctrl-C in a separate process, and then with Ctrl-C at moments drawn uniformly from that
+time. After it, the process has designed and saved a bundle that verifies (`certified`), or has ended with
+KeyboardInterrupt and no folder (`ended`). Everything else is `wrong`, a traceback of another kind and a folder that
+does not verify included.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ KINDS = ("block", "floor", "few columns", "worst", "simplex", "lazy", "near", "r
 
 
 def solve(kind: str, wait: float | None) -> tuple[str, float]:
-    """Run a solve, with Ctrl-C so many seconds after it has begun; return what came of it, and its seconds."""
+    """Run a solve with Ctrl-C after the given seconds; return the outcome and the seconds."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "design"
         command = [sys.executable, "-W", "ignore", "-c", SOLVE, kind, str(folder)]
@@ -74,7 +75,11 @@ def solve(kind: str, wait: float | None) -> tuple[str, float]:
         _, said = process.communicate(timeout=300)
         seconds, left = time.perf_counter() - clock, sorted(os.listdir(place))
         if folder.exists():
-            return ("certified" if left == ["design"] and md.verify(folder).holds else f"wrong: {left}"), seconds
+            try:
+                holds = left == ["design"] and md.verify(folder).holds
+            except md.errors.CertificateError as error:
+                return f"wrong: {error}", seconds
+            return ("certified" if holds else f"wrong: {left}"), seconds
         ended = said.rstrip().endswith("KeyboardInterrupt") and not left
         return ("ended" if ended else f"wrong: {left} {said[-300:]}"), seconds
 

@@ -1,7 +1,7 @@
 """How soon the commands answer Ctrl-C: the line that they say, and their end, after one and after two of them.
 
-``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a folder of its own, sends SIGINT to its group of
-processes at several moments, as a terminal does, and prints for each moment what came of it:
+``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a separate folder. It sends SIGINT to its process
+group at several moments, as a terminal does, and prints the outcome for each moment:
 
 - `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end where there is none;
 - `ended`: seconds from the last Ctrl-C to the end;
@@ -54,7 +54,7 @@ _SWEEP = _LARGE.replace("32", "14") + '\n[sweep]\n"privacy.0.epsilon" = [0.5, 0.
 
 @dataclass(frozen=True)
 class _Case:
-    """A command, what it needs before (another command), and when it is interrupted."""
+    """A command, the command that must run before it, and the moments of its interrupts."""
 
     name: str
     arguments: str
@@ -118,7 +118,7 @@ def _interrupted(case: _Case, folder: Path, moment: float, times: int) -> str:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Shells let what runs in the background ignore Ctrl-C.
+        # Shells let background processes ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     lines: list[tuple[float, str]] = []

@@ -1,9 +1,9 @@
-"""Kill a benchmark at random moments, again and again, and count what was lost, half written, or done twice.
+"""Kill a benchmark at random moments, again and again, and count lost, incomplete and repeated rows.
 
     python benchmarks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
 
-A run is started, killed with SIGKILL after up to so many seconds, and resumed, until there is nothing left to run or it
-was killed so often. Then it is finished, and compared with a run that was never killed: all but the times must agree.
+A run is started, killed with SIGKILL at a random moment, and resumed, until all rows are done or the number of kills is
+reached. Then it is finished, and compared with a run that was never killed: all but the times must agree.
 """
 
 from __future__ import annotations

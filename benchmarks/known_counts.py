@@ -2,14 +2,15 @@
 
     python benchmarks/known_counts.py [--policies 2000] [--seed 0] [-o FILE]
 
-Random policies on 2 to 5 values, of every kind of graph and with and without the null node, with one or two known
-counts, which may overlap, and whose counts are given or only said to be known. On all databases of 2 and 3 records the
-neighbours are found in three ways, without any code of the package:
+Random policies on 2 to 5 values, of every kind of graph, with and without the null node. One or two known counts may
+overlap; their values are given, or only known to somebody. On all databases of 2 and 3 records the neighbours are found
+in three ways, without any code of the package:
 
-- "printed": Definition 4.1 of Blowfish (He et al. 2014) as printed: the discriminative pairs T are not empty and
-  minimal, then the changed tuples Δ are minimal among the databases of the same T;
+- "printed": Definition 4.1 of Blowfish (He et al. 2014) as printed. The discriminative pairs T are nonempty
+  and minimal; then the changed tuples Δ are minimal among the databases with the same T;
 - "edges": every record that differs moves along an edge, and no part of the moves keeps the counts;
-- "used": what the package protects: at least one record moves along an edge, and no part of the moves keeps the counts.
+- "used": the definition of the package. At least one record moves along an edge, and no subset of the moves
+  keeps the counts.
 
 The histogram, the cumulative histogram and random linear queries of one, two and three rows are compared in the ℓ1 and
 the squared ℓ2 norm. A sensitivity below that of any of the three is a fault: the script then exits with 1.
@@ -35,7 +36,7 @@ READINGS = ("printed", "edges", "used")
 
 
 class Case(NamedTuple):
-    """A policy, and what the brute force needs to know of it."""
+    """A policy, and the data that the brute force needs about it."""
 
     policy: md.tables.Policy
     edges: set[frozenset[int]]
@@ -74,7 +75,7 @@ def printed(first: Database, group: list[Database], edges: set[frozenset[int]]) 
 def minimal(
     first: Database, group: list[Database], edges: set[frozenset[int]], enough: Callable[..., bool]
 ) -> Iterator[Database]:
-    """Yield the databases whose moves are enough along edges, and no part of which keeps the counts."""
+    """Yield the databases with enough moves along edges and no subset of moves that keeps the counts."""
     inside = set(group)
     for other in group:
         changed = [i for i in range(len(first)) if first[i] != other[i]]

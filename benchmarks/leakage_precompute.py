@@ -1,9 +1,9 @@
-"""What the loss function costs: precompute against n, peak memory, and a million evaluations.
+"""The cost of the loss function: precomputation against n, peak memory, and a million evaluations.
 
     python benchmarks/leakage_precompute.py [--sizes 30 100 300 1000] [--repeats 3] [--output FOLDER]
 
-Every precompute runs in a process of its own, so that its peak memory is its own; nothing is cached. CPU seconds are
-shown beside wall-clock seconds, for machines that are not idle. ``--sizes 3000`` takes minutes.
+Every precomputation runs in a separate process, which gives its peak memory; nothing is cached. CPU seconds are printed
+with wall-clock seconds, for machines that are not idle. ``--sizes 3000`` takes minutes.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/leakage_routes.py [--output FOLDER] [--quick]
 
-1. One α at n = 30: LFP by HiGHS over all 870 ordered pairs of rows, against one evaluation of L after its precompute
-   (what each further α costs), and against precompute and evaluation together (what a first and only α costs).
-2. T releases at n = 100, precompute included: vectorised Algorithm 1, Algorithms 2+3 and 2+4+5, and the hull.
+1. One α at n = 30: LFP by HiGHS over all 870 ordered pairs of rows. It is compared with one evaluation of L after
+precomputation, the cost of each further α. It is also compared with precomputation plus evaluation, the cost of a
+single α. 2. T releases at n = 100, precompute included: vectorised Algorithm 1, Algorithms 2+3 and 2+4+5, and the hull.
 3. One evaluation for different α at n = 100, precompute left out.
 
 Values of 2 and 3 are compared as they are timed: a run that disagrees stops. For the LFP the difference is printed.
@@ -66,7 +66,7 @@ def timed(call: Callable[[], object], least: float = 0.05) -> float:
 
 
 def against_lfp(n: int, alpha: float, console: Console) -> None:
-    """Print LFP by HiGHS beside the hull for one α."""
+    """Compare LFP by HiGHS with the hull for one α."""
     P = random_matrix(n)
     table = Table("one α", "seconds", "times slower than L(α)", "than precompute + L(α)", "difference")
     once = timed(lambda: LossFunction(P, cache=False)(alpha))

@@ -1,11 +1,11 @@
-"""Make mistakes on purpose, and see what people are told.
+"""Make mistakes on purpose, and check the messages.
 
     python benchmarks/mistakes.py [--only TEXT] [--show]
 
-Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each must end in a
-typed error that says where the mistake is (a file, a key or an argument) and what was found, or what would be accepted,
-or what to do. Offenders are printed: mistakes that pass unnoticed, that raise anything else, or whose message lacks one of these.
-With --show all messages are printed. The exit code is 1 where there is an offender.
+Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each must end in
+a typed error that names the place of the mistake (a file, a key or an argument). It also names the value found, the
+accepted values, or a remedy. Offenders are printed: mistakes that pass unnoticed, that raise anything else, or whose
+message lacks one of these. With --show all messages are printed. The exit code is 1 where there is an offender.
 """
 
 # ruff: noqa: E501 - the tables of mistakes are read more easily in long lines
@@ -47,7 +47,7 @@ TEXTS = (3, 1.5, True, ["euclidean"], {"a": 1}, "", "euclidian")
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake: what makes it, and a text that the message must hold, such as the key."""
+    """A mistake: the function that makes it, and a text that the message must contain, such as the key."""
 
     name: str
     make: Callable[[], object]
@@ -423,7 +423,7 @@ def on_the_command_line() -> Iterator[Mistake]:
 
 
 class UsageError(MechdesignError):
-    """What the command line says of a wrong call; it names the option itself."""
+    """The output of the command line for a wrong call; it names the option itself."""
 
 
 def _cli(*words: str) -> object:
@@ -533,11 +533,11 @@ def _trajectory(text: str) -> object:
     return _design({**BASE, "domain": {"grid": BOX}, "prior": {"plt": {"path": "plt"}, "smoothing": 1}})
 
 
-# What one is told
+# Message
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:
-    """Make a mistake; return what is wrong with what one is told, nothing where all is well, and the message."""
+    """Make a mistake; return the fault of the message, empty if there is none, and the message."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -552,7 +552,7 @@ def fault(mistake: Mistake) -> tuple[str, str]:
             return "the error has neither a value nor a bound nor a remedy", message
         return "", message
     except Exception as error:
-        return f"{type(error).__name__} is no error of ours", str(error)
+        return f"{type(error).__name__} is not an error of mechdesign", str(error)
     return "passes unnoticed", repr(found)[:80]
 
 

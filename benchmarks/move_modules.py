@@ -2,12 +2,12 @@
 
     python benchmarks/move_modules.py MOVES.tsv [--root FOLDER] [--check]
 
-A row of the table is OLD<TAB>NEW, each the path of a module, such as `mechdesign/spec/priors.py`, or of one name in it,
-`mechdesign/spec/priors.py:PriorTable`; a name may be renamed on the way. Several modules with one NEW are merged in the
-order of their imports; a module whose names go to several places is split. Modules without a row stay. Functions and
-classes are moved as text: their syntax trees stay equal but for imports and for what the table renames.
+A row of the table is OLD<TAB>NEW. Each is the path of a module, such as `mechdesign/spec/priors.py`, or of one name in
+it, `mechdesign/spec/priors.py:PriorTable`. A move may also rename. Several modules with one NEW are merged in the order
+of their imports; a module whose names go to several places is split. Modules without a row stay. Functions and classes
+are moved as text: their syntax trees change only in imports and in the renamed names of the table.
 
-With --check nothing is written, and the names are printed that two merged modules use for different things: such a name
+With --check nothing is written. The script prints the names with different meanings in two merged modules: such a name
 needs a row that renames it. The exit code is 1 where there is one.
 """
 
@@ -33,7 +33,7 @@ STAYING: set[str] = set()
 """The packages that pass names on, and still do."""
 
 FACES: dict[str, frozenset[str]] = {}
-"""The names that a package binds itself, by package: such a name hides a module of its own name."""
+"""The names that a package binds itself, by package; such a name hides a module with the same name."""
 
 
 def module_of(path: str) -> str:
@@ -43,7 +43,7 @@ def module_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """Where an import leads: a module, or a name in one."""
+    """The target of an import: a module, or a name in one."""
 
     module: str
     name: str | None = None
@@ -51,7 +51,7 @@ class Target:
 
 @dataclass
 class Moves:
-    """Where modules and single names go."""
+    """The new places of modules and single names."""
 
     modules: dict[str, str] = field(default_factory=dict)
     names: dict[tuple[str, str], Target] = field(default_factory=dict)
@@ -94,13 +94,13 @@ class Moves:
         return self.names.get((module, name)) or Target(self.module(module), name)
 
     def is_split(self, module: str) -> bool:
-        """Tell whether some names of a module go elsewhere."""
+        """Return whether some names of a module move elsewhere."""
         return any(old == module and new.module != self.module(module) for (old, _), new in self.names.items())
 
 
 @dataclass
 class Edit:
-    """A span of bytes and what stands there afterwards."""
+    """A span of bytes and its replacement."""
 
     start: int
     end: int
@@ -109,7 +109,7 @@ class Edit:
 
 @dataclass
 class Source:
-    """A Python file: its bytes, its tree, and what its imports bind."""
+    """A Python file: its bytes, its tree, and the names that its imports bind."""
 
     path: Path
     module: str
@@ -148,7 +148,7 @@ class Source:
                     yield alias, None
 
     def bindings(self) -> dict[str, Target]:
-        """Return what the names mean that are imported from the package, anywhere in the file."""
+        """Return the meanings of the names that are imported from the package, anywhere in the file."""
         return {
             alias.asname or alias.name: target
             for node in ast.walk(self.tree)
@@ -182,7 +182,7 @@ def defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def is_type_checking(statement: ast.stmt) -> bool:
-    """Tell whether a statement holds imports for type checkers, and nothing else."""
+    """Return whether a statement contains only imports for type checkers."""
     return (
         isinstance(statement, ast.If)
         and isinstance(statement.test, ast.Name)
@@ -193,7 +193,7 @@ def is_type_checking(statement: ast.stmt) -> bool:
 
 
 def is_left_out(statement: ast.stmt) -> bool:
-    """Tell whether a statement lists the names of a module: `__all__`, or the `__dir__` that shows it."""
+    """Return whether a statement lists the names of a module: `__all__`, or the `__dir__` that shows it."""
     return set(defined(statement)) <= {"__all__", "__dir__"} and any(defined(statement))
 
 
@@ -215,7 +215,7 @@ def module_line(module: str, alias: str) -> str:
 
 
 class Rewriter:
-    """What is to be changed in one file, so that its names lead to where things are now."""
+    """The edits of one file that lead its names to their new places."""
 
     def __init__(self, source: Source, moves: Moves, own: str) -> None:
         self.source, self.moves, self.own = source, moves, own
@@ -298,7 +298,7 @@ class Rewriter:
         return other
 
     def rename(self) -> None:
-        """Rename uses of what has another name now."""
+        """Rename the uses of renamed names."""
         if not self.renamed:
             return
         for node in ast.walk(self.source.tree):

@@ -1,8 +1,8 @@
 """Small faults that a programmer could make, put into a module one at a time.
 
-A mutant changes one place of a module's syntax tree: a comparison, an arithmetic or Boolean operator, a direction of
-rounding, a constant; or it leaves out a raise, a negation, or a call that is made for its effect. Texts, types and the
-wording of errors are left alone.
+A mutant changes one place of a module's syntax tree: a comparison, an arithmetic or Boolean operator, a rounding
+direction, or a constant. Other mutants remove a raise, a negation, or a call that is made for its effect. Texts, types
+and the wording of errors are left alone.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ ROUNDING |= {after: before for before, after in ROUNDING.items()}
 class Mutant:
     """One change of one file: the `change`-th that the node number `node` of its tree allows.
 
-    `lines` are those of the statement (of its head, where it has a body), `function` is the innermost definition, and
-    `inside` tells whether the place is in the body of a function, so that importing the module does not execute it.
+    `lines` are the lines of the statement (of its head, if it has a body), and `function` is the innermost definition.
+    `inside` is true for places in function bodies, which an import does not execute.
     """
 
     file: str
@@ -202,14 +202,14 @@ _KINDS: dict[str, Callable[[ast.AST], Iterator[ast.AST | None]]] = {
 
 
 def _is_typing(node: ast.BinOp) -> bool:
-    """Tell whether this is a union of types, as in ``isinstance(value, int | float)``."""
+    """Return whether this is a union of types, as in ``isinstance(value, int | float)``."""
     return isinstance(node.op, ast.BitOr) and all(
         isinstance(side, ast.Name | ast.Attribute | ast.BinOp | ast.Subscript) for side in (node.left, node.right)
     )
 
 
 def _is_text(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Tell whether a node is part of an annotation, a decorator, a formatted text or the wording of an error."""
+    """Return whether a node belongs to an annotation, a decorator, a formatted text or an error message."""
     while node in parents:
         parent = parents[node]
         if isinstance(node, ast.JoinedStr | ast.arg) or isinstance(parent, ast.Raise):

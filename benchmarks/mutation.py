@@ -3,14 +3,14 @@
     python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
-integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests; those that execute
-its line run, those of its file before all others and the fastest first, until one fails. Mutants that pass all tests
-are printed with the reason why that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 %
-are noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
-run. `--sample` draws so many mutants, from every file its share.
+integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests. The tests that
+execute its line run until one fails: those of its file first, and the fastest first. Mutants that pass all tests are
+printed with the reason why that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are
+noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
+run. `--sample` draws a number of mutants, in proportion from every file.
 
-Outcomes are written to ``mutation.csv`` as they come, and a run that was stopped goes on from there: a mutant is tried
-again where its file has changed since, and one that survived also where the tests have, unless it is explained.
+Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. A mutant is tried again if its file
+has changed. An unexplained survivor is also tried again if the tests have changed.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ CHECKS = frozenset(
         "_unsign_zeros",
     )
 )
-# What these run is another process, which does not know of the mutant.
+# These tests run other processes, which do not contain the mutant.
 ELSEWHERE = ("test_a_real_kill", "test_a_kill_at_every_step", "test_the_kernel_alone")
 LEAST_SCORE = 0.95
 NOTICED, SLOW, SURVIVED = "noticed", "too slow", "survived"
-# The tests of its own file do not notice it; all the others have yet to run.
+# The tests of its file do not detect it; all other tests have yet to run.
 LEFT = "left"
 MEMORY = 6 * 2**30
 EXAMPLES = 40
@@ -115,13 +115,13 @@ Say = Callable[[Mutant, str], None]
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the tests do without a fault: seconds of each, and the tests that execute each line of each file."""
+    """The behaviour of the tests without a fault: seconds of each, and which tests execute each line of each file."""
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can notice a mutant, its file's own first; all of them for what importing executes."""
+        """Return the tests that can detect a mutant, its file first; all tests for code that runs on import."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
@@ -176,7 +176,7 @@ class Session:
                     return 1
             return 0
 
-        # Forks share what no collection of garbage touches.
+        # Memory that the garbage collector does not touch stays shared between forks.
         gc.freeze()
         for mutant, what in outcomes(self.todo, self.known, self.jobs, work):
             self.say(mutant, what)
@@ -184,7 +184,7 @@ class Session:
 
 
 def few_examples(item: pytest.Item) -> None:
-    """Let a property be tried on few examples: the score then errs on the low side, and survivors take less time."""
+    """Try properties on few examples: the score is then too low, and survivors take less time."""
     test = getattr(item, "obj", None)
     given = getattr(test, "_hypothesis_internal_use_settings", None)
     if given is not None:
@@ -217,7 +217,7 @@ def exchange(functions: Sequence[FunctionType], name: str, module: CodeType) -> 
     exec(module, after)
     importers = [vars(each) for key, each in sys.modules.items() if key.startswith("mechdesign")]
     for key, value in after.items():
-        # Classes are left alone; what is compared in vain, such as a new table of functions, is as good as the old one.
+        # Classes are not compared. A new table of functions never compares equal, and does no harm.
         if not key.startswith("__") and not isinstance(value, type | FunctionType | ModuleType) and key in before:
             for importer in importers:
                 if importer.get(key) is before[key] and importer is not before:
@@ -226,7 +226,7 @@ def exchange(functions: Sequence[FunctionType], name: str, module: CodeType) -> 
 
 
 class Replaced(importlib.machinery.SourceFileLoader):
-    """A finder and loader that gives one module the code of a mutant, for faults in what importing executes."""
+    """A finder and loader that gives one module the code of a mutant, for faults in code that an import executes."""
 
     def __init__(self, path: Path, name: str, code: CodeType) -> None:
         super().__init__(name, str(path))
@@ -241,7 +241,7 @@ class Replaced(importlib.machinery.SourceFileLoader):
         return self.code
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what other processes would do."""
+        """Skip tests of other processes."""
         items[:] = [item for item in items if not item.name.startswith(ELSEWHERE)]
 
 
@@ -283,7 +283,7 @@ def imported(root: Path, mutant: Mutant, chosen: Sequence[str]) -> int:
 
 
 def start(work: Callable[[Mutant, Sequence[str]], int], mutant: Mutant, chosen: Sequence[str]) -> int:
-    """Start the tests of a mutant in a fork of this process, as a process group of its own; return its number."""
+    """Start the tests of a mutant in a fork of this process, as a separate process group; return its number."""
     child = os.fork()
     if child:
         return child
@@ -301,7 +301,7 @@ def start(work: Callable[[Mutant, Sequence[str]], int], mutant: Mutant, chosen: 
 def outcomes(
     todo: Sequence[Mutant], known: Baseline, jobs: int, work: Callable[[Mutant, Sequence[str]], int]
 ) -> Iterator[tuple[Mutant, str]]:
-    """Yield each mutant with what came of it."""
+    """Yield each mutant with its outcome."""
     running: dict[int, tuple[Mutant, float]] = {}
     waiting = list(reversed(todo))
     while waiting or running:
@@ -327,7 +327,7 @@ def outcomes(
 
 
 def attempt(root: Path, todo: Sequence[Mutant], tests: Sequence[str], jobs: int, say: Say) -> None:
-    """Say what tests make of mutants."""
+    """Print the outcomes of mutants."""
     files = sorted({mutant.file for mutant in todo})
     # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
     outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
@@ -352,7 +352,7 @@ class Record:
         self._write([(mutant, what)], "a")
 
     def known(self, mutants: Iterable[Mutant]) -> dict[Mutant, str]:
-        """Return what earlier rows say of mutants, where it still holds."""
+        """Return the valid outcomes of earlier rows."""
         if not self.path.exists():
             return {}
         with self.path.open(newline="", encoding="utf-8") as file:
@@ -389,7 +389,7 @@ def present(root: Path, names: Iterable[str]) -> list[str]:
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Return a short digest of what files hold."""
+    """Return a short digest of the contents of files."""
     found = hashlib.sha256()
     for path in paths:
         if path.is_file():
@@ -398,7 +398,7 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
-    """Draw so many mutants, from each file in proportion to all that it has, and at least one."""
+    """Draw a number of mutants, in proportion from each file, and at least one."""
     total = sum(map(len, todo.values()))
     drawn = {}
     for file, each in todo.items():
@@ -410,12 +410,12 @@ def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
 
 
 def identity(mutant: Mutant) -> tuple[str, str, str, str]:
-    """Return what an explanation names."""
+    """Return the key of an explanation."""
     return mutant.file, mutant.function, mutant.before, mutant.after
 
 
 def explanations() -> dict[tuple[str, str, str, str], str]:
-    """Return why a survivor does no harm, by file, function, and what stands before and after the change."""
+    """Return the reasons for harmless survivors, by file, function, and text before and after the change."""
     with (HERE / "mutation_survivors.toml").open("rb") as file:
         entries = tomllib.load(file)["survivor"]
     keys = ("file", "function", "before", "after")
@@ -450,7 +450,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the names of the files to mutate")
     parser.add_argument("--quick", action="store_true", help="run only the tests that each file has for itself")
     parser.add_argument("--together", action="store_true", help="run all tests at once: quicker for few mutants")
-    parser.add_argument("--sample", type=int, metavar="N", help="draw so many of all mutants")
+    parser.add_argument("--sample", type=int, metavar="N", help="draw this number of mutants")
     parser.add_argument("--root", type=Path, default=HERE.parent)
     parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
     given = parser.parse_args()
@@ -471,7 +471,7 @@ def main() -> None:
     record = Record(given.output / "mutation.csv", root, files)
     record.replace(record.known(itertools.chain(*every.values())).items())
     with tempfile.TemporaryDirectory() as folder:
-        # Other sessions would clear up what is in pytest's own folder.
+        # Other sessions would remove files in pytest's folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
         for file in todo if not given.together else ():
             own = present(root, (f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())))

@@ -1,11 +1,11 @@
-"""The same grids by libqif (`qif` on PyPI) in an environment of its own: times, costs, and whether they are private.
+"""The same grids by libqif (`qif` on PyPI) in a separate environment: times, costs, and privacy.
 
     python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
-A virtual environment is made in a temporary folder and `qif` installed there with pip; with --python, that of this
-interpreter is used as it is. libqif takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``),
-and formulates and solves it by the solver that it was built with; we take the matrix of floats that it returns, judge
-it as `mechdesign bench` judges solvers, and design the same mechanism beside it.
+`qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
+The library takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves it
+with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the
+same mechanism.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMNS = (
     "lower_bound",
 )  # fmt: skip
 
-# What runs in the other environment: it reads prior, costs and ε·d as JSON and writes times and the matrix.
+# The script for the other environment: it reads prior, costs and ε·d as JSON and writes times and the matrix.
 SCRIPT = """
 import json, sys, time
 import numpy as np
@@ -53,7 +53,7 @@ json.dump({"seconds": seconds, "matrix": found.tolist(), "version": qif.__versio
 
 
 def install(folder: Path) -> tuple[Path | None, str]:
-    """Make an environment with qif; return its interpreter, or None and what pip said."""
+    """Make an environment with qif; return its interpreter, or None and the output of pip."""
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     done = subprocess.run([python, "-m", "pip", "install", "-q", "qif"], capture_output=True, text=True, check=False)
@@ -85,7 +85,7 @@ def ask(python: Path, problem: md.Problem, time_limit: float) -> dict[str, Any]:
 
 
 def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> dict[str, Any]:
-    """Return what qif claims and what its matrix is: it returns an empty one where it finds no optimum."""
+    """Return qif's claim and the facts of its matrix; the matrix is empty if qif finds no optimum."""
     if "failure" in answer:
         return {"claimed": answer["failure"], "certified": answer["failure"], "solve_s": answer.get("seconds")}
     matrix = np.array(answer["matrix"], dtype=float)
@@ -138,7 +138,7 @@ def main() -> None:
         python, trouble = (arguments.python, "") if arguments.python else install(Path(folder))
         if python is None:
             raise SystemExit(f"qif cannot be installed here: {trouble}")
-        # What is compiled or loaded on first use is not what is measured.
+        # Compilation and loading on first use are not measured.
         md.design(FAMILIES["grid"].make(25, 1), solver="block", tolerance=1e-6)
         rows = [row for n in arguments.sizes for row in compared(python, n, arguments.seed, arguments.time_limit)]
     shown = Table(*COLUMNS)

@@ -1,10 +1,10 @@
 """Time the least-cost channel of a 50 × 50 map under PGLP's Gk9, Gk16 and Gk25, certificate included.
 
 Run ``python benchmarks/policy_scale.py [side]``. With a uniform prior the blocks of a size are one program; with a
-random one every block is its own. Each line is a process of its own, so that its peak memory is its own, too. Seconds
-count everything from the grid to the certified design; "solving" is the part before the exact checks. Beside the cells
-of the block as answers, "map" permits every cell, and "floor" asks all blocks together to keep the best attack's
-expected error half way between what it is without and the most there can be.
+random one every block is its own. Each line is a separate process, which gives its peak memory. Seconds count
+everything from the grid to the certified design; "solving" is the part before the exact checks. By default the answers
+are the cells of the block. The variant "map" permits every cell. The variant "floor" requires an expected error of the
+best attack half way between its value without a floor and the maximum, over all blocks together.
 """
 
 from __future__ import annotations

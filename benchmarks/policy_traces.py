@@ -4,10 +4,10 @@
         [--experiments dphmm pglp repair]
 
 GeoLife: Beijing within the Fourth Ring, a point every 20 s, cells of 0.34 km. Check-ins: Foursquare users in New York
-(Manhattan and around), cells of 0.89 km. The states are the cells that anybody visited, and the chain counts their
-steps, with one step added from every cell to itself; nothing else is smoothed. Every trajectory starts from a state
-that the adversary knows. Outputs of K-norm mechanisms are coordinates, as drawn; the LP channel answers with cells.
-All policies see the same trajectories and the same random numbers.
+(Manhattan and around), cells of 0.89 km. The states are the visited cells. The chain counts their steps, plus one step
+from every cell to itself; it is not smoothed otherwise. Every trajectory starts from a state that the adversary knows.
+Outputs of K-norm mechanisms are coordinates, as drawn; the LP channel answers with cells. All policies see the same
+trajectories and the same random numbers.
 
 - DPHMM: planar isotropic noise with the hull of the whole graph, ε = 1, repair by the nearest node. G_util joins cells
   within r, G_trs those reached from one cell in one step; DPLS is the complete graph on the δ-location set, δ = 0.01.
@@ -15,8 +15,8 @@ All policies see the same trajectories and the same random numbers.
 - Repair: PGLP's Algorithm 4 (least area) and its baseline (nearest) on random constrained domains, each within a square
   of 8 km.
 
-The time is that of the processor, for one step: constrained domain, graph, repair, noise and Bayes' rule. It does not
-count what a mechanism already fitted to the same constrained domain saves.
+The time is that of the processor, for one step: constrained domain, graph, repair, noise and Bayes' rule. It ignores
+the savings from mechanisms that were already fitted to the same constrained domain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was found at each step of each trajectory: arrays (trajectories, steps)."""
+    """The results at each step of each trajectory: arrays (trajectories, steps)."""
 
     degree: NDArray[np.int64]
     error: NDArray[np.float64]
@@ -207,7 +207,7 @@ def _summary(*names: object, found: Measured) -> tuple[object, ...]:
     return (*names, *(float(mean) for mean in means), float(np.mean(found.milliseconds)))
 
 
-HEADINGS = ("possible states", "DoP", "error (km)", "attack errs by (km)", "ms a step")
+HEADINGS = ("possible states", "DoP", "error (km)", "attack error (km)", "ms a step")
 
 
 def show_dphmm(scenes: Sequence[Scene], output: Path) -> None:

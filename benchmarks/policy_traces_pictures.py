@@ -102,7 +102,7 @@ def pglp(found) -> Figure:
     for row in axes:
         row[0].set_ylabel("error (km)")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper right", ncols=3)
-    headline(figure, "Along a trace, too, the LP channel errs least (PGLP, Figures 9, 10)")
+    headline(figure, "Along a trace, too, the LP channel has the least error (PGLP, Figures 9, 10)")
     return figure
 
 

@@ -3,11 +3,12 @@
     python benchmarks/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
 
 PGLP, Figures 6 and 7, with more lines. Check-ins of Foursquare users in New York (the folder `foursquare_nyc_marc`),
-counted in side × side cells of Manhattan. The policies are PGLP's: G_k9, G_k16 and G_k25 join the cells of blocks of
-3 × 3, 4 × 4 and 5 × 5; G_poi joins cells of the same category (the one with most check-ins there) within 6 × 6 cells.
-All mechanisms have the same graph, prior, ε and answers, all cells of the map, and are certified; those called "block"
-answer with cells of the secret's own component only. Errors are exact expectations, not samples: E_eu in km, E_r for
-regions of 5 × 5 cells, E_poi for categories. The LP channel minimises E_eu; a run stops if another mechanism has less.
+counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and G_k25 join the cells of
+blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the category is the most
+frequent one of the check-ins. All mechanisms have the same graph, prior, ε and answers (all cells of the map), and are
+certified. Those called "block" only answer with cells of the secret's component. Errors are exact expectations, not
+samples: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories. The LP channel minimises E_eu; a run stops if
+another mechanism has less.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def picture(found: Errors, policies: dict[str, nx.Graph]) -> Figure:
     figure.legend(
         *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MECHANISMS), fontsize=8.5
     )
-    headline(figure, "Under the same policy the LP channel errs least")
+    headline(figure, "Under the same policy the LP channel has the least error")
     return figure
 
 

@@ -1,15 +1,15 @@
-"""Compare what is public of releases from neighbouring data, file by file and byte by byte.
+"""Compare the public files of releases from neighbouring data, byte by byte.
 
     python benchmarks/public_folders.py [--cases 1000] [--seed 7] [--store]
 
-A case is a specification and two neighbouring inputs: tables that differ in one record (or, under `unbounded`, by one
-record), histories that differ in one state or more, places in other cells. Both are released by the same command in
-folders of their own. What the second run would draw is not drawn: it gets the outputs of the first. So whatever still
-differs comes from the data, and not through the outputs. Prior, cost and chain are never counted in data here.
+A case is a specification and two neighbouring inputs. Tables differ in one record (or, under `unbounded`, by one
+record), histories in one or more states, and places in their cells. The same command releases both, each in a separate
+folder. The second run does not draw: it gets the outputs of the first. So whatever still differs comes from the data,
+and not through the outputs. Prior, cost and chain are never counted in data here.
 
-Compared are the names, the sizes, the modes and the bytes of all files, the exit code, and what the command says. The
-clock of the second run is two days ahead, and its rows stand in another order where order means nothing. Apart from
-that, only `CLOCK` and `OWNER` are left out. The exit code is 1 where anything differs.
+The script compares the names, sizes, modes and bytes of all files, the exit code, and the console output. The clock of
+the second run is two days ahead, and its rows stand in another order where order means nothing. Apart from that, only
+`CLOCK` and `OWNER` are left out. The exit code is 1 where anything differs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RESULT = Path(__file__).parent / "results" / "public_folders.txt"
 _SECONDS = re.compile(r'"(?:solve|rounding|proving|certifying)_seconds": *[0-9.e-]+')
 
 CLOCK = {
-    # How long a command took stands at the end of what it says.
+    # The duration of a command is printed at the end of its output.
     "console": re.compile(r"^time +[0-9.]+ s$", re.MULTILINE),
     # How long designing a channel took, which knows the outputs before it, and not the true state.
     "steps.json": _SECONDS,
@@ -68,7 +68,7 @@ RANDOM = {
 """Random numbers of entries, by the file that they stand in."""
 
 OWNER = re.compile(r"^note: up to [0-9]+ answers for one place.*$\n?", re.MULTILINE)
-"""What only the console of the owner of the data says, and says so."""
+"""Output that only the console of the data owner shows, and marks as such."""
 
 FOLLOWS = {
     "ledger.json": re.compile(r'"(?:digest|sha256|self)": *"[0-9a-f]{64}"'),
@@ -76,11 +76,11 @@ FOLLOWS = {
     # That it is the digest of this very file is checked.
     "release.json": re.compile(r'"steps.json": *"[0-9a-f]{64}"'),
 }
-"""Digests that change with what is left out, by the file that they stand in."""
+"""Digests that depend on omitted fields, by their file."""
 
 
 PRIVATE = ("mine/", ".ledger.json.lock")
-"""What is the owner's alone and depends on the true data, or is empty."""
+"""Private files that depend on the true data, or are empty."""
 
 
 class Impossible(BaseException):
@@ -88,23 +88,23 @@ class Impossible(BaseException):
 
 
 class DrawnOtherwise(BaseException):
-    """What is drawn, or how often, depends on the data. No command catches it."""
+    """Draws whose values or number depend on the data. No command catches it."""
 
 
 @dataclass
 class Draws:
-    """What was drawn in the first run, in order, to be given to the second."""
+    """The draws of the first run, in order, for the second run."""
 
     kept: list[tuple[str, Any, Any]] = field(default_factory=list)
     given: int | None = None
     inside: bool = False
 
     def __call__(self, what: str, key: Any, draw: Callable[[], Any]) -> Any:
-        """Draw and keep, or give what was kept; `key` is what both runs must ask for alike."""
+        """Draw and store, or return the stored draw; both runs must ask with the same `key`."""
         if self.inside:
             return draw()
         if self.given is None:
-            # The bits that noise is made of are no draws of their own.
+            # The bits inside noise are not separate draws.
             self.inside = True
             self.kept.append((what, key, draw()))
             self.inside = False
@@ -163,7 +163,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """What was said and written: a text for each file, or its bytes."""
+    """Console output and files: a text for each file, or its bytes."""
 
     code: int
     said: dict[str, str]
@@ -171,7 +171,7 @@ class Run:
 
 
 def run(case: Case, side: int, folder: Path, draws: Draws) -> Run:
-    """Run a case on one side in a folder of its own."""
+    """Run a case on one side in a separate folder."""
     folder.mkdir()
     now = time.time
 
@@ -218,7 +218,7 @@ def _check_digests(manifest: Path, content: bytes) -> None:
 
 
 def _without_chance(name: str, content: bytes) -> bytes:
-    """Return the content of a file without what stands in the lists of this file."""
+    """Return the content of a file without the fields that this script excludes."""
     listed = [fields[name] for fields in (CLOCK, RANDOM, FOLLOWS) if name in fields]
     if not listed:
         return content
@@ -250,7 +250,7 @@ def compare(case: Case) -> tuple[str, list[str]]:
 
 
 def differences(first: Run, second: Run) -> list[str]:
-    """Return in what two runs differ, file by file."""
+    """Return the differences of two runs, file by file."""
     found = []
     if first.code != second.code:
         found.append(f"exit codes {first.code} and {second.code}: {first.said['stderr']!r}, {second.said['stderr']!r}")
@@ -351,7 +351,7 @@ def _policy(
 
 
 def _release(rng: random.Random, kind: str, names: list[str], values: list[list[str]]) -> str:
-    """Return a table of what is released."""
+    """Return a table of the releases."""
     epsilon = rng.choice(["0.1", "1", "5"])
     either = rng.choice([f"epsilon = {epsilon}"] * 2 + [f"rho = {epsilon}"])
     count = int(np.prod([len(each) for each in values]))

@@ -3,8 +3,8 @@
     python benchmarks/rays.py [--sides 10 20 30] [--tolerance 0.05] [--exact] [--folder FOLDER] [--store rays.txt]
 
 Square grids under a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, Euclidean cost;
-symmetries are found and used. Each step runs in a process of its own, so that its peak is its own; "cpu" is what all
-its threads took, which on a busy machine tells more than the seconds beside it. `--exact` adds the block method.
+symmetries are found and used. Each step runs in a separate process, which gives its peak memory. The column "cpu" is
+the time of all its threads; on a busy machine it is more reliable than wall seconds. `--exact` adds the block method.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def step(name: str, side: int, tolerance: float, folder: Path) -> dict[str, obje
 
 
 def measured(name: str, side: int, arguments: argparse.Namespace, folder: Path) -> dict[str, float]:
-    """Run a step in a process of its own."""
+    """Run a step in a separate process."""
     command = [sys.executable, __file__, "--one", name, "--sides", str(side), "--folder", str(folder)]
     command += ["--tolerance", str(arguments.tolerance)]
     facts: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)

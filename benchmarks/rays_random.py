@@ -2,10 +2,10 @@
 
     python benchmarks/rays_random.py [--problems 250] [--seed 1]
 
-1 to 9 secrets at places spread over 10^-3 to 10^3, on a line or in the plane, with priors over up to 100 orders of
-magnitude, random costs or distances, ε from 10^-18 to 10^3, threshold privacy that bounds all pairs, and floors up to
-the largest possible. Any error that is not typed, and any bracket without the optimum, is counted; exit with 1 if there
-is one.
+1 to 9 secrets at places spread over 10^-3 to 10^3, on a line or in the plane. Priors span up to 100 orders of
+magnitude; costs or distances are random, and ε is from 10^-18 to 10^3. Threshold privacy bounds all pairs, and floors
+go up to the largest possible value. Any error that is not typed, and any bracket without the optimum, is counted; exit
+with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def some_problem(random: np.random.Generator) -> md.Problem:
 
 
 def main() -> None:
-    """Print what came of the problems."""
+    """Print the outcomes of the problems."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=250)
     parser.add_argument("--seed", type=int, default=1)

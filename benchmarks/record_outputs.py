@@ -1,4 +1,4 @@
-"""Record what users get to see, and compare two records: files of the examples, figures, messages, documented names.
+"""Record all user-visible output and compare two records: example files, figures, messages, documented names.
 
     python benchmarks/record_outputs.py record FILE.json [--only files figures messages names]
     python benchmarks/record_outputs.py compare BEFORE.json AFTER.json
@@ -47,7 +47,7 @@ COMMANDS = {
     "js": "export city --format js -o city.js",
     "mps": "export city --format mps -o city.mps",
 }
-"""Commands that are run one after the other in an empty folder: their files, and what they print, are recorded."""
+"""Commands that run one after the other in an empty folder; their files and output are recorded."""
 
 _MASKED = re.compile(r"(?:_seconds|^memory_estimate|^digest|^report\.html)$")
 _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min)\b")
@@ -59,7 +59,7 @@ def digest(content: bytes) -> str:
 
 
 def files() -> Iterator[tuple[str, str]]:
-    """Yield the digest of every file that the examples write, and of what the commands print."""
+    """Yield the digests of all files that the examples write, and of the output of the commands."""
     with tempfile.TemporaryDirectory() as name, chdir(name):
         for title, line in COMMANDS.items():
             result = CliRunner().invoke(command, line.split())
@@ -71,7 +71,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def mask(path: Path) -> bytes:
-    """Return the bytes of a file without seconds, estimates of memory and what follows from them."""
+    """Return the bytes of a file without seconds, memory estimates and values that depend on them."""
     content = path.read_bytes()
     stated = path if path.suffix == ".json" else path.parent / "certificate.json"
     if path.suffix not in (".json", ".html") or not stated.exists():
@@ -108,7 +108,7 @@ def figures() -> Iterator[tuple[str, str]]:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Yield what one is told of every mistake."""
+    """Yield the message of every mistake."""
     with tempfile.TemporaryDirectory() as name, chdir(name):
         mistakes.prepare()
         for index, mistake in enumerate(mistakes.mistakes()):
@@ -131,7 +131,7 @@ def names() -> Iterator[tuple[str, str]]:
 
 
 def is_there(name: str) -> bool:
-    """Tell whether a dotted name can be had from the package."""
+    """Return whether the package has a dotted name."""
     value: Any = md
     for part in name.split(".")[1:]:
         if not hasattr(value, part):
@@ -157,7 +157,7 @@ def record(path: Path, only: list[str]) -> int:
 
 
 def compare(first: Path, second: Path) -> int:
-    """Print what differs; return 1 if anything does."""
+    """Print the differences; return 1 if there are any."""
     before, after = (json.loads(path.read_text(encoding="utf-8")) for path in (first, second))
     differing = 0
     for kind in sorted(before.keys() & after.keys()):

@@ -1,4 +1,4 @@
-"""Record what pages say, how large they are and how long they take, and compare two records.
+"""Record text, size and time of pages, and compare two records.
 
     python benchmarks/record_pages.py record FILE.json [--folder FOLDER]
     python benchmarks/record_pages.py compare BEFORE.json AFTER.json
@@ -52,7 +52,7 @@ class Text(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember what is open, and whether it is seen."""
+        """Push an open element, and whether it is visible."""
         found = dict(attrs)
         hidden, name = (self._open[-1][1:]) if self._open else (False, "")
         kind = (found.get("class") or "").split()
@@ -68,7 +68,7 @@ class Text(HTMLParser):
         """Leave out elements without content."""
 
     def handle_endtag(self, tag: str) -> None:
-        """Forget what was open."""
+        """Pop an element that was closed."""
         while self._open and self._open.pop()[0] != tag:
             pass
 
@@ -136,7 +136,7 @@ def problems() -> Iterator[tuple[str, md.Problem]]:
 
 
 def designs() -> Iterator[tuple[str, md.Design]]:
-    """Yield designs without what differs from run to run, and one of 300 cells that no solver made."""
+    """Yield designs without values that differ from run to run, and one of 300 cells without a solver."""
     for name, problem in problems():
         made = md.design(problem)
         kept = {
@@ -278,7 +278,7 @@ def swept(asked: object) -> list[Row]:
 
 
 def record(file: Path, folder: Path | None, times: int) -> None:
-    """Write the record of all pages, and the pages themselves into a folder; the fastest of so many times counts."""
+    """Write the record of all pages, and the pages into a folder; the fastest of several repetitions counts."""
     found = {}
     for name, make in pages():
         seconds = []
@@ -301,7 +301,7 @@ def record(file: Path, folder: Path | None, times: int) -> None:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print what differs, and return how many pages do."""
+    """Print the differences, and return the number of pages that differ."""
     first, second = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
     differ = 0
     for name in first.keys() | second.keys():
@@ -317,7 +317,7 @@ def compare(before: Path, after: Path) -> int:
 
 
 def differences(old: dict | None, new: dict | None) -> Iterator[str]:
-    """Yield what differs between the records of one page."""
+    """Yield the differences between the records of one page."""
     if old is None or new is None:
         yield "is in one record only"
         return

@@ -1,14 +1,14 @@
-"""Record what 60 designs, 10 runs of column generation and 2 stopped ones return, and compare two such records.
+"""Record the results of 60 designs, 10 runs of column generation and 2 stopped runs, and compare two records.
 
     python record_solves.py record FILE.json [--only TEXT ...] [--jobs 2]
     python record_solves.py compare BEFORE.json AFTER.json [--loose] [--verbose]
     python record_solves.py list
 
 `record` uses the public interface alone: `mechdesign.design`, and for the ten runs of column generation also the block
-back end, `mechdesign.solve.block_back_end`. Each case runs in a process of its own, with one BLAS thread and one
-thread of the solver. `compare` without `--loose` asks for equal numbers, to the last bit, and is for two records of one
-machine with the same libraries. `--loose` is for other processors and other BLAS libraries: there, iteration counts may
-differ by `ITERATIONS`, working sets by `WORKING_SET`, and brackets must hold the same optimum.
+back end, `mechdesign.solve.block_back_end`. Each case runs in a separate process, with one BLAS thread and one solver
+thread. `compare` without `--loose` asks for equal numbers, to the last bit, and is for two records of one machine with
+the same libraries. `--loose` is for other processors and BLAS libraries. Iteration counts may then differ by
+`ITERATIONS` and working sets by `WORKING_SET`; brackets must contain the same optimum.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from typing import Any
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 ONE_THREAD["PYTHONHASHSEED"] = "0"
 
-# Tolerances of `--loose`. Iterations: share of the larger count, and at least so many. Working sets: share of the
-# larger size. Bounds: relative, beside the two records' own gaps.
-# (Another BLAS kernel on one machine, Haswell's and Skylake-X's: iterations to 14 %, working sets to 18 % apart.)
+# Tolerances of `--loose`. Iterations: share of the larger count, and a least number. Working sets: share of the larger
+# size. Bounds: relative, in addition to the gaps of the two records. (Another BLAS kernel on one machine, Haswell's and
+# Skylake-X's: iterations to 14 %, working sets to 18 % apart.)
 ITERATIONS, LEAST_ITERATIONS = 0.2, 3
 WORKING_SET = 0.3
 BOUND = 1e-9
-# Memory stated beforehand contains what the process holds already.
+# Memory estimates include the memory that the process already holds.
 MEMORY = 0.1
-# Bytes that the block method may count on: what happens to be free must decide nothing.
+# Fixed memory limit of the block method [bytes]: free memory must not influence results.
 ALLOWED = 6_000_000_000
 
 INF = math.inf
@@ -52,7 +52,7 @@ INF = math.inf
 
 @dataclass(frozen=True)
 class Case:
-    """A named computation: "design" (one of the 60) or "generation" (one of the ten), and what it needs installed."""
+    """A named computation: "design" (one of the 60) or "generation" (one of the ten), and the packages it needs."""
 
     name: str
     group: str
@@ -312,7 +312,7 @@ DESIGNS: dict[str, tuple[str, str, str]] = {
 
 @dataclass
 class Trace:
-    """What progress tells: the brackets, and the sizes of the working set as they change."""
+    """The progress messages: brackets, and the sizes of the working set whenever they change."""
 
     stop_at: int | None = None
     """The bracket at which to press Ctrl-C, by number."""
@@ -321,7 +321,7 @@ class Trace:
     working: list[int] = field(default_factory=list)
 
     def __call__(self, moment: Any) -> None:
-        """Keep what is told of a moment."""
+        """Store a progress message."""
         self.stages.append(str(moment.stage))
         # HiGHS is asked for its progress by the clock, and tells no bounds: how often depends on the machine's load.
         if moment.lower is not None:
@@ -335,7 +335,7 @@ class Trace:
             self.working.append(int(size))
 
     def facts(self) -> dict[str, Any]:
-        """Return what is kept of it."""
+        """Return the stored messages."""
         words = {"priced": "pricing", "corrected": "correct", "trial_or_small": "small"}
         return {
             "working_sets": self.working,
@@ -619,7 +619,7 @@ def _run(name: str) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Return what the numbers may depend on."""
+    """Return the facts of the machine that the numbers may depend on."""
     names = ("numpy", "scipy", "numba", "highspy", "cvxpy", "clarabel", "torch", "mechdesign")
     found = {"python": platform.python_version(), "machine": platform.machine(), "processor": _processor()}
     for name in names:
@@ -645,7 +645,7 @@ def _processor() -> str:
 
 
 def record(path: Path, only: list[str], jobs: int) -> int:
-    """Run all cases, or those whose names hold one of the given texts, and write what they return."""
+    """Run all cases, or those whose names contain one of the given texts, and write the results."""
     os.environ.update(ONE_THREAD)
     names = [case.name for case in cases() if not only or any(text in case.name for text in only)]
     clock, found = time.perf_counter(), {}
@@ -668,9 +668,9 @@ def record(path: Path, only: list[str], jobs: int) -> int:
 # ---------------------------------------------------------------------------------------------------------------------
 # Comparing
 
-# What tells about a run, and is not compared.
+# Facts about a run that are not compared.
 _SAID = {"seconds", "stages", "group"}
-# Not compared loosely: bits, or what follows from them.
+# Not compared with --loose: bits, and values that depend on them.
 _BITS = {
     "channel", "multipliers_digest", "multipliers", "history", "brackets", "realised", "primal_residual",
     "privacy_weight", "floor_weight", "used_columns", "upper_text",
@@ -709,7 +709,7 @@ def _differences(name: str, old: dict[str, Any], new: dict[str, Any], loose: boo
 
 
 def _near(before: float | None, after: float | None, share: float) -> bool:
-    """Tell whether two counts differ by at most a share of the larger one."""
+    """Return whether two counts differ by at most a share of the larger one."""
     if before is None or after is None:
         return False
     return abs(before - after) <= max(LEAST_ITERATIONS, share * max(before, after))
@@ -724,7 +724,7 @@ def _where(before: Any, after: Any) -> str:
 
 
 def _brackets(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Two brackets of one optimum overlap, and the newer one is no wider than asked for."""
+    """Check that two brackets of one optimum overlap, and that the newer one meets the required gap."""
     scale = max(abs(old["upper"]), abs(new["upper"]), 1e-300)
     found = []
     if old["lower"] > new["upper"] + BOUND * scale or new["lower"] > old["upper"] + BOUND * scale:
@@ -743,7 +743,7 @@ def _short(value: Any) -> str:
 
 
 def compare(first: Path, second: Path, loose: bool, verbose: bool) -> int:
-    """Print what differs; return 1 if anything does."""
+    """Print the differences; return 1 if there are any."""
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (first, second))
     for key in sorted(set(old["environment"]) | set(new["environment"])):
         before, after = old["environment"].get(key), new["environment"].get(key)

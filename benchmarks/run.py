@@ -1,4 +1,4 @@
-"""Rerun what README, site and notebooks quote, and say which numbers have moved by more than their stated spread.
+"""Run the sources of all quoted numbers again, and list the numbers that moved by more than their spread.
 
     python benchmarks/run.py [--quick] [--store] [--only NAME ...] [--list]
 
@@ -8,7 +8,7 @@
 - Benchmarks are scripts of this folder, listed in `registry` with a spread each; their output is stored in
   ``benchmarks/results``.
 
-What is not stored yet is stored; what is stored is replaced with --store only. With
+New results are stored; stored results are replaced with --store only. With
 --quick experiments run in their small setting, and those benchmarks run that have one. Measure on a machine that has
 nothing else to do. Exit status: 0, or 1 if anything has moved or failed.
 """
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def rerun_experiment(entry: Experiment, setting: str, store: bool) -> list[str]:
-    """Run an experiment, compare, and return what has moved."""
+    """Run an experiment, compare, and return the numbers that moved."""
     if entry.missing_data:
         print(f"  skipped: {', '.join(entry.missing_data)} not found; set MECHDESIGN_DATA")
         return []
@@ -54,7 +54,7 @@ def rerun_experiment(entry: Experiment, setting: str, store: bool) -> list[str]:
 
 
 def rerun_benchmark(entry: Benchmark, quick: bool, store: bool) -> list[str]:
-    """Run a script, compare its numbers one by one, and return what has moved."""
+    """Run a script, compare its numbers one by one, and return those that moved."""
     arguments = entry.quick if quick else entry.arguments
     if arguments is None:
         print("  skipped: it has no quick form")
@@ -73,7 +73,7 @@ def rerun_benchmark(entry: Benchmark, quick: bool, store: bool) -> list[str]:
 
 
 def rerun_measurement(name: str, quick: bool, store: bool) -> list[str]:
-    """Measure again, compare value by value, and return what has moved."""
+    """Measure again, compare value by value, and return the values that moved."""
     if quick:
         print("  skipped: it has no quick form")
         return []
@@ -124,17 +124,17 @@ def _numbers(line: str) -> list[float]:
 
 
 def _shape(line: str) -> str:
-    """Return a line without its numbers and without what aligns them."""
+    """Return a line without its numbers and alignment."""
     return re.sub(r"[\s─━]+", " ", _NUMBER.sub("#", line)).strip()
 
 
 def main() -> int:
-    """Run what is asked for."""
+    """Run the selected entries."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small settings")
     parser.add_argument("--store", action="store_true", help="replace stored results by the new ones")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="run these only")
-    parser.add_argument("--list", action="store_true", help="list what there is")
+    parser.add_argument("--list", action="store_true", help="list all entries")
     options = parser.parse_args()
     experiments, benchmarks = all_experiments(), {entry.name: entry for entry in BENCHMARKS}
     names = [*experiments, *MEASUREMENTS, *benchmarks]

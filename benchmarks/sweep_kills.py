@@ -2,9 +2,9 @@
 
     python benchmarks/sweep_kills.py [--kills 200] [--jobs 1] [--seed 7]
 
-A sweep is started, killed after a random while together with its processes, and resumed, over and over; when it is
-done before the kills are, another one is begun. At the end of each every row must be there with the values that an
-undisturbed sweep gives, every channel must verify, and no file of a row may have been written a second time.
+A sweep is started, killed with all its processes at a random moment, and resumed, again and again. A finished sweep is
+followed by a new one. After each sweep every row must have the values of an undisturbed sweep, and every channel must
+verify. No file of a row may have been written twice.
 """
 
 import argparse

@@ -1,15 +1,14 @@
-"""How the block method grows where each secret has few neighbours: squares with four, and roads; HiGHS beside it.
+"""The growth of the block method if each secret has few neighbours: squares with four, and roads, compared with HiGHS.
 
     python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
         [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
 
-Every place is an answer, too; visits are those of a town with three unequal centres, so nothing is symmetric; ε is
-0.4 per unit, the typical length of a road; the cost is the distance along roads. Roads are half of the edges of a
+Every place is also an answer. Visits are those of a town with three unequal centres, so that there is no symmetry. ε is
+0.4 per unit, the typical length of a road, and the cost is the distance along roads. Roads are half of the edges of a
 Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is asked for and proved
-over all answers. Each design runs in a process of its own, so that the peak of memory is its own, and is exported
-and verified there. What was measured before is kept, so that a stopped run goes on. Seconds are those of the clock and
-of the processor; on a busy machine only the latter tell something. Exponents are of processor seconds, from the least
-to the largest size.
+over all answers. Each design runs in a separate process, which gives its peak memory, and is saved and verified there.
+Earlier measurements are kept, so that a stopped run continues. Seconds are those of the clock and of the processor; on
+a busy machine only the latter tell something. Exponents are of processor seconds, from the least to the largest size.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def problem(graph: str, count: int) -> md.Problem:
     for x, y, spread, weight in centres:
         density += weight * np.exp(-((places / side - (x, y)) ** 2).sum(axis=1) / (2 * spread**2))
     with warnings.catch_warnings():
-        # Bounds between neighbours alone are no metric; what paths imply is one.
+        # Bounds between neighbours alone are not a metric; the bounds implied by paths are one.
         warnings.simplefilter("ignore", md.errors.MetricWarning)
         required = md.MetricPrivacy(EPSILON, steps)
     return md.Problem(density / density.sum(), distance, [required])
@@ -129,7 +128,7 @@ def measure(graph: str, count: int, solver: str) -> dict[str, float | str]:
 
 
 def measured(graph: str, count: int, solver: str) -> dict[str, Any] | None:
-    """Measure in a process of its own; None where that ends badly."""
+    """Measure in a separate process; return None if it fails."""
     command = [sys.executable, __file__, "--one", graph, str(count), solver]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -195,7 +194,7 @@ def shown(records: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    """Measure what is missing, print a table, draw the growth."""
+    """Measure the missing entries, print a table, draw the growth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", type=int, default=[100, 225, 400, 900, 1600, 2500])
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))

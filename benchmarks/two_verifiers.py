@@ -1,16 +1,16 @@
-"""Let two verifiers prove random designs, and refuse what somebody changed in them and repaired all digests of.
+"""Let two verifiers prove random designs, and refuse tampered ones with repaired digests.
 
     python benchmarks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
 
-Every kind of requirement and of claim, both objectives, forbidden answers, other observables than secrets, priors with
-zeros, and designs with and without multipliers are among the problems, of 2 to 10 secrets. Each design is saved and
-proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some of them one entry of an
-array, one field of certificate.json, one character of channel.csv, or the form of a file is then changed, all digests
-are made to fit again, and both verifiers look again. They must say the same: both refuse, or both accept what is still
-true, and list the same unknown keys. Each has a minute and may not pass the limit of memory of this process.
+The problems have 2 to 10 secrets and cover every kind of requirement and claim, and both objectives. They include
+forbidden answers, observables other than the secrets, priors with zeros, and designs without multipliers. Each design
+is saved and proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some designs one
+thing is then changed: an array entry, a field of certificate.json, a character of channel.csv, or the form of a file.
+All digests are repaired, and both verifiers run again. They must agree: both refuse, or both accept claims that are
+still true, and list the same unknown keys. Each has a minute and may not pass the limit of memory of this process.
 
-With ``--rows`` every design has a line of JSON there, and a run that was stopped goes on where it was: design number i
-has the seed (seed, i). Exits with 1 if any of this fails.
+``--rows`` stores a line of JSON for every design, and a stopped run continues there; design i has the seed (seed, i).
+Exits with 1 if any of this fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 Files = dict[str, bytes]
 
-# What each verifier has for each set, and what this process may take at all.
+# Memory limits of each verifier for each bundle, and of this process.
 SECONDS, LIMIT_BYTES = 60, 6 * 2**30
 
 
@@ -104,7 +104,7 @@ def distortion(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[A
 
 
 def claimed(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[Any]:
-    """Yield a requirement made of claims in the open."""
+    """Yield a requirement made of explicit claims."""
     k = int(rng.integers(1, 5))
     pairs = rng.integers(0, n, (k, 2))
     bottoms = rng.integers(1, 10, k)
@@ -152,7 +152,7 @@ def second(folder: Path) -> tuple[str, list[str]]:
 
 
 def timed(judge: Callable[[Path], tuple[str, list[str]]], folder: Path) -> tuple[str, list[str], float]:
-    """Return what a verifier says and how long it took; raise `TimeoutError` after `SECONDS`."""
+    """Return the verdict of a verifier and its time; raise `TimeoutError` after `SECONDS`."""
     start = time.perf_counter()
     signal.alarm(SECONDS)
     try:
@@ -163,7 +163,7 @@ def timed(judge: Callable[[Path], tuple[str, list[str]]], folder: Path) -> tuple
 
 
 def tampered(files: Files, dice: random.Random) -> tuple[str, Files]:
-    """Change one thing in a set and make all digests fit again; return what was changed, too."""
+    """Change one thing in a bundle and repair all digests; also return a description of the change."""
     files, what = dict(files), dice.choice(["array", "array", "array", "field", "field", "table", "form", "form"])
     document = json.loads(files["certificate.json"])
     if what == "form":
@@ -280,7 +280,7 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "another key at the top": set_key("audited_by", value="x"),
     "another key of a requirement": set_key("requirements", "first", "audited_by", value="x"),
     "another key of the certificate": set_key("certificate", "audited_by", value="x"),
-    "another key of what is certified": set_key("certificate", "requirements", "first", "audited_by", value=[1]),
+    "another key of a verdict": set_key("certificate", "requirements", "first", "audited_by", value=[1]),
     "a part of 0": set_key("requirements", "first", "part", value=0),
     "a part of 1": set_key("requirements", "first", "part", value=1),
     "a part that is true": set_key("requirements", "first", "part", value=True),
@@ -310,7 +310,7 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "an array that is not listed": with_arrays("channel.npz", unlisted),
     "an array of the dual that is not listed": with_arrays("dual.npz", unlisted),
     "an exponent without end": with_arrays("channel.npz", lambda arrays, _: arrays.update(exponent=np.array(2**40))),
-    "labels that are no texts": with_arrays(
+    "labels that are not texts": with_arrays(
         "channel.npz", lambda arrays, _: arrays.update(secrets=np.linspace(0, 1, len(arrays["prior"])))
     ),
     "labels that are alike": with_arrays(
@@ -319,7 +319,7 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "longer decimals (no repair)": longer,
     "a number that is stated otherwise": state_otherwise,
 }
-"""Changes of form: what the files say may be as true as it was."""
+"""Changes of form; the contents may be as true as before."""
 
 
 def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
@@ -385,7 +385,7 @@ def change_field(document: dict[str, Any], dice: random.Random) -> str:
 
 
 def repair(files: Files, document: dict[str, Any]) -> None:
-    """Make all digests fit, as whoever knows the format would."""
+    """Repair all digests, as an attacker who knows the format would."""
     document = copy.deepcopy(document)
     for name in document["files"]:
         document["files"][name] = hashlib.sha256(files[name]).hexdigest()
@@ -410,7 +410,7 @@ def digests(content: bytes) -> dict[str, str]:
 
 
 def same(lie: Files, files: Files) -> bool:
-    """Tell whether nothing was changed after all."""
+    """Return whether the contents are unchanged."""
     documents = (json.loads(each["certificate.json"]) for each in (lie, files))
     return all(lie[name] == files[name] for name in files if name != "certificate.json") and operator.eq(*documents)
 
@@ -423,7 +423,7 @@ def put(folder: Path, files: Files) -> None:
 
 
 def judged(number: int, seed: int, count: int, folder: Path, most: int = 10) -> dict[str, Any]:
-    """Return what both verifiers say of one design and of `count` tampered ones, as JSON values."""
+    """Return the verdicts of both verifiers on one design and on `count` tampered ones, as JSON values."""
     rng, dice = np.random.default_rng([seed, number]), random.Random(f"{seed} {number}")
     refused, made = 0, None
     while made is None:
@@ -493,7 +493,7 @@ def main() -> int:
 
 
 def report(rows: list[dict[str, Any]], seed: int) -> str:
-    """Return what was found, line by line."""
+    """Return the findings, line by line."""
     kinds = collections.Counter(kind for row in rows for kind in row["kinds"])
     verdicts = [(what, one, other) for row in rows for what, one, other in row["verdicts"]]
     counted = collections.Counter(

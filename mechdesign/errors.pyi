@@ -2,6 +2,7 @@ from mechdesign.base._errors import BracketWarning as BracketWarning
 from mechdesign.base._errors import BudgetExceededError as BudgetExceededError
 from mechdesign.base._errors import BudgetWarning as BudgetWarning
 from mechdesign.base._errors import CacheWarning as CacheWarning
+from mechdesign.base._errors import CellForm as Form  # noqa: F401
 from mechdesign.base._errors import CertificateError as CertificateError
 from mechdesign.base._errors import ClosedPipeError as ClosedPipeError
 from mechdesign.base._errors import ClusterError as ClusterError
@@ -10,7 +11,6 @@ from mechdesign.base._errors import ExactReleaseError as ExactReleaseError
 from mechdesign.base._errors import ExportError as ExportError
 from mechdesign.base._errors import ExposedFileWarning as ExposedFileWarning
 from mechdesign.base._errors import ExtensionWarning as ExtensionWarning
-from mechdesign.base._errors import Form as Form
 from mechdesign.base._errors import GraphWarning as GraphWarning
 from mechdesign.base._errors import HistoryWarning as HistoryWarning
 from mechdesign.base._errors import InfeasibleError as InfeasibleError

@@ -1,4 +1,4 @@
-"""Whoever makes a mistake is told where it is, what was found, and what would do: `benchmarks/mistakes.py`."""
+"""Error messages give the position, the value and the remedy of a mistake: `benchmarks/mistakes.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Its dataclasses look for their module.
+    # Dataclasses look up their module.
     sys.modules["mistakes"] = module
     spec.loader.exec_module(module)
     return module
@@ -35,7 +35,7 @@ def test_every_mistake_ends_in_an_error_that_says_where_it_is_and_what_would_do(
 
 
 @pytest.mark.parametrize(
-    ("make", "wrong"), [(lambda: 3, "passes unnoticed"), (lambda: {}["a"], "KeyError is no error of ours")]
+    ("make", "wrong"), [(lambda: 3, "passes unnoticed"), (lambda: {}["a"], "KeyError is not an error of mechdesign")]
 )
 def test_the_script_notices_what_is_no_typed_error(script, make, wrong):
     assert script.fault(script.Mistake("a mistake", make))[0] == wrong

@@ -95,5 +95,5 @@ def test_what_is_of_the_right_type_passes(tmp_path):
     with pytest.raises(InputError, match="found 'str'; must be a number"):
         require_kind("1", int | float, "a", "a number")
     for wrong in (b"a", "a\0b", 5):
-        with pytest.raises(InputError, match="is no path"):
+        with pytest.raises(InputError, match="is not a path"):
             as_path(wrong, "a")

@@ -1,6 +1,6 @@
-"""Tools without a subject, which every room may use.
+"""General tools for every room.
 
-Errors and warnings, checked arrays, registries, files that a crash cannot spoil, locks, caches and the state of the
-process. Nothing here knows of privacy, of channels or of programs. It imports nothing of the package. Nothing here is
-public; users catch errors by `mechdesign.errors`.
+Errors and warnings, checked arrays, registries, atomic files, locks, caches, and process-wide settings. Nothing here
+depends on privacy, channels or programs, and the room imports nothing else of the package. Nothing here is public;
+users catch errors by `mechdesign.errors`.
 """

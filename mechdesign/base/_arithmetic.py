@@ -1,4 +1,4 @@
-"""The arithmetic that this package computes in: its own, whatever the caller has set for the thread."""
+"""The arithmetic settings of this package, independent of the caller's settings for the thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECIMAL = decimal.Context(28, decimal.ROUND_HALF_EVEN, -999_999, 999_999, 1, 0,
 
 
 def decimals(digits: int, rounding: str = decimal.ROUND_HALF_EVEN) -> decimal.Context:
-    """Return a context with so many digits and all exponents there are; the caller's defaults have no part in it.
+    """Return a decimal context with the given digits and the full range of exponents; it ignores the caller's defaults.
 
     >>> str(decimals(3, decimal.ROUND_CEILING).divide(decimal.Decimal(2), decimal.Decimal(3)))
     '0.667'
@@ -28,7 +28,7 @@ def decimals(digits: int, rounding: str = decimal.ROUND_HALF_EVEN) -> decimal.Co
 
 @contextmanager
 def own_arithmetic() -> Iterator[None]:
-    """Compute in the defaults of NumPy and of `decimal` in the block: what is too small for a float becomes zero.
+    """Use the default settings of NumPy and `decimal` in the block: underflow gives zero.
 
     >>> import numpy as np
     >>> with np.errstate(all="raise"), own_arithmetic():
@@ -43,7 +43,7 @@ def own_arithmetic() -> Iterator[None]:
 
 
 def in_own_arithmetic(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a function compute in `own_arithmetic`: a door of the package, through which callers come."""
+    """Decorate a public function so that it runs in `own_arithmetic`."""
 
     @functools.wraps(function)
     def wrapper(*args: _P.args, **keywords: _P.kwargs) -> _R:

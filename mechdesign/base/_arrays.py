@@ -1,4 +1,4 @@
-"""Turn what users hand over into checked, read-only NumPy arrays and plain numbers."""
+"""Conversion of user input to checked, read-only NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._check import (
-    renamed,
+    rename_path,
     require_unmasked,
 )
 from mechdesign.base._errors import InputError
@@ -22,19 +22,19 @@ Singles = NDArray[np.float32]
 
 T = TypeVar("T", bound=np.generic)
 
-# How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
+# Largest distance of a sum of probabilities from 1: far above rounding errors, far below typing errors.
 SUM_TOLERANCE = 1e-9
 
 
-# Entries of a matrix that is stored sparsely and needed in full: 1 GiB of float64.
+# Largest number of entries of a sparse matrix that is needed in dense form: 1 GiB of float64.
 LARGEST_MATRIX = 2**27
 
-# More cells than any computation has room for; their centres take 16 bytes each.
+# Largest number of cells; no computation has memory for more. Each centre takes 16 bytes.
 LARGEST_GRID = 10**7
 
 
 def read_only(array: NDArray[T]) -> NDArray[T]:
-    """Forbid writing to `array`, so that a value that holds it cannot change, and return it."""
+    """Make `array` read-only and return it, so that a value that holds it cannot change."""
     array.setflags(write=False)
     return array
 
@@ -48,14 +48,14 @@ def require_aligned(values: Any, path: str) -> None:
             path,
             f"has its columns in another order than its rows: column {place} is {columns[place]!r}",
             bound=f"{index[place]!r}, as row {place}",
-            remedy="put them in one order, such as by frame[frame.index]",
+            remedy="sort both in the same order, for example with frame[frame.index]",
         )
 
 
 def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> None:
-    """Raise `InputError` for a series with labels that are neither 0, 1, … nor, in this order, `labels`.
+    """Raise `InputError` for a series whose labels are neither 0, 1, … nor `labels` in this order.
 
-    Numbers are taken by their position: those of ``value_counts()``, say, come in the order of frequency.
+    Numbers are taken by position, but ``value_counts()``, for example, sorts by frequency.
     """
     index = _labels_of(values)
     expected = list(labels) or list(range(len(index)))
@@ -65,42 +65,52 @@ def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> No
     bound = f"{expected[place]!r} there" if place < len(expected) else f"{len(expected)} labels"
     raise InputError(
         path,
-        f"has labels in another order: at {place} stands {index[place]!r}" if place < len(index) else "is short",
+        f"has labels in another order: label {place} is {index[place]!r}" if place < len(index) else "is short",
         bound=bound,
-        remedy="put it in the order of the secrets with reindex, and give its to_numpy()",
+        remedy="sort it in the order of the secrets with reindex, and pass its to_numpy()",
     )
 
 
 def _labels_of(values: Any) -> list[Hashable]:
-    """Return the labels of the rows of a pandas series or data frame, and none of anything else."""
+    """Return the row labels of a pandas series or data frame; an empty list for other values."""
     index = getattr(values, "index", None)
     return [] if index is None or callable(index) or not hasattr(values, "to_numpy") else list(index)
 
 
 def as_array(values: Any, path: str, dtype: Any = None) -> NDArray[Any]:
-    """Return what `numpy.asarray` makes of `values`, unless they are masked: see `require_unmasked`."""
+    """Return `numpy.asarray(values)`; raise `InputError` for masked or misaligned values."""
     require_unmasked(values, path)
     require_aligned(values, path)
     return np.asarray(values, dtype=dtype)
 
 
 def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
-    """Return a read-only float64 copy of `values`.
+    """Return a read-only float64 copy of `values`, with -0.0 replaced by 0.0.
 
-    `shape` describes what is accepted, one name per axis such as ``"(n, d)"``; only the number of axes is checked.
-    Infinities and NaN pass: see `require`; -0.0 becomes 0.0. Raises `InputError` when the values are not real numbers
-    or when the number of axes differs.
+    Args:
+        values: Real numbers; infinities and NaN are accepted.
+        path: The path of the argument, for messages.
+        shape: The expected shape, such as ``"(n, d)"``; only the number of axes is checked.
+
+    Returns:
+        The array.
+
+    Raises:
+        InputError: The values are not real numbers, or the number of axes differs.
+
+    >>> as_floats([1, 2], "weights", "(n,)")
+    array([1., 2.])
     """
     require_unmasked(values, path)
     require_aligned(values, path)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biufO":
-            raise TypeError(f"an array of {raw.dtype} was given")
+            raise TypeError(f"got an array of {raw.dtype}")
         array = np.array(raw, dtype=np.float64, order="C", copy=True)
     except InputError as error:
-        # What refuses to be an array says why itself.
-        raise renamed(error, path, error.path) from error
+        # The conversion itself raised an error with a reason.
+        raise rename_path(error, path, error.path) from error
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(path, f"is not an array of real numbers ({error})", bound=f"of shape {shape}") from error
     axes = len([name for name in shape.strip("()").split(",") if name.strip()])
@@ -120,17 +130,16 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
 
 
 def as_amounts(values: ArrayLike, path: str, shape: str, bound: str = "a finite number >= 0") -> Floats:
-    """Return what `as_floats` returns; raise `InputError` naming the first entry that is not finite or negative."""
+    """Return `as_floats(values)`; raise `InputError` for the first entry that is negative or not finite."""
     array = as_floats(values, path, shape)
     require(np.isfinite(array) & (array >= 0), array, path, bound)
     return array
 
 
 def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
-    """Return a read-only float64 array of `axes` axes with entries >= 0, finite ones unless `infinite` is set.
+    """Return a read-only float64 array with `axes` axes and entries >= 0, finite unless `infinite` is set.
 
-    An array that nobody can write to is returned itself, and anything else is copied. -0.0 becomes 0.0, whose quotients
-    have the sign that a number >= 0 should give them.
+    A read-only array is returned as it is; other arrays are copied. -0.0 becomes 0.0, whose quotients are not negative.
     """
     raw = as_array(values, path)
     if raw.dtype.kind not in "biuf":
@@ -139,13 +148,26 @@ def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = 
         raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound=f"an array of {axes} axes")
     good = raw >= 0 if infinite else np.isfinite(raw) & (raw >= 0)
     require(good, raw, path, "not negative and not NaN" if infinite else "finite and not negative")
-    return _frozen(raw, np.dtype(np.float64))
+    return _freeze(raw, np.dtype(np.float64))
 
 
 def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 0) -> Integers:
-    """Return a read-only int64 array of `axes` axes with entries of at least `minimum`, 0 or more.
+    """Return a read-only int64 array.
 
-    An array that nobody can write to is returned itself, and anything else is copied.
+    Args:
+        values: Integers; a read-only array is returned as it is, and other arrays are copied.
+        path: The path of the argument, for messages.
+        axes: Number of axes.
+        minimum: The least accepted entry, at least 0.
+
+    Returns:
+        The array.
+
+    Raises:
+        InputError: An entry is not an integer or out of range, or the number of axes differs.
+
+    >>> as_whole_numbers([1, 2], "counts", 1)
+    array([1, 2])
     """
     raw = as_array(values, path)
     if raw.size == 0 and raw.dtype.kind == "f":
@@ -156,11 +178,25 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
         raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound=f"an array of {axes} axes")
     good = (raw >= minimum) & (raw <= np.iinfo(np.int64).max)
     require(good, raw, path, f"an integer between {minimum} and 2**63 - 1")
-    return _frozen(raw, np.dtype(np.int64))
+    return _freeze(raw, np.dtype(np.int64))
 
 
 def as_distribution(values: ArrayLike, path: str) -> Floats:
-    """Return a read-only float64 array (n,) of probabilities >= 0 whose sum is within `SUM_TOLERANCE` of 1."""
+    """Return a read-only float64 array of probabilities.
+
+    Args:
+        values: Probabilities (n,) >= 0 whose sum is within `SUM_TOLERANCE` of 1.
+        path: The path of the argument, for messages.
+
+    Returns:
+        The array (n,).
+
+    Raises:
+        InputError: An entry is negative or not finite, or the sum differs from 1.
+
+    >>> as_distribution([0.5, 0.5], "prior")
+    array([0.5, 0.5])
+    """
     array = as_nonnegative(values, path, 1)
     total = math.fsum(array)
     if abs(total - 1) > SUM_TOLERANCE:
@@ -169,19 +205,19 @@ def as_distribution(values: ArrayLike, path: str) -> Floats:
 
 
 def require_below(indices: Integers, limit: int, path: str) -> None:
-    """Raise `InputError` naming the first of `indices` that is not below `limit`."""
+    """Raise `InputError` for the first of `indices` that is not below `limit`."""
     require(indices < limit, indices, path, f"an index between 0 and {limit - 1}")
 
 
 def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
-    """Raise `InputError` unless all arrays, given by name, have the same length."""
+    """Raise `InputError` unless all named arrays have the same length."""
     if len({len(array) for array in arrays.values()}) > 1:
         found = {name: len(array) for name, array in arrays.items()}
         raise InputError(path, "has arrays of different lengths", value=found, bound="of one length")
 
 
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
-    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` naming the first bad one."""
+    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid one."""
     budgets = as_floats(epsilons, path, "(T,)")
     if budgets.size == 0:
         raise InputError(path, "are empty", bound="at least one budget")
@@ -191,7 +227,7 @@ def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
 
 
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
-    """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` naming the first other entry."""
+    """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` for the first other entry."""
     require_unmasked(values, path)
     try:
         raw = np.asarray(values)
@@ -208,7 +244,7 @@ def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
 
 
 def _to_integers(raw: NDArray[Any]) -> str:
-    """Return how other entries become indices: a mask by its positions, and whole numbers as they are."""
+    """Return the remedy for entries that are not indices: positions for a mask, a cast for whole numbers."""
     if raw.dtype.kind == "b":
         return "use numpy.flatnonzero on a mask"
     whole = raw.dtype.kind == "f" and bool((raw == np.floor(raw)).all())
@@ -216,7 +252,7 @@ def _to_integers(raw: NDArray[Any]) -> str:
 
 
 def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
-    """Return values that can be compared; NaN cannot, and would be a category of its own each time."""
+    """Return a list of values that can be compared; NaN cannot, as every NaN would be a new category."""
     if isinstance(values, str | bytes):
         raise InputError(path, "is one text", value=values, bound="a list of values")
     require_unmasked(values, path)
@@ -236,8 +272,8 @@ def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
     return found
 
 
-def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a read-only array in C order: `array` itself where nobody can write to it, a copy otherwise."""
+def _freeze(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a read-only array in C order: `array` itself if it is read-only, a copy otherwise."""
     fixed = array.dtype == dtype and array.base is None and not array.flags.writeable and array.flags.c_contiguous
     if fixed and not (dtype.kind == "f" and np.signbit(array).any()):
         return array
@@ -247,6 +283,6 @@ def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _unsign_zeros(array: NDArray[Any]) -> None:
-    """Turn every -0.0 of an array of floats into 0.0; all other numbers stay as they are."""
+    """Replace -0.0 by 0.0 in an array of floats."""
     if array.dtype.kind == "f":
         array += 0.0

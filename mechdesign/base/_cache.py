@@ -1,14 +1,14 @@
-"""Keep results that take long to compute, in the user's cache directory, under the digest of what they depend on.
+"""A cache of expensive results in the user's cache folder, by the digest of their inputs.
 
-A file is written under a temporary name and renamed, and it holds the digest of its own content, so that a file that is
-damaged, cut short or written by another version is as good as none: the caller computes again and nobody notices.
-Any number of processes may read and write at once. Deleting files, or the whole directory, is always safe.
+A file is written under a temporary name and renamed, and it contains a digest of its content. A file that is
+damaged, truncated or of another version counts as missing, and the result is computed again. Any number of processes
+may read and write at once. Deleting files, or the whole folder, is always safe.
 
-What is read is believed, and what is written tells of private data. So the cache is used only where the directory and
-what it holds belong to the user and nobody else can write them. The directories above are the user's or the system's,
-or have the sticky bit. Otherwise the cache is left alone, which a `CacheWarning` says once.
+Cached results are trusted, and they reveal private data. The cache is therefore used only if the folder and its files
+belong to the user and nobody else can write to them. The parent folders must belong to the user or to the system, or
+have the sticky bit. Otherwise the cache is ignored, which a `CacheWarning` reports once.
 
-The environment variable MECHDESIGN_CACHE names another directory; ``off`` turns the cache off.
+The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONTENT = "content_digest"
 
 
 def folder() -> Path | None:
-    """Return the directory of the cache, which need not exist, or None when the cache is off."""
+    """Return the folder of the cache, which need not exist; None if the cache is off."""
     named = os.environ.get(VARIABLE, "").strip()
     if named.lower() in ("off", "0", "none"):
         return None
@@ -44,31 +44,31 @@ def folder() -> Path | None:
 
 
 def path_of(kind: str, key: str) -> Path | None:
-    """Return the file for `key`, a digest in hexadecimal digits, among results of one `kind`; None when off."""
+    """Return the file for `key`, a hexadecimal digest, among the results of one `kind`; None if the cache is off."""
     root = folder()
     return None if root is None else root / kind / f"{key}.npz"
 
 
 def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
-    """Return the arrays stored under `key`, or None when there are none that can be trusted."""
+    """Return the arrays stored under `key`, or None if there are none that can be trusted."""
     path = path_of(kind, key)
-    if path is None or _is_left_alone(path):
+    if path is None or _is_ignored(path):
         return None
     try:
         content = _content(path)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         claimed = arrays.pop(_CONTENT).tobytes()
-    # A damaged file can make the readers of zip and npy files raise almost anything; then there is no result.
+    # The readers of zip and npy files can raise almost any exception for a damaged file.
     except Exception:
         return None
     return arrays if claimed == _digest(kind, key, arrays) else None
 
 
 def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Store arrays under `key`; do nothing when the cache is off or cannot be written."""
+    """Store arrays under `key`; do nothing if the cache is off or cannot be written."""
     path = path_of(kind, key)
-    if path is None or _is_left_alone(path):
+    if path is None or _is_ignored(path):
         return
     named: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     if any(array.dtype.hasobject for array in named.values()):
@@ -76,48 +76,48 @@ def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     named[_CONTENT] = np.frombuffer(_digest(kind, key, named), dtype=np.uint8)
     content = io.BytesIO()
     np.savez(content, **named)
-    # A full disk or a directory of somebody else: the result in memory is as good.
+    # The disk may be full, or the folder read-only: the result in memory is sufficient.
     with contextlib.suppress(OSError):
         make_folder(path.parent, private=True)
         write_file(path, [content.getvalue()], private=True)
 
 
 class _NotOwnError(Exception):
-    """Others can write an entry."""
+    """Other users can write to an entry."""
 
 
-_SAID: set[Path] = set()
+_WARNED: set[Path] = set()
 
 
-def _is_left_alone(path: Path) -> bool:
-    """Tell, and say once, whether others can write the directory of the cache, that of an entry, or the entry."""
+def _is_ignored(path: Path) -> bool:
+    """Return whether others can write to the cache folder, a subfolder or an entry; warn once."""
     root = path.parent.parent
     try:
         why = why_not_above(root)
     except OSError:
-        # A loop of links: nothing can be read or written there.
+        # Nothing can be read or written behind a loop of links.
         return True
     for place in (root, path.parent, path):
         with contextlib.suppress(OSError):
-            why = why or _said_of(place, root)
-    if why and root not in _SAID:
-        _SAID.add(root)
+            why = why or _explain(place, root)
+    if why and root not in _WARNED:
+        _WARNED.add(root)
         warn(
-            f"the cache {root} {why}, and is left alone: results are computed. Make it yours alone "
-            f"(chmod -R go-w {root}), or name another directory: {VARIABLE}",
+            f"the cache {root} {why}; it is ignored, and results are computed. Remove the permissions of others "
+            f"(chmod -R go-w {root}), or set another folder in {VARIABLE}",
             CacheWarning,
             stacklevel=4,
         )
     return bool(why)
 
 
-def _said_of(place: Path, root: Path) -> str:
+def _explain(place: Path, root: Path) -> str:
     why = why_not_own(place.stat())
     return why if not why or place == root else f"holds {place.relative_to(root)}, which {why}"
 
 
 def _content(path: Path) -> bytes:
-    """Return an entry as it was looked at, whatever takes its name meanwhile."""
+    """Return the checked entry, even if another file takes its name in the meantime."""
     return read_own(path, _NotOwnError, follow=False)
 
 

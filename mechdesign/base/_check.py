@@ -1,4 +1,4 @@
-"""Plain numbers, choices and kinds, checked: one sentence for each fault."""
+"""Checks of plain numbers, choices and types, with one sentence for each fault."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from mechdesign.base._errors import InputError
 
-# What users state (ε, factors, floors, radii, counts, coordinates) is 0 or between these, far from where floats end.
-# The verifier itself reads numbers between 1e-400 and 1e400. docs/limits.md lists all limits.
+# Numbers from users (ε, factors, floors, radii, counts, coordinates) are 0 or in this range, far from overflow. The
+# verifier itself accepts numbers between 1e-400 and 1e400. docs/limits.md lists all limits.
 LEAST_NUMBER = 1e-100
 
 
@@ -26,17 +26,17 @@ LARGEST_COUNT = LARGEST_NUMBER
 
 
 def require_unmasked(values: object, path: str) -> None:
-    """Raise `InputError` where `values` is a masked array or holds one: the values under a mask would pass for given.
+    """Raise `InputError` if `values` is or contains a masked array: masked values would count as given.
 
     Lists, tuples and arrays of objects are searched at any depth, and mappings by their values.
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(
             path,
-            "is a masked array, or holds one",
+            "is or contains a masked array",
             value=f"numpy.ma.{type(values).__name__}",
             bound="an array without a mask",
-            remedy="leave masked entries out with compressed(), or say what they are with filled(value)",
+            remedy="remove masked entries with compressed(), or replace them with filled(value)",
         )
     inside: Iterable[object] = ()
     if isinstance(values, list | tuple):
@@ -45,7 +45,7 @@ def require_unmasked(values: object, path: str) -> None:
         inside = values.values()
     elif isinstance(values, np.ndarray) and values.dtype.kind == "O":
         inside = values.ravel().tolist()
-    # Plain numbers and texts hold nothing: there may be millions of them.
+    # Numbers and texts contain no arrays, and there may be millions of them.
     if all(issubclass(kind, int | float | str | np.generic) for kind in set(map(type, inside))):
         return
     for value in inside:
@@ -55,28 +55,28 @@ def require_unmasked(values: object, path: str) -> None:
 def require_kind(value: object, kind: Any, path: str, bound: str) -> None:
     """Raise `InputError` unless `value` is an instance of `kind`, a class, a union or a tuple of them.
 
-    What was found is named by its class: a value of another kind may be anything, and large.
+    The message names the class of the value only, as the value itself may be large.
     """
     if not isinstance(value, kind):
         raise InputError(path, "is of another kind", value=type(value).__name__, bound=bound)
 
 
 def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.Path") -> Path:
-    """Return a path that was handed over as a text or a path; raise `InputError` for anything else.
+    """Return a path from a text or a path; raise `InputError` for anything else.
 
     >>> as_path("channel.npz", "file").name
     'channel.npz'
     """
     found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(found, str) or "\0" in found:
-        raise InputError(path, "is no path", value=type(value).__name__, bound=bound)
+        raise InputError(path, "is not a path", value=type(value).__name__, bound=bound)
     return Path(found)
 
 
 def as_list(values: Any, path: str, bound: str) -> list[Any]:
-    """Return what is iterated over as a list; raise `InputError` for texts, and for what has no items."""
+    """Return the items of an iterable as a list; raise `InputError` for texts and for values without items."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(path, "is no list", value=type(values).__name__, bound=bound)
+        raise InputError(path, "is not a list", value=type(values).__name__, bound=bound)
     return list(values)
 
 
@@ -95,7 +95,7 @@ def as_integer(value: object, path: str, minimum: int) -> int:
 
 
 def as_truth(value: object, path: str) -> bool:
-    """Return a truth value; raise `InputError` for anything else: a text such as "no" would count as true."""
+    """Return a truth value; raise `InputError` for anything else, such as the text "no", which would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(path, "is not a truth value", value=value, bound="True or False")
     return bool(value)
@@ -132,7 +132,7 @@ def as_smoothing(value: object, path: str) -> float:
 
 
 def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:
-    """Return a NumPy generator: `rng` itself, one from a seed, or without it one that the operating system seeds."""
+    """Return a NumPy generator: `rng` itself, one with a given seed, or one seeded by the operating system."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -141,7 +141,7 @@ def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np
         ) from error
 
 
-def renamed(error: InputError, path: str, own: str) -> InputError:
-    """Return an error about `path` that was found under another name, `own`, further down."""
+def rename_path(error: InputError, path: str, own: str) -> InputError:
+    """Return an error about `path` that was raised under another name, `own`."""
     place = path + error.path.removeprefix(own)
     return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)

@@ -1,10 +1,10 @@
-"""The deadline of a computation: its clock, its time limit, Ctrl-C and its progress, as one value that is passed down.
+"""The deadline of a computation: clock, time limit, Ctrl-C and progress as one value.
 
-A loop asks `Deadline.stop` whether to end, and returns the best that it has. Python raises KeyboardInterrupt wherever
-the main thread happens to be: inside compiled code, or halfway through a certificate. Work that has a result to keep
-runs in `Deadline.keeping`. From `keep` on, the first Ctrl-C only sets a mark there, which `stop` reports and `check`
-raises where that does no harm; the second Ctrl-C is raised at once. Signals belong to the process, so the outermost
-block counts. Only the main thread receives Ctrl-C; a deadline that was made in another thread does not see it.
+A loop asks `Deadline.stop` whether to end, and returns its best result. Python raises KeyboardInterrupt at any point of
+the main thread: inside compiled code, or while a certificate is being made. Work with a result to keep runs in
+`Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports the flag, and `check` raises it at a
+safe point. A second Ctrl-C is raised at once. Signals belong to the process, so that the outermost block counts. Only
+the main thread receives Ctrl-C; a deadline that was made in another thread does not react to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mechdesign.base._errors import InputError
 
 
 class Stop(enum.Enum):
-    """Why a computation is to end: its time is over, the user asked once, or the user insists."""
+    """The reason to end a computation: the time limit, a first request of the user, or a second one."""
 
     TIME = "time"
     USER = "user"
@@ -31,19 +31,22 @@ class Stop(enum.Enum):
 
 
 class OutOfTimeError(Exception):
-    """The time limit was reached in the middle of a task that has no partial result."""
+    """The time limit was reached during a task without a partial result."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a long computation.
+    """A progress report of a long computation.
 
     Attributes:
-        stage: What is done now, in words.
-        seconds: Time since the whole computation began.
-        iteration: Number of iterations, or rounds, so far.
-        lower: Best lower bound of the cost, where one is known.
-        upper: Cost of the best point, where one is known.
+        stage: Description of the current stage.
+        seconds: Time since the start of the whole computation [s].
+        iteration: Number of iterations or rounds so far.
+        lower: Best lower bound of the cost, if known.
+        upper: Cost of the best point, if known.
+
+    >>> Progress("pricing", 1.5, iteration=3).stage
+    'pricing'
     """
 
     stage: str
@@ -57,8 +60,8 @@ ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass
-class _Wishes:
-    """How often the user asked to stop, and how many of these wishes were raised, or are told by a result."""
+class _StopRequests:
+    """The number of requests to stop, and the number of those that were raised or acknowledged."""
 
     count: int = 0
     answered: int = 0
@@ -66,15 +69,15 @@ class _Wishes:
 
 @dataclass
 class _Grace:
-    """The seconds that work may go on after the first Ctrl-C, and when they end; all parts of the work share it."""
+    """The time that work may continue after the first Ctrl-C, and its end; all parts of the work share it."""
 
     seconds: float
     end: float = math.inf
 
 
 @dataclass
-class _Signals(_Wishes):
-    """The outermost block of `keeping`: its promise, and whether it keeps it yet; Ctrl-C is counted from then on."""
+class _Signals(_StopRequests):
+    """The outermost block of `keeping`: its promise, and whether it keeps a result yet. Ctrl-C counts from then on."""
 
     promise: str | None = None
     keeps: bool = False
@@ -85,11 +88,11 @@ _promises: list[str] = []
 
 
 class Deadline:
-    """The clock of a computation, its limit, the user's wish to stop, and where progress is reported.
+    """The clock of a computation, its time limit, requests to stop, and the progress callback.
 
     Args:
-        limit: Seconds from now on; None for no limit.
-        progress: Function that is called with a `Progress` from time to time.
+        limit: Seconds from now; None for no limit.
+        progress: Function that receives a `Progress` from time to time.
         clock: Function that returns seconds, such as `time.perf_counter`.
 
     Raises:
@@ -102,8 +105,8 @@ class Deadline:
     <Stop.TIME: 'time'>
 
     Attributes:
-        limit: Seconds from the beginning of the whole computation to the limit; None without one.
-        progress: The function that is told of progress, or None.
+        limit: Seconds from the start of the whole computation to the limit; None without a limit.
+        progress: The progress callback, or None.
     """
 
     def __init__(
@@ -119,21 +122,21 @@ class Deadline:
         self._end = math.inf if limit is None else self._began + limit
         self.limit = limit
         self._hears = _in_main_thread()
-        self._cancellation = _Wishes()
+        self._cancellation = _StopRequests()
         self._grace: _Grace | None = None
 
     def __reduce__(self) -> str | tuple[Callable[..., Deadline], tuple[float | None, float]]:
-        """Pickle the time that is left; another process has its own clock, reports to nobody and is not cancelled."""
+        """Pickle the remaining time only: another process has its own clock, and no progress callback or requests."""
         return _resume, (self.left(), time.time())
 
     def __copy__(self) -> Deadline:
-        """Copy the deadline in this process: the same clock, wishes and progress."""
+        """Copy the deadline within this process; the copy shares clock, requests to stop and progress."""
         made = object.__new__(Deadline)
         made.__dict__.update(self.__dict__)
         return made
 
     def seconds(self) -> float:
-        """Return the seconds since the whole computation began."""
+        """Return the seconds since the start of the whole computation."""
         return self._clock() - self._began
 
     def left(self) -> float | None:
@@ -146,11 +149,14 @@ class Deadline:
         """Return a deadline for a part of the work; its end is fixed now.
 
         Args:
-            share: Share of the time left that the part may use, in [0, 1].
-            stage: Name of the part; it precedes every stage that the part reports. Its bounds are not reported, since
-                they are not those of the whole.
-            seconds: Most seconds that the part may use.
-            report: Function that is called with the progress of the part, in place of that of the whole.
+            share: Share of the remaining time that the part may use, in [0, 1].
+            stage: Name of the part; it precedes every stage that the part reports. Bounds of a part are not reported,
+                as they are not bounds of the whole.
+            seconds: Time limit of the part [s].
+            report: Progress callback of the part, instead of that of the whole.
+
+        Returns:
+            The deadline of the part.
         """
         made = copy.copy(self)
         now = self._clock()
@@ -166,48 +172,54 @@ class Deadline:
         return made
 
     def quiet(self) -> Deadline:
-        """Return the same deadline without progress."""
+        """Return the same deadline without progress reports."""
         made = copy.copy(self)
         made.progress = None
         return made
 
     def grace(self, seconds: float) -> Deadline:
-        """Return a deadline for work that may go on after the first Ctrl-C, for so many seconds.
+        """Return a deadline for work that may continue for some time after the first Ctrl-C.
 
-        They count from when the work learns of it. The time limit stays; the second Ctrl-C ends the work.
+        The time limit still applies, and a second Ctrl-C ends the work.
+
+        Args:
+            seconds: Seconds from the moment when the work notices the Ctrl-C.
+
+        Returns:
+            The deadline.
         """
         made = copy.copy(self)
         made._grace = _Grace(seconds)
         return made
 
     def stop(self) -> Stop | None:
-        """Return why to stop, or None to go on."""
-        wishes = self._cancellation.count + (_open.count if self._hears and _open is not None else 0)
-        if wishes > 1:
+        """Return the reason to stop, or None to continue."""
+        requests = self._cancellation.count + (_open.count if self._hears and _open is not None else 0)
+        if requests > 1:
             return Stop.USER_AGAIN
         now, grace = self._clock(), self._grace
         late = now >= self._end
-        if wishes:
+        if requests:
             if grace is not None and grace.end == math.inf:
                 grace.end = now + grace.seconds
-            # Once a result tells of the wish, the time limit is what ends the rest.
-            told = all(each.count == each.answered for each in self._wishes())
-            if (grace is None or now >= grace.end) and not (late and told):
+            # After a request was acknowledged, the time limit ends the remaining work.
+            acknowledged = all(each.count == each.answered for each in self._requests())
+            if (grace is None or now >= grace.end) and not (late and acknowledged):
                 return Stop.USER
         return Stop.TIME if late else None
 
     def check(self) -> None:
-        """Raise the user's wish to stop where that does no harm, once for each time.
+        """Raise each request of the user to stop once, at this safe point.
 
         Raises:
-            KeyboardInterrupt: There is one.
+            KeyboardInterrupt: There is a new request.
         """
-        if any(wishes.count > wishes.answered for wishes in self._wishes()):
+        if any(requests.count > requests.answered for requests in self._requests()):
             self.acknowledge()
             raise KeyboardInterrupt
 
     def check_time(self) -> None:
-        """Raise the reason to stop, where there is one.
+        """Raise if there is a reason to stop.
 
         Raises:
             KeyboardInterrupt: The user asked to stop.
@@ -218,23 +230,30 @@ class Deadline:
             raise OutOfTimeError
 
     def tell(self, stage: str, iteration: int = 0, lower: float | None = None, upper: float | None = None) -> None:
-        """Report progress."""
+        """Report progress.
+
+        Args:
+            stage: Description of the current stage.
+            iteration: Number of iterations or rounds so far.
+            lower: Best lower bound of the cost, if known.
+            upper: Cost of the best point, if known.
+        """
         if self.progress is not None:
             self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
 
     def cancel(self) -> None:
-        """Ask the computation to stop, as Ctrl-C does; from any thread. The second call insists."""
+        """Ask the computation to stop, as Ctrl-C does; from any thread. A second call stops it at once."""
         self._cancellation.count += 1
 
     @contextmanager
     def keeping(self, what: str | None = None, *, at_once: bool = True) -> Iterator[None]:
-        """Run work whose result is to be kept: the first Ctrl-C only sets a mark, the second one is raised.
+        """Run work whose result must be kept: the first Ctrl-C only sets a flag, the second one is raised.
 
-        A mark that nobody acknowledged is raised at the end. A program that handles Ctrl-C itself goes on to do so.
+        A flag that nobody acknowledged is raised at the end. Programs with their own handler of Ctrl-C keep it.
 
         Args:
-            what: What the user is told after the first Ctrl-C, such as "certifying the best channel found so far".
-            at_once: Whether there is a result to keep from the start; otherwise Ctrl-C is raised up to `keep`.
+            what: Message for the user after the first Ctrl-C, such as "certifying the best channel found so far".
+            at_once: Whether there is a result to keep from the start; otherwise Ctrl-C is raised until `keep`.
         """
         global _open
         handler = signal.getsignal(signal.SIGINT)
@@ -249,29 +268,29 @@ class Deadline:
             signal.signal(signal.SIGINT, _mark)
             yield
         finally:
-            # First, since Ctrl-C may come in between: no later block would be the outermost one.
+            # Reset this first: Ctrl-C may come in between, and no later block would be the outermost one.
             _open = None
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if signals.count > signals.answered:
             raise KeyboardInterrupt
 
     def acknowledge(self) -> bool:
-        """Take responsibility for the user's wish to stop; return whether there was one.
+        """Acknowledge the request of the user to stop; return whether there was one.
 
-        The result says then that it was stopped, and nothing is raised at the end of `keeping`.
+        The result then states that it was stopped, and nothing is raised at the end of `keeping`.
         """
-        came = [wishes for wishes in self._wishes() if wishes.count]
-        for wishes in came:
-            wishes.answered = wishes.count
+        came = [requests for requests in self._requests() if requests.count]
+        for requests in came:
+            requests.answered = requests.count
         return bool(came)
 
-    def _wishes(self) -> list[_Wishes]:
+    def _requests(self) -> list[_StopRequests]:
         signals = _open if self._hears and _in_main_thread() else None
         return [self._cancellation] if signals is None else [self._cancellation, signals]
 
 
 class _NotBegun(Deadline):
-    """The deadline of a computation that has not begun: there is one, and copies of it are itself."""
+    """The deadline of a computation that has not started: a singleton, also under copies."""
 
     def __reduce__(self) -> str:
         return "NOT_BEGUN"
@@ -286,20 +305,20 @@ def _mark(number: int, frame: object) -> None:
         _open.count += 1
         if _open.count == 1:
             return
-        # The second one is raised here and now.
+        # The second request is raised at once.
         _open.answered += 1
     raise KeyboardInterrupt
 
 
 def keep() -> None:
-    """Keep what there is now: in a block of `keeping`, the first Ctrl-C only sets a mark from here on."""
+    """In a block of `keeping`: keep the current result, so that the first Ctrl-C only sets a flag from now on."""
     if _open is not None and _in_main_thread():
         _open.keeps = True
 
 
 @contextmanager
 def promising(what: str) -> Iterator[None]:
-    """State what the user is told after the first Ctrl-C in a block that catches KeyboardInterrupt itself."""
+    """Set the message after the first Ctrl-C in a block that catches KeyboardInterrupt itself."""
     _promises.append(what)
     try:
         yield
@@ -308,7 +327,7 @@ def promising(what: str) -> Iterator[None]:
 
 
 def promise() -> str | None:
-    """Return what the first Ctrl-C would be answered with now, None where it ends everything at once."""
+    """Return the message for a first Ctrl-C at this moment; None if it would end everything at once."""
     if _promises:
         return _promises[0]
     return _open.promise if _open is not None and _open.keeps else None

@@ -1,4 +1,4 @@
-"""Values as notebooks show them: small tables and pictures in HTML, in the colours of the notebook; data frames."""
+"""Values as notebooks display them: small tables and figures in HTML with the notebook's colours, and data frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mechdesign.base._errors import MissingDependencyError
 
 
 def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str:
-    """Return a title, a table of facts, all plain text, and beside it a picture that is HTML already.
+    """Return HTML with a title, a table of facts (plain text) and a figure (HTML) next to it.
 
     >>> card("Prior", [("secrets", "<3")]).count("&lt;3")
     1
@@ -31,9 +31,9 @@ def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str
 
 
 def picture(kind: str, values: ArrayLike, what: str) -> str:
-    """Return a picture of values as HTML: "heat_map", "points_plot", "outline_plot" or "line_plot"; `what` it shows.
+    """Return a figure of values as HTML: "heat_map", "points_plot", "outline_plot" or "line_plot"; `what` labels it.
 
-    The room of pictures is above this one, and is loaded when a notebook shows a value.
+    Figures are in a higher room, which is loaded when a notebook displays a value.
     """
     found: str = getattr(importlib.import_module("mechdesign.report._notebook"), kind)(values, what)
     return found
@@ -42,7 +42,7 @@ def picture(kind: str, values: ArrayLike, what: str) -> str:
 def data_frame(columns: Mapping[str, Any] | ArrayLike, index: Any = None, names: Any = None) -> Any:
     """Return a pandas data frame: columns by name, or an array (n, m) with `names` for its columns.
 
-    Raises MissingDependencyError where pandas is not installed.
+    Raises `MissingDependencyError` if pandas is not installed.
     """
     try:
         import pandas

@@ -1,6 +1,6 @@
-"""Docstrings that are shown to users, where Python was told to leave docstrings out, too.
+"""Docstrings for users, even if Python removes docstrings.
 
-With ``PYTHONOPTIMIZE=2`` functions and classes have none; they are then read from the source.
+With ``PYTHONOPTIMIZE=2`` functions and classes have none; this module then reads them from the source.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 
 def docstring(thing: Any) -> str:
-    """Return the docstring of a function or class, also where Python has left it out; empty where there is none."""
+    """Return the docstring of a function or class, from the source if Python removed it; empty if there is none."""
     kept: str | None = thing.__doc__
-    return kept or _written(thing.__module__).get(thing.__qualname__, "")
+    return kept or _read_docstrings(thing.__module__).get(thing.__qualname__, "")
 
 
 @functools.cache
-def _written(module: str) -> dict[str, str]:
+def _read_docstrings(module: str) -> dict[str, str]:
     """Return the docstrings of functions and classes in the source of a module, by their qualified names."""
     spec = importlib.util.find_spec(module)
     source = getattr(spec and spec.loader, "get_source", lambda _: None)(module)

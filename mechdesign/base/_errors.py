@@ -1,6 +1,6 @@
-"""Every error and warning that mechdesign raises on purpose.
+"""All errors and warnings that mechdesign raises deliberately.
 
-Each message names where the trouble is, what was found, what would be accepted, and what to do about it.
+Each message names the place of the problem, the value found, the accepted values, and a remedy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Self
 
 Keys = tuple[str | int, ...]
-"""A path as its steps: names, and numbers of places in lists. What is no such path is one step, such as a file."""
+"""A path as its steps: names, and indices in lists. Any other text, such as a file name, is a single step."""
 
 _PATH = re.compile(r"[\w-]+(?:\.[\w-]+|\[[^\[\]]*\])*")
 _STEP = re.compile(r"\[(?P<index>0|[1-9]\d*)\]|\.?(?P<name>[\w-]+|\[[^\[\]]*\])")
-_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
+_UNCHANGED: Mapping[str, str] = MappingProxyType({})
 
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
@@ -26,9 +26,12 @@ _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 
 @contextmanager
 def showing_values() -> Iterator[None]:
-    """Show in errors what stands in the cells of a file, of which else the form alone is shown.
+    """Let errors show the contents of cells of a file; by default they show only the form.
 
-    It holds for the thread, or task, that it is entered in.
+    This applies to the current thread or task.
+
+    Yields:
+        Nothing; the setting is restored at the end of the block.
 
     >>> with showing_values():
     ...     values_are_shown()
@@ -42,13 +45,28 @@ def showing_values() -> Iterator[None]:
 
 
 def values_are_shown() -> bool:
-    """Tell whether errors show what stands in the cells of a file; see `showing_values`."""
+    """Return whether errors show the contents of cells of a file; see `showing_values`.
+
+    Returns:
+        The setting of the current thread or task.
+
+    >>> values_are_shown()
+    False
+    """
     return _SHOWS_VALUES.get()
 
 
 @contextmanager
 def withholding_values() -> Iterator[None]:
-    """Leave what came from a file out of warnings in the block, which does not yield, unless values are shown."""
+    """Omit values that came from a file from warnings in the block; the block must not yield.
+
+    Yields:
+        Nothing; the setting is restored at the end of the block.
+
+    >>> with withholding_values():
+    ...     values_are_withheld()
+    True
+    """
     before = _WITHHOLDS_VALUES.set(True)
     try:
         yield
@@ -57,12 +75,19 @@ def withholding_values() -> Iterator[None]:
 
 
 def values_are_withheld() -> bool:
-    """Tell whether a warning leaves values out, as they came from a file; see `showing_values`."""
+    """Return whether warnings omit values that came from a file; see `showing_values`.
+
+    Returns:
+        The setting of the current thread or task.
+
+    >>> values_are_withheld()
+    False
+    """
     return _WITHHOLDS_VALUES.get() and not _SHOWS_VALUES.get()
 
 
 def keys_of(path: str | Keys) -> Keys:
-    """Return the steps of a path that is written as a text; `path_of` writes it again, as it was.
+    """Return the steps of a path that is written as a text; `path_of` restores the text.
 
     >>> keys_of("privacy[1].epsilon")
     ('privacy', 1, 'epsilon')
@@ -77,7 +102,7 @@ def keys_of(path: str | Keys) -> Keys:
 
 
 def path_of(keys: Keys) -> str:
-    """Return a path as a text.
+    """Return the text of a path.
 
     >>> path_of(("privacy", 1, "epsilon"))
     'privacy[1].epsilon'
@@ -86,10 +111,10 @@ def path_of(keys: Keys) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def moved(keys: Keys, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Keys:
-    """Return a path below `place`; `renamed` lists beginnings of paths that are called otherwise there.
+def move_path(keys: Keys, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Keys:
+    """Return a path below `place`; `renamed` maps prefixes of paths to their names there.
 
-    >>> moved(("requirements", 0, "epsilon"), (), {"requirements[0]": "privacy[2]"})
+    >>> move_path(("requirements", 0, "epsilon"), (), {"requirements[0]": "privacy[2]"})
     ('privacy', 2, 'epsilon')
     """
     for count in range(len(keys), 0, -1):
@@ -99,15 +124,19 @@ def moved(keys: Keys, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) ->
 
 
 class MechdesignError(Exception):
-    """Base of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class InputError(MechdesignError, ValueError):
-    """An input is wrong; nothing has been computed or written.
+    """An input is invalid; nothing was computed or written.
 
-    Attributes: `path` (where the input stands, such as ``requirements[1].epsilon``), `keys` (the steps of that path),
-    `problem` (what is wrong), `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last
-    three possibly empty. Of a cell of a file `value` is the form, such as ``9999-9-99 9:99``; see `showing_values`.
+    Attributes:
+        path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
+        keys: The steps of that path.
+        problem: A description of the problem.
+        value: The value found, or None. For a cell of a file it is the form, such as ``9999-9-99 9:99``.
+        bound: The accepted values; may be empty.
+        remedy: The suggested remedy; may be empty.
     """
 
     def __init__(
@@ -122,23 +151,35 @@ class InputError(MechdesignError, ValueError):
 
     @property
     def path(self) -> str:
-        """Where the input stands, as a text."""
+        """The path of the input as a text."""
         return path_of(self.keys)
 
-    def under(self, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> SpecificationError:
-        """Return the error about a key of a specification, at or below `place`; see `moved`."""
-        keys = moved(self.keys, place, renamed)
+    def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> SpecificationError:
+        """Return the same error for a key of a specification.
+
+        Args:
+            place: The path of the table.
+            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+
+        Returns:
+            The error at or below `place`.
+        """
+        keys = move_path(self.keys, place, renamed)
         return SpecificationError(keys, self.problem, value=self.value, bound=self.bound, remedy=self.remedy)
 
     def restate(self, value: object) -> None:
-        """Name another value in place of the one that was found, such as its form."""
+        """Replace the value found, for example by its form.
+
+        Args:
+            value: The new value.
+        """
         self.value = value
 
     def __str__(self) -> str:
         message = f"{self.path}: {self.problem}"
         if self.value is not None:
             message += f"; found {_short(self.value)}"
-            if isinstance(self.value, Form) and self.value.reads_as_number:
+            if isinstance(self.value, CellForm) and self.value.reads_as_number:
                 message += " (9 stands for any digit)"
         if self.bound:
             message += f"; must be {self.bound}"
@@ -147,26 +188,28 @@ class InputError(MechdesignError, ValueError):
         return message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A value that cannot go to another process goes as the text that the message shows.
-        return _restored, (type(self), self.args, {**vars(self), "value": _crossing(self.value)})
+        # A value that cannot be pickled is replaced by the text that the message shows.
+        return _restore, (type(self), self.args, {**vars(self), "value": _make_picklable(self.value)})
 
 
 class UnknownNameError(InputError, KeyError):
-    """A name that a registry does not hold: a kind of requirement, or a format, that nobody registered."""
+    """A name that is not in a registry, such as an unregistered kind of requirement or format."""
 
-    # A KeyError would show its message in quotes.
+    # A KeyError would quote its message.
     __str__ = InputError.__str__
 
 
 class SpecificationError(InputError):
-    """A specification file is wrong; `path` is the path of the key."""
+    """A specification file is invalid; `path` is the path of the key."""
 
 
 class InfeasibleError(MechdesignError):
     """No channel meets all requirements.
 
-    Attributes: `path` (the input that asks for too much, such as ``requirements[1]``, possibly empty) and `keys` (the
-    steps of that path).
+    Attributes:
+        problem: A description of the conflict.
+        path: The path of the infeasible input, such as ``requirements[1]``; may be empty.
+        keys: The steps of that path.
     """
 
     def __init__(self, problem: str, path: str | Keys = ()) -> None:
@@ -175,12 +218,20 @@ class InfeasibleError(MechdesignError):
 
     @property
     def path(self) -> str:
-        """The input that asks for too much, as a text."""
+        """The path of the infeasible input as a text."""
         return path_of(self.keys)
 
-    def under(self, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Self:
-        """Return the error about a key of a specification, at or below `place`; see `moved`."""
-        return type(self)(self.args[0], moved(self.keys, place, renamed))
+    def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Self:
+        """Return the same error for a key of a specification.
+
+        Args:
+            place: The path of the table.
+            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+
+        Returns:
+            The error at or below `place`.
+        """
+        return type(self)(self.args[0], move_path(self.keys, place, renamed))
 
     def __str__(self) -> str:
         return f"{self.path}: {self.args[0]}" if self.keys else str(self.args[0])
@@ -191,25 +242,27 @@ class UnboundedError(MechdesignError):
 
 
 class SolverError(MechdesignError):
-    """A solver failed, or returned numbers that cannot be made into a certified channel."""
+    """A solver failed, or returned numbers from which no certified channel can be made."""
 
 
 class TooLargeError(SolverError):
-    """A problem does not fit into memory; nothing was built. The message says what would fit."""
+    """A problem does not fit into memory; nothing was built. The message names a size that fits."""
 
 
 class TimeLimitError(SolverError):
-    """The time limit passed before any channel could be certified."""
+    """The time limit passed before a channel was certified."""
 
 
 class SolverInterruptedError(SolverError):
-    """The user stopped the solve before any channel could be certified."""
+    """The user stopped the solve before a channel was certified."""
 
 
 class CertificateError(MechdesignError):
     """A certificate does not hold.
 
-    Attributes: `reason` (a sentence) and `pair`, the worst pair of secrets ``(s, t)`` or None when no pair is at fault.
+    Attributes:
+        reason: A sentence with the reason.
+        pair: The worst pair of secrets ``(s, t)``, or None if the reason is not a pair.
     """
 
     def __init__(self, reason: str, pair: tuple[int, int] | None = None) -> None:
@@ -219,57 +272,61 @@ class CertificateError(MechdesignError):
 
 
 class UnverifiedError(CertificateError):
-    """Nothing was verified, and nothing is said of a certificate: no export stands there, or it cannot be read."""
+    """Nothing was verified: the folder contains no bundle, or its files cannot be read."""
 
 
 class VerifierMemoryError(UnverifiedError):
-    """Nothing was verified: reading or proving an export would take more memory than is allowed."""
+    """Nothing was verified: reading or proving a bundle would exceed the memory limit."""
 
 
 class BudgetExceededError(MechdesignError):
-    """A release would pass the privacy budget; nothing was released and nothing recorded."""
+    """A release would exceed the privacy budget; nothing was released or recorded."""
 
 
 class LedgerError(MechdesignError):
-    """A ledger cannot be used: damaged, missing, locked, made with another budget, or copied to another process."""
+    """A ledger cannot be used: it is damaged, missing, locked, has another budget, or was copied to another process."""
 
 
 class LockError(LedgerError):
-    """The lock of a ledger or an accountant is refused, by its file system or to this user; nothing was recorded."""
+    """The file system or the permissions refuse the lock of a ledger or accountant; nothing was recorded."""
 
 
 class ExactReleaseError(MechdesignError):
-    """A release without noise would tell apart what the policy of another release protects; nothing was released."""
+    """An exact release would reveal data that the policy of another release protects; nothing was released."""
 
 
 class ExportError(MechdesignError, OSError):
-    """Files could not be written; what stood there before is still complete."""
+    """Files could not be written; the previous files are still complete."""
 
 
 class ClosedPipeError(ExportError):
-    """Whoever read a pipe that was named as output has closed it before all was written."""
+    """The reader of an output pipe closed it before everything was written."""
 
 
 class ReportError(ExportError):
-    """What shows a result could not be made or written; the result is, and what a release costs is spent."""
+    """A report could not be made or written; the result itself was written, and its privacy cost is spent."""
 
 
 class RecordsError(MechdesignError):
-    """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
+    """A folder of results cannot be used: it is damaged, of another version, or belongs to another request."""
 
 
 class ClusterError(MechdesignError):
-    """A cluster of machines was lost during a computation; what was finished is kept."""
+    """The connection to a cluster was lost during a computation; finished rows are kept."""
 
 
 class MissingDependencyError(MechdesignError, ImportError):
-    """A feature needs a package that is not installed; the message names the extra that brings it."""
+    """A feature needs a package that is not installed; the message names the extra to install."""
 
 
 class LeakageExceededError(MechdesignError):
-    """A release would make some release leak more than was promised; nothing was recorded.
+    """A release would make the leakage of some release exceed the limit; nothing was recorded.
 
-    Attributes: `step` (the release that would leak most, from 0), `leakage` (how much), `alpha` (the promise).
+    Attributes:
+        step: The release with the largest leakage, counted from 0.
+        leakage: Its leakage.
+        alpha: The limit.
+        remedy: The suggested remedy.
     """
 
     def __init__(self, step: int, leakage: float, alpha: float, remedy: str) -> None:
@@ -279,7 +336,7 @@ class LeakageExceededError(MechdesignError):
         super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (type(self), self.args, vars(self))
+        return _restore, (type(self), self.args, vars(self))
 
 
 class StateError(MechdesignError, ValueError):
@@ -287,31 +344,31 @@ class StateError(MechdesignError, ValueError):
 
 
 class TraceError(MechdesignError):
-    """A trace is a copy of one that has released a state, and does not know what that one releases meanwhile."""
+    """A trace is a copy of one that has already released a state; the copy would not know about later releases."""
 
 
 class BracketWarning(UserWarning):
-    """A design ended with a wider bracket than was asked for, and than 2 %; what it guarantees still holds."""
+    """A design ended with a gap above the tolerance and above 2 %; its privacy guarantee still holds."""
 
 
 class BudgetWarning(UserWarning):
-    """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
+    """A budget is zero, or a leakage target is exceeded; the returned numbers are still correct."""
 
 
 class PriorWarning(UserWarning):
-    """A prior gives weight to what another excludes; the result is still correct for the priors as given."""
+    """A prior gives weight to secrets that another prior excludes; the result is correct for the given priors."""
 
 
 class SpacingWarning(UserWarning):
-    """Anchors are far apart for the ε asked for; the result is still correct, but finer anchors cost less."""
+    """Anchors are far apart for this ε; the result is correct, but a finer grid would cost less."""
 
 
 class OutsideWarning(UserWarning):
-    """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
+    """Places outside the rectangle of anchors were projected onto it; the certificate still holds."""
 
 
 class RevealedWarning(UserWarning):
-    """Answers reveal secrets for certain, or all but, or no pair of them is bounded; what is certified still holds."""
+    """Answers reveal secrets for certain, or almost, or no pair is bounded; the certificate still holds."""
 
 
 class CorrelationWarning(UserWarning):
@@ -319,107 +376,122 @@ class CorrelationWarning(UserWarning):
 
 
 class SmoothedChainWarning(UserWarning):
-    """A bound on leakage rests on a chain whose counts were smoothed, which makes it smaller than what was seen."""
+    """A bound on leakage uses a chain with smoothed counts, which lowers it below the observed one."""
 
 
 class SizeWarning(UserWarning):
-    """A design is likely to take longer than an hour."""
+    """A design will probably take longer than an hour."""
 
 
 class MetricWarning(UserWarning):
-    """Distances are no metric, or a radius is far beyond them; the result is still correct for them as given."""
+    """Distances are not a metric, or a radius is far beyond them; the result is correct for them as given."""
 
 
 class UnsoundWarning(UserWarning):
-    """A release that was made earlier protects less than its policy says; it still opens."""
+    """An earlier release protects less than its policy states; it can still be opened."""
 
 
 class GraphWarning(UserWarning):
-    """A policy graph has no edge, so that nothing is protected; the graph is the one asked for."""
+    """A policy graph has no edge, so that it protects nothing."""
 
 
 class StepWarning(UserWarning):
-    """The steps of a Markov chain and those of a trace are of different lengths."""
+    """The steps of a Markov chain and of a trace have different lengths."""
 
 
 class LockWarning(UserWarning):
-    """The lock of a file is held by another process and is waited for."""
+    """Another process holds the lock of a file; this process waits for it."""
 
 
 class SynchronisationWarning(UserWarning):
-    """Files are whole, on a file system that cannot synchronise them: a loss of power may undo what was written."""
+    """Files are complete, but their file system cannot synchronise them: a power failure may undo the write."""
 
 
 class LeftOutWarning(UserWarning):
-    """Rows of a table cannot be counted and are left out; the result is correct for the others."""
+    """Some rows of a table cannot be used and were left out; the result is correct for the others."""
 
 
 class MissingTimeWarning(LeftOutWarning):
-    """Rows of a table have no time and are left out; the result is correct for the others."""
+    """Some rows of a table have no time and were left out; the result is correct for the others."""
 
 
 class InterchangedWarning(UserWarning):
-    """Latitude and longitude look interchanged, or the sides of a box are in another order: where it lies tells."""
+    """Latitude and longitude, or the sides of a box, seem to be interchanged."""
 
 
 class RecognisedWarning(UserWarning):
-    """How a file is written was recognised, and not said: its encoding, its delimiter, its decimals, or its times."""
+    """The encoding, delimiter, decimal sign or time format of a file was recognised and not given."""
 
 
 class StateWarning(UserWarning):
-    """A saved accountant is of an earlier version and does not say which ledger it had; it still opens."""
+    """A saved accountant of an earlier version does not name its ledger; it can still be opened."""
 
 
 class HistoryWarning(UserWarning):
-    """What is known of a trace was counted in data that may hold the trace itself; public files depend on them."""
+    """The chain of a trace was counted in data that may contain the trace; public files depend on these data."""
 
 
 class CacheWarning(UserWarning):
-    """The cache can be written by others and is left alone; results are computed instead."""
+    """Other users can write to the cache; it is ignored, and results are computed."""
 
 
 class ExposedFileWarning(UserWarning):
-    """A file that is its owner's alone can be read by others, as those of earlier versions can; it keeps its mode."""
+    """Other users can read a private file, as with files of earlier versions; its mode is kept."""
 
 
 class ExtensionWarning(UserWarning):
-    """A requirement that another package offers cannot be loaded and is left out."""
+    """A requirement of another package cannot be loaded and is ignored."""
 
 
 class SerialWarning(UserWarning):
-    """Processes cannot work together on this machine, and rows of a sweep are solved one after the other."""
+    """This machine cannot run several processes; the rows of a sweep are solved one after the other."""
 
 
 class Shown(str):
-    """A text that an error shows as it is, without quotes."""
+    """A text that an error shows without quotes.
+
+    >>> print(InputError("path", "is wrong", value=Shown("a b")))
+    path: is wrong; found a b
+    """
 
 
-class Form(Shown):
-    """The form of a cell of a file, in which 9 stands for any digit and a for any letter."""
+class CellForm(Shown):
+    """The form of a cell of a file: 9 stands for any digit and a for any letter.
+
+    >>> CellForm("9999-99").reads_as_number
+    True
+    """
 
     @property
     def reads_as_number(self) -> bool:
-        """Tell whether the form could be taken for a number that stands there."""
+        """Whether the form could be mistaken for a number."""
         return "9" in self and not set(self) - set("9.,-+ ")
 
 
 class Total(float):
-    """A sum over numbers of a file, which an error shows although it does not show the numbers."""
+    """A sum of numbers of a file; an error may show it, although it does not show the numbers.
+
+    Args:
+        x: The sum.
+
+    >>> Total(3.5) + 1
+    4.5
+    """
 
 
-def _restored(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
-    """Return an error as it was in the process that it comes from, whatever its constructor asks for."""
+def _restore(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
+    """Return an unpickled error, whatever arguments its constructor has."""
     made = sort.__new__(sort)
     made.args = arguments
     vars(made).update(state)
     return made
 
 
-def _crossing(value: object) -> object:
-    """Return a value, or the text that stands for it where it cannot be pickled, or not be read again."""
+def _make_picklable(value: object) -> object:
+    """Return a value, or its text if it cannot be pickled and read again."""
     try:
         pickle.loads(pickle.dumps(value))
-    except Exception:  # What is not ours raises whatever it likes.
+    except Exception:  # Foreign classes may raise anything.
         return Shown(_short(value))
     return value
 
@@ -429,7 +501,7 @@ def _short(value: object, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-# Users catch and pickle them by the door.
+# Users catch and pickle them under their public names.
 for _kind in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Exception)]:
     if _kind.__module__ == __name__:
         _kind.__module__ = "mechdesign.errors"

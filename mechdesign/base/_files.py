@@ -1,11 +1,11 @@
-"""Files that a user names: written wherever they are, and whose they are.
+"""Files that a user names: where they are written, and who can access them.
 
-A file is replaced as a whole, and one behind a link keeps its mode, group and name. A device or a pipe is opened and
-written, as a shell does it: something may have been written when an error comes.
+A file is replaced as a whole; a file behind a link keeps its mode, group and name. A device or a pipe is opened and
+written as in a shell, so that some output may have been written before an error.
 
-What is believed without a proof (results that were kept, states) must be nobody else's to change. What is its owner's
-alone (true data, ledgers, states) should be nobody else's to read. Access lists are seen through the bits of the group,
-which hold their mask. Where the system knows no users (Windows), every file counts as its reader's own.
+Trusted files (cached results, states) must not be writable by others. Private files (true data, ledgers, states) should
+not be readable by others. Access lists are visible through the group bits, which hold their mask. On systems without
+users (Windows), every file counts as private.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ClosedPipeError, ExportError, ExposedFileWarning
 from mechdesign.base._warnings import warn
 
-# As far as systems follow one link after another.
-_MOST_LINKS = 40
+# Largest number of links that systems follow.
+_MAX_LINKS = 40
 
 
 def find_output(path: str | os.PathLike[str]) -> Path | None:
-    """Return the file that a user's name for an output stands for, links followed; None for a device or a pipe.
+    """Return the file of an output name, with links followed; None for a device or a pipe.
 
-    The file need not exist. Raises `ExportError` for a folder, a loop of links, and a file with several names (hard
-    links): a new file would leave the old text under the others.
+    The file need not exist. Raises `ExportError` for a folder and a loop of links. It also refuses a file with
+    several names (hard links), because a new file would leave the old text under the other names.
     """
     target = Path(path)
     if _descriptor_of(target) is not None:
@@ -36,7 +36,7 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
     try:
         found = os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
-        # A link may name a file that is to be made.
+        # A link may point to a file that does not exist yet.
         return Path(os.path.realpath(target)) if target.is_symlink() else target
     except OSError as error:
         raise ExportError(f"{target} could not be written: {error.strerror or error}") from error
@@ -46,17 +46,17 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
         return None
     if found.st_nlink > 1:
         raise ExportError(
-            f"{target} has another name as well, a hard link, under which the old text would stay; nothing was "
-            "written. Remove one of the names, or choose another one"
+            f"{target} has a second name (a hard link), which would keep the old text; nothing was written. Remove "
+            "one of the names, or choose another one"
         )
     return Path(os.path.realpath(target)) if target.is_symlink() else target
 
 
 def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """Write what a user names as output: a file as `write_file` does, links followed; a device or a pipe in place.
+    """Write an output: a file atomically, with links followed; a device or a pipe in place.
 
-    A pipe is waited for until somebody reads it. Raises `ClosedPipeError` where its reader goes away, and `ExportError`
-    on any other failure and for what `find_output` refuses.
+    A pipe blocks until somebody reads it. Raises `ClosedPipeError` if its reader closes it, and `ExportError` for any
+    other failure and for names that `find_output` refuses.
     """
     file = find_output(path)
     if file is not None:
@@ -64,24 +64,24 @@ def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
         return
     number = _descriptor_of(Path(path))
     try:
-        # Not within WRITING: nothing is spoilt by an end in between, and whoever reads may let us wait.
+        # WRITING is not held: an interruption does no harm, and the reader may make this process wait.
         descriptor = os.dup(number) if number is not None else os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
         with os.fdopen(descriptor, "wb") as stream:
             for part in parts:
                 stream.write(part)
     except BrokenPipeError as error:
-        raise ClosedPipeError(f"{path} was closed by its reader before all was written") from error
+        raise ClosedPipeError(f"{path} was closed by its reader before everything was written") from error
     except OSError as error:
         raise ExportError(f"{path} could not be written: {error.strerror or error}") from error
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """Return the number of the open file of this process that a path such as /dev/stdout stands for, else None.
+    """Return the number of this process's open file for a path such as /dev/stdout, else None.
 
-    Such a file is written where its last writer stopped; opened anew by its name it would be written over.
+    Output continues at the position of the last write; opening the file again by its name would overwrite it.
     """
     folders = ("/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd")
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         above = (str(path.parent), os.path.realpath(path.parent))
         if re.fullmatch("[0-9]{1,7}", path.name) and not set(above).isdisjoint(folders):
             return int(path.name)
@@ -93,24 +93,24 @@ def _descriptor_of(path: Path) -> int | None:
 
 
 def why_not_own(found: os.stat_result, *, or_root: bool = False) -> str:
-    """Say why a file or folder is not the user's alone to write, or return an empty text where it is.
+    """Return the reason why others can write to a file or folder; an empty text if they cannot.
 
-    Where `or_root` is true it may belong to the system's administrator, who can write everything anyway.
+    With `or_root` the file may belong to the system administrator, who can write to everything anyway.
     """
     if not hasattr(os, "geteuid"):
         return ""
     if found.st_uid != os.geteuid() and not (or_root and found.st_uid == 0):
         return "belongs to another user"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+        return f"is writable by others (mode {stat.S_IMODE(found.st_mode):04o})"
     return ""
 
 
 def why_not_above(path: Path) -> str:
-    """Say which folder above `path` lets others put something else in its place, or return an empty text.
+    """Return the first folder above `path` in which others can replace entries; an empty text if there is none.
 
-    Each must belong to the user or to the system's administrator, or have the sticky bit; and one that everybody can
-    write must have the sticky bit. Folders that do not exist are passed over; links are followed.
+    Each folder must belong to the user or to the administrator, or have the sticky bit. A folder that everybody can
+    write to must have the sticky bit. Missing folders are skipped, and links are followed.
     """
     if not hasattr(os, "geteuid"):
         return ""
@@ -123,32 +123,39 @@ def why_not_above(path: Path) -> str:
             continue
         ours = found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
         if not ours and not found.st_mode & stat.S_ISVTX:
-            return f"lies in {folder}, which others can write or own"
+            return f"is in {folder}, which others own or can write to"
     return ""
 
 
 def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None, *, follow: bool = True) -> bytes:
-    """Return the content of a file, and never wait for that of a pipe, nor read a device, which has no end.
+    """Return the content of a regular file, without waiting for pipes or reading devices.
 
-    `require` is given what is known of the file, and may raise. What is looked at is the file that is read, whatever
-    takes its name meanwhile. Raises `OSError` where it cannot be read or is no file, and for a link that it is not to
-    `follow`.
+    Args:
+        path: The file.
+        require: Receives the status of the opened file, and may raise.
+        follow: Whether to follow a link.
+
+    Returns:
+        The content of the checked file, even if another file takes its name in the meantime.
+
+    Raises:
+        OSError: The file cannot be read, or is not a regular file.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(None, "it is no file", str(path))
+            raise OSError(None, "it is not a regular file", str(path))
         if require is not None:
             require(found)
         return file.read()
 
 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
-    """Return the content of a file that nobody else can write.
+    """Return the content of a file that nobody else can write to.
 
-    Raises what `refuse` makes of the reason where others can write it, and what `read_regular` raises.
+    If others can write to it, `refuse` makes the error from the reason. Other errors are those of `read_regular`.
     """
 
     def require(found: os.stat_result) -> None:
@@ -159,20 +166,20 @@ def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = 
 
 
 def readers_of(path: Path) -> str:
-    """Say that the mode of an owner's file lets others read it, and what closes it; else return an empty text."""
+    """Return a sentence if the mode of a private file lets others read it, with the remedy; else an empty text."""
     try:
         found = path.lstat()
     except OSError:
         return ""
     mode = stat.S_IMODE(found.st_mode)
-    # What replaces a link has a mode of its own.
+    # A file that replaces a link gets a new mode.
     if not hasattr(os, "geteuid") or not stat.S_ISREG(found.st_mode) or not mode & (stat.S_IRGRP | stat.S_IROTH):
         return ""
     close = f"chmod {mode & 0o700:o} {path}"
-    return f"it is for its owner only, and its mode {mode:04o} lets others read it. Close it: {close}"
+    return f"it is private, but its mode {mode:04o} lets others read it. To change that: {close}"
 
 
 def note_readers(path: Path) -> None:
-    """Warn (`ExposedFileWarning`) where an owner's file, which is about to be replaced, can be read by others."""
+    """Warn with `ExposedFileWarning` if others can read a private file that is about to be replaced."""
     if said := readers_of(path):
         warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)

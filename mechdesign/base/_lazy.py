@@ -1,4 +1,4 @@
-"""Faces that load on first use: the names of a room stand in its stub, and nowhere else (Scientific Python, SPEC 1)."""
+"""Packages that load names on first use: the stub of a package lists its names (Scientific Python, SPEC 1)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from typing import Any
 
 
 def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a module whose names stand in the stub beside it.
+    """Return `__getattr__`, `__dir__` and `__all__` of a module whose stub lists its names.
 
     Args:
-        face: The module's `__name__`; it is imported already.
+        face: The module's `__name__`; the module has been imported.
+
+    Returns:
+        The two functions and the list of names.
     """
     module = sys.modules[face]
     package = module.__spec__.parent if module.__spec__ else face
@@ -47,5 +50,5 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
 
 
 def listing(names: list[str]) -> Callable[[], list[str]]:
-    """Return the `__dir__` of a module that shows these names."""
+    """Return a `__dir__` that lists these names."""
     return lambda: sorted(names)

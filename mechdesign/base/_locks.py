@@ -1,8 +1,8 @@
-"""What threads and processes share: locks between threads, which a forked process gets anew, and locks of files.
+"""Locks for threads and processes: a lock between threads that is renewed after a fork, and locks of files.
 
-An object that keeps a budget belongs to the process that made it. After a fork both processes hold a copy, and each
-copy would spend the whole budget. An object without a file therefore works in its own process only; one with a file
-goes on, since all processes share the file.
+An object with a budget belongs to the process that made it. After a fork both processes have a copy, and each copy
+could spend the whole budget. An object without a file therefore works only in its own process. An object with a file
+works in all processes, since they share the file.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from mechdesign.base._errors import InputError, LedgerError, LockError, LockWarn
 from mechdesign.base._warnings import warn
 
 WAIT_S = 10.0
-"""How long the lock of a file is waited for, in seconds."""
+"""Default time to wait for the lock of a file [s]."""
 
 SHARE = (
-    "A ledger for several users is begun with: mechdesign ledger new PATH --group NAME, in a folder where the group "
-    "may write"
+    "To start a ledger for several users: mechdesign ledger new PATH --group NAME, in a folder that the group can "
+    "write to"
 )
-"""What a user can do who may not use the ledger of another."""
+"""The remedy for a user without access to the ledger of another user."""
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
-_SAID_AFTER_S = 1.0
-# How long another process may take between making the lock and making the file, and how often the file is looked for.
-_BEGINNING_S = 1.0
+_WARNING_AFTER_S = 1.0
+# Time that another process may take between making the lock and making the file, and the interval of looking for it.
+_CREATION_S = 1.0
 _PAUSE_S = 0.02
 
 
 class ProcessLock:
-    """A lock between the threads of one process, which a forked process gets anew.
+    """A lock between the threads of one process; a forked process gets a new one.
 
-    The thread that held the lock when a process was forked does not run in the new one and would never give it back.
-    Attribute `process` is the process that made it.
+    The thread that held the lock during a fork does not run in the new process and would never release it. The
+    attribute `process` is the process that made the lock.
 
     >>> lock = ProcessLock()
     >>> with lock:
@@ -59,11 +59,11 @@ class ProcessLock:
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Give a copy of what has a lock a lock of its own."""
+        """Return a new lock for a copy of the object."""
         return ProcessLock, ()
 
     def is_at_home(self) -> bool:
-        """Tell whether this is the process that made the lock."""
+        """Return whether this process made the lock."""
         return os.getpid() == self.process
 
     def __enter__(self) -> ProcessLock:
@@ -77,7 +77,7 @@ class ProcessLock:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.release()
 
 
@@ -85,7 +85,7 @@ _RENEWING = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """Give a forked process a lock of its own: the thread that held the old one does not run there."""
+    """Give a forked process a new lock: the thread that held the old one does not run there."""
     global _RENEWING
     _RENEWING = threading.Lock()
 
@@ -95,9 +95,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def file_of(path: str | PathLike[str]) -> Path:
-    """Return the one name of a file: through a link or from another folder it must not be a second one.
+    """Return the unique name of a file: links and relative paths must not give it a second one.
 
-    Raises `InputError` for what names no file, and for a link to none: who made the link would choose where it is made.
+    Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of such a link
+    would decide where the file is made.
     """
     try:
         name = Path(path)
@@ -117,26 +118,26 @@ def file_of(path: str | PathLike[str]) -> Path:
         raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
 
 
-def stands(path: Path) -> bool:
-    """Tell whether something has this name; raise `LedgerError` where that cannot be told."""
+def exists(path: Path) -> bool:
+    """Return whether something has this name; raise `LedgerError` if that cannot be decided."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except PermissionError as error:
-        raise LedgerError(f"{path} lies in a folder of another user ({error.strerror}). {SHARE}") from error
+        raise LedgerError(f"{path} is in a folder of another user ({error.strerror}). {SHARE}") from error
     except OSError as error:
-        raise LedgerError(f"{path} cannot be looked for ({error.strerror or error}). Choose another name") from error
+        raise LedgerError(f"{path} cannot be found ({error.strerror or error}). Choose another name") from error
     return True
 
 
 def lock_file_of(path: Path) -> Path:
-    """Return the lock of a file, which stands beside it and stays there."""
+    """Return the lock file of a file; it is in the same folder and is never removed."""
     return path.parent / hidden_name(path.name, ".lock")
 
 
 def as_wait(value: object) -> float:
-    """Return how long a lock is waited for, in seconds; raise `InputError` for what is no number of at least 0."""
+    """Return the seconds to wait for a lock; raise `InputError` unless it is a number of at least 0."""
     seconds = as_number(value, "wait")
     if not 0 <= seconds < 1e9:
         raise InputError("wait", "is out of range", value=value, bound="a number of seconds from 0 to 1e9")
@@ -144,29 +145,29 @@ def as_wait(value: object) -> float:
 
 
 @contextlib.contextmanager
-def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of a file, of this process and all others; a new lock file has the mode 0600.
+def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
+    """Hold the lock of a file in the block; a new lock file has the mode 0600.
 
-    Warns (`LockWarning`) after a second. Raises `LedgerError`, naming the lock, where it is not had within `wait`
-    seconds, and `LockError` where it cannot be opened, is a link, or the file system has no locks. A process that is
-    forked meanwhile does not hold it.
+    Warns with `LockWarning` after a second. Raises `LedgerError`, naming the lock, if it is not available within `wait`
+    seconds. Raises `LockError` if it cannot be opened, is a link, or the file system has no locks. A process that is
+    forked in the block does not hold the lock.
     """
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
     try:
         try:
-            lock.acquire(timeout=min(wait, _SAID_AFTER_S))
+            lock.acquire(timeout=min(wait, _WARNING_AFTER_S))
         except Timeout:
-            if wait > _SAID_AFTER_S:
+            if wait > _WARNING_AFTER_S:
                 message = f"waiting up to {wait:g} s for {file}, which another process holds"
                 warn(message, LockWarning, stacklevel=4)
-                lock.acquire(timeout=wait - _SAID_AFTER_S)
+                lock.acquire(timeout=wait - _WARNING_AFTER_S)
             else:
                 raise
     except Timeout:
         raise LedgerError(
-            f"{file} is held by another process: it was waited for {wait:g} s, and nothing was recorded. End that "
-            "process, or wait longer (--wait, or wait= in Python)"
+            f"{file} is held by another process and was not released within {wait:g} s; nothing was recorded. End "
+            "that process, or wait longer (--wait, or wait= in Python)"
         ) from None
     except (OSError, NotImplementedError) as error:
         why, remedy = why_unlocked(file, error)
@@ -178,17 +179,17 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked_to_begin(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
-    """Hold the lock of a file that the caller makes where there is none.
+def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
+    """Hold the lock of a file that the caller makes if it is missing.
 
-    Raises what `missing` returns where an earlier lock stands and its file is gone, and what `locked` raises. Another
-    process may have made the lock a moment ago: its file is waited for, at most a second.
+    Raises the error of `missing` if there is an old lock whose file is gone, and the errors of `hold_lock`. Another
+    process may have just made the lock; this function waits at most a second for its file.
     """
-    until = time.monotonic() + min(wait, _BEGINNING_S)
+    until = time.monotonic() + min(wait, _CREATION_S)
     while True:
-        earlier = stands(lock_file_of(path))
-        with locked(path, wait):
-            if stands(path) or not earlier:
+        earlier = exists(lock_file_of(path))
+        with hold_lock(path, wait):
+            if exists(path) or not earlier:
                 yield
                 return
         if time.monotonic() >= until:
@@ -197,28 +198,28 @@ def locked_to_begin(path: Path, wait: float, missing: Callable[[], Exception]) -
 
 
 def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
-    """Raise what `refuse` makes of the reason where a hard link would keep the old content as a second file."""
-    if stands(path) and path.stat().st_nlink > 1:
+    """Raise the error of `refuse` if a hard link would keep the old content as a second file."""
+    if exists(path) and path.stat().st_nlink > 1:
         raise refuse(
-            f"{path} has another name as well, a hard link, which would keep what is left now: nothing was recorded. "
-            "Remove the other name, or copy the file and go on with the copy alone"
+            f"{path} has a second name (a hard link), which would keep the old content; nothing was recorded. Remove "
+            "the other name, or copy the file and use only the copy"
         )
 
 
 def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = SHARE) -> tuple[str, str]:
-    """Say why a lock file could not be locked, and what a user can do: `share`, where it belongs to another one."""
+    """Return why a lock file could not be locked, and the remedy; `share` is the remedy for another user's file."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
         found = file.lstat()
     except OSError:
         return f"cannot be made ({reason})", "Choose another folder"
     if stat.S_ISLNK(found.st_mode):
-        return "is a link, which no lock may be", "Remove the link"
+        return "is a link, but a lock must be a file", "Remove the link"
     others = hasattr(os, "geteuid") and found.st_uid != os.geteuid()
     if isinstance(error, PermissionError) and others:
         return f"belongs to another user ({reason})", share
-    # filelock raises NotImplementedError for a system call that is missing.
+    # filelock raises NotImplementedError if a system call is missing.
     if isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS:
-        remedy = "Keep it on a local disk, or have the share mounted with locks"
+        remedy = "Store it on a local disk, or mount the network share with locks"
         return f"cannot be locked: its file system refuses locks ({reason})", remedy
-    return f"cannot be locked ({reason})", "Remove it if it is no lock file"
+    return f"cannot be locked ({reason})", "Remove it if it is not a lock file"

@@ -1,7 +1,7 @@
 """The machine: its processors, its memory, and the limits of the process.
 
-A machine has more processors than a process may use where `taskset` or a batch system binds it to some of them, and
-where a container has a quota of their time.
+A process may use fewer processors than the machine has. `taskset` or a batch system may restrict it, and a container
+may have a quota of processor time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OWN, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
-    """Yield the version, 1 or 2, and the folder of each group that may limit "cpu" or "memory", the innermost first."""
+    """Yield the version (1 or 2) and folder of each control group that may limit "cpu" or "memory", innermost first."""
     for line in read_lines(_OWN):
         hierarchy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if hierarchy == "0" and not controllers:
@@ -26,7 +26,7 @@ def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
             version, root = 1, _GROUPS / controller
         else:
             continue
-        # In a container the path may be that of the host: then the group is at the root.
+        # In a container the path may be that of the host; the group is then at the root.
         group = root / path.strip("/")
         for folder in (group, *group.parents):
             yield version, folder
@@ -35,7 +35,7 @@ def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file of the system, none where it cannot be read."""
+    """Return the lines of a system file; an empty list if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 _PROC = Path("/proc")
-# Of a control group, by its version: its limit, what it holds, and in its memory.stat what it holds and does not use.
+# Files of a control group, by version: limit, usage, and the field of memory.stat for unused file pages.
 _FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     2: ("memory.max", "memory.current", "inactive_file"),
@@ -51,19 +51,19 @@ _FILES = {
 
 
 def free_memory() -> int | None:
-    """Return the bytes that the process can still take without swapping, where the system says so.
+    """Return the bytes that the process can still use without swapping; None if the system does not tell.
 
-    It is the least of what the machine has available and of what `limited_memory` returns.
+    This is the minimum of the available memory of the machine and of `memory_below_limits`.
     """
-    known = [each for each in (_available(), limited_memory()) if each is not None]
+    known = [each for each in (_available(), memory_below_limits()) if each is not None]
     return min(known) if known else None
 
 
-def limited_memory() -> int | None:
-    """Return the bytes that limits leave to the process, None without any.
+def memory_below_limits() -> int | None:
+    """Return the bytes that the limits leave to the process; None without limits.
 
-    Limits are those of its addresses and its data (RLIMIT_AS, RLIMIT_DATA), and those of its control groups, versions 1
-    and 2, and the groups above.
+    Limits are those of addresses and data (RLIMIT_AS, RLIMIT_DATA), and those of control groups, versions 1 and 2,
+    including parent groups.
     """
     left = [*_left_by_process(), *_left_by_groups()]
     return max(0, min(left)) if left else None
@@ -86,7 +86,7 @@ def _left_by_process() -> Iterator[int]:
 
     held = [int(part) for line in read_lines(_PROC / "self/statm")[:1] for part in line.split()]
     page = os.sysconf("SC_PAGE_SIZE")
-    # Pages of addresses and of data, as proc(5) lists them.
+    # Positions of the pages of addresses and of data in statm; see proc(5).
     for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
         number = getattr(resource, name, None)
         limit = resource.RLIM_INFINITY if number is None else resource.getrlimit(number)[0]
@@ -101,7 +101,7 @@ def _left_by_groups() -> Iterator[int]:
 
 
 def _left_in(folder: Path, limit: str, usage: str, unused: str) -> int | None:
-    """Return what a group leaves: files that were read and are not in use are given back when memory is short."""
+    """Return the bytes that a group leaves; the kernel can reclaim unused file pages, which are added."""
     most, held = (_number(folder / name) for name in (limit, usage))
     if most is None or held is None:
         return None
@@ -110,20 +110,20 @@ def _left_in(folder: Path, limit: str, usage: str, unused: str) -> int | None:
 
 
 def _number(path: Path) -> int | None:
-    """Return the number in a file; None for none, and for words such as "max"."""
+    """Return the number in a file; None if there is none, or for words such as "max"."""
     lines = read_lines(path)
     return int(lines[0]) if lines and lines[0].isdecimal() else None
 
 
 def count_processors() -> int:
-    """Return how many processors this process may use: those it is bound to, or its quota of time, rounded up."""
+    """Return the number of processors that this process may use: its affinity, or its quota of time, rounded up."""
     return max(1, min([_bound(), *(math.ceil(quota) for quota in _quotas())]))
 
 
 def count_threads(most: int) -> int:
-    """Return how many threads more, at most `most`, the system lets this process have, by starting them for a moment.
+    """Return how many further threads, at most `most`, the system allows, by starting them for a moment.
 
-    Containers and users may have a limit of processes, which threads count towards.
+    Containers and users may have a limit of processes, which includes threads.
     """
     end = threading.Event()
     started: list[threading.Thread] = []
@@ -133,7 +133,7 @@ def count_threads(most: int) -> int:
             thread.start()
             started.append(thread)
     except RuntimeError:
-        # Python's word for it: can't start new thread.
+        # Python reports: can't start new thread.
         pass
     finally:
         end.set()
@@ -151,18 +151,18 @@ def _bound() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """Yield the quotas of processor time, in processors, of the control groups that the process is in."""
+    """Yield the quotas of processor time of the process's control groups, in processors."""
     for version, folder in find_groups("cpu"):
         names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         yield from _quota([word for name in names for line in read_lines(folder / name) for word in line.split()])
 
 
 def _quota(numbers: list[str]) -> Iterator[float]:
-    """Yield time for each period of time, both in microseconds; nothing where there is no limit."""
+    """Yield the ratio of time to period, both in microseconds; nothing without a limit."""
     try:
         time, period = (int(number) for number in numbers)
     except ValueError:
-        # It says `max`, or there is no such file.
+        # The file contains `max`, or does not exist.
         return
     if time > 0 and period > 0:
         yield time / period

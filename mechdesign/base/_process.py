@@ -1,12 +1,12 @@
-"""The process: its settings, and the programs that it starts.
+"""Child processes and process-wide settings.
 
-Where Python is embedded or frozen, `sys.executable` is the application, and starting it would begin the application
-anew. So nothing is sent to a child, and nothing that it says is read, before it has greeted; it is waited for with a
-limit, and ended otherwise.
+In an embedded or frozen Python, `sys.executable` is the application, so that starting it could start the application
+again. Nothing is sent to a child, and none of its output is used, before it has sent its greeting. A child without a
+greeting within a time limit is killed.
 
-Who restores what it found would, beside another user in another thread, restore what that one had set. So users are
-counted. No lock is held while a setting is in use, so that nobody waits for another one's work. After a fork the new
-process has locks of its own.
+Saving and restoring a setting would, with another user in another thread, restore the value that the other had set.
+Users are therefore counted. No lock is held while a setting is in use, so that threads do not wait for each other.
+After a fork the new process has new locks.
 """
 
 from __future__ import annotations
@@ -27,27 +27,32 @@ from typing import IO, Any, Generic, TypeVar
 from mechdesign.base._version import __version__
 
 GREETING_S = 120.0
-"""How long a child may take to greet, in seconds: it has imported next to nothing."""
+"""Time limit for the greeting of a child [s]; it imports almost nothing before."""
 
 ENDING_S = 30.0
-"""How long a child that was killed is waited for, in seconds: the system may be writing what it had in memory."""
+"""Time limit for the end of a killed child [s]; the system may still write its memory to disk."""
 
 _WORD = "mechdesign"
 
 
 @dataclass(frozen=True)
 class Child:
-    """A process that was started: its first line must be `greeting`."""
+    """A child process.
+
+    Attributes:
+        process: The process.
+        greeting: The expected first line of its output.
+    """
 
     process: subprocess.Popen[bytes]
     greeting: bytes
 
     def has_greeted(self, line: bytes) -> bool:
-        """Tell whether the first line of its output is the greeting."""
+        """Return whether the first line of the output is the greeting."""
         return line.rstrip(b"\r\n") == self.greeting
 
     def end(self) -> None:
-        """Kill it and close its pipes, and wait for it, with a limit."""
+        """Kill the process, close its pipes, and wait for its end, with a time limit."""
         self.process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(ENDING_S)
@@ -58,12 +63,12 @@ class Child:
 
 
 def start(module: str, function: str, environment: Mapping[str, str], stderr: int | IO[bytes] | None = None) -> Child:
-    """Start Python on a function of a module, in a session of its own; its pipes are standard input and output.
+    """Start Python with a function of a module, in a new session; its pipes are standard input and output.
 
-    It finds the same packages as this process. Raises `OSError` where no process can be started.
+    The child finds the same packages as this process. Raises `OSError` if no process can be started.
     """
     if not sys.executable:
-        raise OSError("this program does not know which Python runs it")
+        raise OSError("the path of the running Python is unknown")
     token = secrets.token_hex(16)
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import greet; greet({token!r}); "
@@ -82,7 +87,7 @@ def start(module: str, function: str, environment: Mapping[str, str], stderr: in
 
 
 def greet(token: str) -> None:
-    """Say to whoever started this process that it is Python with this version of the package."""
+    """Report to the parent process that this is Python with this version of the package."""
     os.write(1, _greeting(token) + b"\n")
 
 
@@ -95,7 +100,7 @@ _MISSING = object()
 
 
 class _Lock:
-    """A lock that a forked process gets anew: the thread that held the old one does not run there."""
+    """A lock that is renewed after a fork: the thread that held the old one does not run in the new process."""
 
     def __init__(self) -> None:
         self._renew()
@@ -112,10 +117,10 @@ class _Lock:
         self._lock.release()
 
 
-class Wanted:
-    """A number of the process that users want at most: the least of theirs holds, and what was before in the end.
+class UpperLimit:
+    """A process-wide number with an upper limit, the least limit of all users; the old value returns at the end.
 
-    `limit` sets the number for the first user and returns what puts back what was before; `change` sets another one.
+    `limit` sets the number for the first user and returns a function that restores it; `change` sets another number.
     """
 
     def __init__(self, limit: Callable[[int], Callable[[], None]], change: Callable[[int], None]) -> None:
@@ -125,7 +130,7 @@ class Wanted:
 
     @contextlib.contextmanager
     def at_most(self, number: int) -> Iterator[None]:
-        """Let the number be at most this one in the block."""
+        """Limit the number in the block."""
         with self._lock:
             if not self._wanted:
                 self._undo = self._limit(number)
@@ -143,11 +148,11 @@ class Wanted:
                     self._change(min(self._wanted))
 
 
-class Keyed(Generic[Key]):
-    """Settings with names, as `matplotlib.rcParams` has them.
+class SharedSettings(Generic[Key]):
+    """Settings with names, such as `matplotlib.rcParams`.
 
-    The first user of a setting sets it, and the last one puts back what was before, unless it was changed by others
-    meanwhile. Users that overlap should want the same values: those of the first one hold.
+    The first user of a setting sets it. The last one restores the old value, unless the setting was changed by other
+    code. Simultaneous users should set equal values: the value of the first user applies.
     """
 
     def __init__(self, settings: Callable[[], Any]) -> None:
@@ -158,7 +163,7 @@ class Keyed(Generic[Key]):
 
     @contextlib.contextmanager
     def set_to(self, wanted: Callable[[Mapping[Key, Any]], Mapping[Key, Any]]) -> Iterator[None]:
-        """Set what `wanted` returns in the block, given what users have set already."""
+        """Apply the settings that `wanted` returns in the block; `wanted` receives the settings in use."""
         with self._lock:
             found, asked = self._settings(), dict(wanted(self._set))
             for key, value in asked.items():
@@ -180,7 +185,7 @@ class Keyed(Generic[Key]):
                             found[key] = before
 
     def before(self, key: Key) -> Any:
-        """Return what a setting is outside of all users."""
+        """Return the value of a setting outside of all users."""
         with self._lock:
             known = self._before.get(key, _MISSING)
             return self._settings()[key] if known is _MISSING else known
@@ -192,10 +197,10 @@ _IGNORED: Counter[tuple[Any, ...]] = Counter()
 
 @contextlib.contextmanager
 def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
-    """Ignore warnings of other packages in the block, in all threads: by the start of the message, or the module.
+    """Ignore warnings of other packages in the block and in all threads, by start of message or by module.
 
-    One filter is put before those there are, and taken away by the last user. `warnings.catch_warnings` would put back
-    a whole list, and with it what other threads had set.
+    One filter is inserted in front, and the last user removes it. `warnings.catch_warnings` would restore a whole list
+    and discard filters that other threads have set.
     """
     matched = re.compile(message, re.IGNORECASE) if message else None
     item = ("ignore", matched, Warning, re.compile(module) if module else None, 0)
@@ -209,6 +214,6 @@ def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
         with _FILTERS:
             _IGNORED[item] -= 1
             if not _IGNORED[item]:
-                # A caller may have put back a list without it.
+                # Other code may have restored a list without it.
                 with contextlib.suppress(ValueError):
                     warnings.filters.remove(item)  # type: ignore[attr-defined]

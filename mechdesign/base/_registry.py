@@ -1,7 +1,7 @@
-"""Registries: named things of one sort, to which other packages may add; no name is silently taken for another.
+"""Registries of named things of one kind, to which other packages may add.
 
-A registry is a mapping in the order of registration. Looking up a name that it does not hold is an `UnknownNameError`,
-which lists those that it does and suggests the nearest.
+A registry is a mapping in the order of registration. An unknown name raises an `UnknownNameError`, which lists all
+names and suggests the closest one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Things of one sort by name.
+    """Things of one kind by name.
 
     >>> greetings = Registry("greeting")
     >>> greetings.register("plain", "Hello.")
@@ -32,7 +32,15 @@ class Registry(Mapping[str, T]):
         self._found: dict[str, T] = {}
 
     def register(self, name: str, value: T) -> None:
-        """Add `value` under `name`; raise `InputError` where the name is empty or taken."""
+        """Add a value.
+
+        Args:
+            name: Its name.
+            value: The value.
+
+        Raises:
+            InputError: The name is empty or taken.
+        """
         if not isinstance(name, str) or not name:
             raise InputError(self._sort, "has no name", value=name, bound="a text")
         if name in self._found:
@@ -40,12 +48,19 @@ class Registry(Mapping[str, T]):
         self._found[name] = value
 
     def unregister(self, name: str) -> None:
-        """Take a name out again; raise `UnknownNameError` where it is not known."""
+        """Remove a value.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            UnknownNameError: The name is unknown.
+        """
         self[name]
         del self._found[name]
 
     def __getitem__(self, name: str) -> T:
-        # A name from a file may be anything, also what has no hash.
+        # A name from a file may be any value, even one without a hash.
         if isinstance(name, str) and name in self._found:
             return self._found[name]
         close = difflib.get_close_matches(name, self._found, n=1) if isinstance(name, str) else []

@@ -1,7 +1,7 @@
-"""Immutable values: mappings, and properties that are computed once.
+"""Immutable mappings, and properties that are computed once.
 
-The lock of `functools.cached_property` (until Python 3.12) is one for all objects of a class: threads wait for each
-other, and a process that is forked while another thread computes waits for ever.
+The lock of `functools.cached_property` (until Python 3.12) is shared by all objects of a class. Threads wait for each
+other, and a process that is forked while another thread computes waits forever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801
-    """A property that is kept with its object. Threads that ask at once may compute it twice; all get one value.
+    """A property that is computed once for each object. Concurrent threads may compute it twice; all get one value.
 
     >>> class Circle:
     ...     @cached_property
@@ -32,7 +32,7 @@ class cached_property(functools.cached_property[T]):  # noqa: N801
     @overload
     def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
     def __get__(self, instance: object, owner: type[Any] | None = None) -> Self | T:
-        """Return the value that is kept, or compute and keep it."""
+        """Return the stored value; compute and store it first if necessary."""
         if instance is None:
             return self
         assert self.attrname is not None
@@ -49,7 +49,10 @@ V = TypeVar("V")
 
 
 class ReadOnlyMapping(Mapping[K, V]):
-    """What a mapping holds when this is made; `types.MappingProxyType` can be neither pickled nor deeply copied.
+    """A read-only copy of a mapping; `types.MappingProxyType` can be neither pickled nor deeply copied.
+
+    Args:
+        held: The mapping to copy.
 
     >>> import pickle
     >>> pickle.loads(pickle.dumps(ReadOnlyMapping({"a": 1})))

@@ -1,6 +1,6 @@
-"""Warnings of this package: each thread and task can leave them out, or collect them, on its own.
+"""Warnings of this package: each thread and task can suppress or collect them.
 
-Filters of `warnings` belong to the whole process: changed in one thread, they leave out the warnings of all others.
+The filters of `warnings` belong to the whole process: a change in one thread would affect all others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _collected: ContextVar[tuple[tuple[type[Warning], ...], list[Warning]] | None] =
 
 
 def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """Warn as `warnings.warn` does, unless such warnings are left out or collected here."""
+    """Warn as `warnings.warn` does, unless such warnings are suppressed or collected here."""
     if issubclass(category, _silenced.get()):
         return
     collecting = _collected.get()
@@ -29,7 +29,7 @@ def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
 
 
 def _level(stacklevel: int) -> int:
-    """Return the level, as seen from `warn`, of a caller: the doors of the package in between are not counted."""
+    """Return the stack level of a caller, as seen from `warn`; wrappers of `in_own_arithmetic` are not counted."""
     frame, level = sys._getframe(2), 2
     while stacklevel > 1 and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
@@ -38,10 +38,10 @@ def _level(stacklevel: int) -> int:
 
 
 @contextmanager
-def silenced(*categories: type[Warning]) -> Iterator[None]:
-    """Leave out warnings of these categories in the block.
+def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
+    """Suppress warnings of these categories in the block.
 
-    >>> with silenced(UserWarning):
+    >>> with suppress_warnings(UserWarning):
     ...     warn("said before", UserWarning)
     """
     token = _silenced.set((*_silenced.get(), *categories))
@@ -52,10 +52,10 @@ def silenced(*categories: type[Warning]) -> Iterator[None]:
 
 
 @contextmanager
-def collected(*categories: type[Warning]) -> Iterator[list[Warning]]:
-    """Collect warnings of these categories in the block, in place of saying them.
+def collect_warnings(*categories: type[Warning]) -> Iterator[list[Warning]]:
+    """Collect warnings of these categories in the block instead of showing them.
 
-    >>> with collected(UserWarning) as found:
+    >>> with collect_warnings(UserWarning) as found:
     ...     warn("twice", UserWarning)
     >>> [str(each) for each in found]
     ['twice']

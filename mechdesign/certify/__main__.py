@@ -1,4 +1,4 @@
-"""``python -m mechdesign.certify DIR``: verify an exported set with nothing but Python and NumPy installed."""
+"""``python -m mechdesign.certify DIR``: verify a bundle with only Python and NumPy installed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Verify the set in the folder named; return 0 if it holds, and 1 with the reason if not.
+    """Verify the bundle in the given folder and return the exit code.
 
-    Where nothing was verified it is 2: for wrong usage, and where no set can be read; 3 where it takes more memory; and
-    70 for a fault of this program. Where nobody reads that a set holds it is 141.
+    The code is 0 if the bundle holds, and 1 with the reason if it does not. Code 2 means wrong usage or an unreadable
+    bundle, 3 too much memory, 70 an error of this program. If nobody can read the output of a valid bundle, it is 141.
     """
-    folder, memory = _asked(list(arguments))
+    folder, memory = _parse_arguments(list(arguments))
     if folder is None:
         return _say([_USAGE], 0 if list(arguments) in (["-h"], ["--help"]) else 2)
     try:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _say([f"{folder} was not verified: there is not enough memory for this"], 3)
     except Exception:
-        # Python would end with 1.
+        # Python itself would exit with 1, which means a bundle that does not hold.
         return _say(traceback.format_exc().splitlines(), 70)
     found = verified.certificate
     lines = [f"{folder} verifies."]
@@ -49,9 +49,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _say(lines: Sequence[str], code: int) -> int:
-    """Print lines, in which names are others', and return the exit code; what is not printable is shown escaped.
+    """Print lines, with unprintable characters escaped, and return the exit code.
 
-    Where a result cannot be written the code is 141 or 2, as nobody was told; errors are dropped where they cannot be.
+    If a result cannot be written, the code is 141 or 2. Errors that cannot be written are dropped.
     """
     stream = sys.stderr if code else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -59,14 +59,14 @@ def _say(lines: Sequence[str], code: int) -> int:
         text = "\n".join(map(escape, lines)).encode(encoding, "backslashreplace").decode(encoding)
         print(text, file=stream, flush=True)
     except OSError as error:
-        # Python would write the rest when it ends.
+        # Python would try to write the buffered rest on exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code or (141 if isinstance(error, BrokenPipeError) else 2)
     return code
 
 
-def _asked(arguments: list[str]) -> tuple[str | None, float]:
-    """Return the folder, None for wrong usage, and how many GiB verifying may take."""
+def _parse_arguments(arguments: list[str]) -> tuple[str | None, float]:
+    """Return the folder, or None for wrong usage, and the memory limit in GiB."""
     memory = MEMORY_GIB
     if len(arguments) == 3 and arguments[1] == "--memory":
         try:

@@ -1,7 +1,7 @@
-"""Arrays as bytes: uncomplicated .npz archives that never hold pickles, and digests of arrays.
+"""Arrays as bytes: plain .npz archives without pickles, and digests of arrays.
 
-What `pack` writes, `numpy.load` reads. `unpack` takes nothing on trust: it accepts only the plain headers that `pack`
-writes, and looks at what an archive claims, array by array and altogether, before it makes room for it.
+`numpy.load` reads the archives that `pack` writes. `unpack` trusts nothing: it accepts only the plain headers that
+`pack` writes. It checks the claimed size of each array, and of all together, before it allocates memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEADER = re.compile(
 )
 _TYPES = re.compile(r"\|[biu]1|<[iu][248]|<f[48]|<U[1-9][0-9]{0,5}")
 
-# What reading a damaged archive raises.
+# Exceptions that `zipfile` and NumPy raise for damaged archives.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -41,17 +41,17 @@ _DAMAGE = (
     OverflowError,
 )
 
-# More than any channel that fits in memory needs; what claims more is damaged or malicious.
-_LARGEST_ARRAY = 2**32
+# No channel that fits in memory needs larger arrays: such a claim is damaged or malicious.
+_MAX_ARRAY_BYTES = 2**32
 
-# What all arrays of an archive may take, unless the archive itself is not much smaller: zeros compress a thousandfold.
-_LARGEST_TOTAL = 2**28
-_LARGEST_GROWTH = 100
+# Limit for all arrays together, unless the archive itself is nearly as large: zeros compress a thousandfold.
+_MAX_TOTAL_BYTES = 2**28
+_MAX_COMPRESSION_RATIO = 100
 
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
     """Return `array` in C order and a type that archives hold; raise `InputError` for objects, dates and the like."""
-    # np.ascontiguousarray would turn numbers into arrays of one axis.
+    # np.ascontiguousarray would give scalars an axis.
     made = np.asarray(array, order="C")
     if made.dtype.byteorder == ">":
         made = made.astype(made.dtype.newbyteorder("<"))
@@ -61,13 +61,14 @@ def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return an .npz archive of plain arrays, compressed unless that makes it suspiciously small.
+    """Return an .npz archive of plain arrays.
 
-    The same arrays give the same bytes.
+    The archive is compressed, unless `unpack` would take the compressed one for a decompression bomb. Equal arrays give
+    equal bytes.
     """
     content = _pack(arrays, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        small = _total(archive) > _allowed(len(content))
+        small = _total(archive) > _limit_total(len(content))
     return _pack(arrays, zipfile.ZIP_STORED) if small else content
 
 
@@ -80,7 +81,7 @@ def _pack(arrays: Mapping[str, NDArray[Any]], method: int) -> bytes:
             entry.external_attr = 0o644 << 16
             content = io.BytesIO()
             np.lib.format.write_array(content, plain(array, name), version=(1, 0), allow_pickle=False)
-            # Probabilities hardly compress and multipliers do so at once: higher levels only take time.
+            # Higher levels only take time: probabilities hardly compress, and multipliers compress well at level 1.
             archive.writestr(entry, content.getbuffer(), method, compresslevel=1)
     return target.getvalue()
 
@@ -89,22 +90,31 @@ def _total(archive: zipfile.ZipFile) -> int:
     return sum(entry.file_size for entry in archive.infolist())
 
 
-def _allowed(size: int) -> int:
-    """Return how many bytes the arrays of an archive of `size` bytes may take."""
-    return max(_LARGEST_TOTAL, _LARGEST_GROWTH * size)
+def _limit_total(size: int) -> int:
+    """Return the number of bytes that the arrays of an archive of `size` bytes may take."""
+    return max(_MAX_TOTAL_BYTES, _MAX_COMPRESSION_RATIO * size)
 
 
 def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: None) -> dict[str, NDArray[Any]]:
-    """Return the read-only arrays of an archive; raise `CertificateError`, naming `file`, for anything out of order.
+    """Return the read-only arrays of an archive.
 
-    `room` is told how many bytes they take before any is read, and may raise.
+    Args:
+        content: The archive.
+        file: Name of its file, for messages.
+        room: Called with the number of bytes of all arrays before any is read; it may raise.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        CertificateError: The archive is damaged, or not of the form that `pack` writes.
     """
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             room(_total(archive))
-            if _total(archive) > _allowed(len(content)):
-                bound = f"{_LARGEST_TOTAL} and than {_LARGEST_GROWTH} times the size of the file"
+            if _total(archive) > _limit_total(len(content)):
+                bound = f"{_MAX_TOTAL_BYTES} and than {_MAX_COMPRESSION_RATIO} times the size of the file"
                 raise CertificateError(
                     f"{file} is malformed: its arrays take {_total(archive)} bytes, more than {bound}"
                 )
@@ -118,7 +128,7 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
                     arrays[name] = _read(source, entry.file_size, f"{file} is malformed: array {name}")
     except _DAMAGE as error:
         raise CertificateError(
-            f"incomplete export: {file} is not a complete archive ({error}); was the export interrupted?"
+            f"incomplete bundle: {file} is not a complete archive ({error}); was the export interrupted?"
         ) from error
     return arrays
 
@@ -146,8 +156,8 @@ def _read(source: Any, size: int, name: str) -> NDArray[Any]:
     dtype = np.dtype(kind)
     shape = tuple(int(part) for part in header[2].replace(b" ", b"").split(b",") if part)
     expected = math.prod(shape) * dtype.itemsize
-    if expected > _LARGEST_ARRAY or len(start) + length + expected != size:
-        raise CertificateError(f"{name} claims the shape {shape}, which is not what the file holds")
+    if expected > _MAX_ARRAY_BYTES or len(start) + length + expected != size:
+        raise CertificateError(f"{name} claims the shape {shape}, which does not match its size")
     content = source.read(expected + 1)
     if len(content) != expected:
         raise CertificateError(f"{name} is cut off")
@@ -155,7 +165,7 @@ def _read(source: Any, size: int, name: str) -> NDArray[Any]:
         try:
             content.decode("utf-32-le")
         except UnicodeDecodeError as error:
-            raise CertificateError(f"{name} holds no texts ({error.reason})") from error
+            raise CertificateError(f"{name} holds malformed texts ({error.reason})") from error
     array = np.frombuffer(content, dtype=dtype).reshape(shape) if expected else np.zeros(shape, dtype=dtype)
     array.setflags(write=False)
     return array

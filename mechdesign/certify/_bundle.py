@@ -1,24 +1,25 @@
-"""The exported set of files: what stands in each, how it is written, and how it is read back without trust.
+"""The bundle: its files and their contents, and how it is written and read without trust.
 
-A set is a folder with these files:
+A bundle is a folder with these files:
 
-- ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64,
-  infinite where an answer is forbidden, for requirement i the arrays of its statement, such as
+- ``channel.npz`` contains ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m)
+  float64; an infinite cost forbids an answer. It also contains the arrays of each requirement i, such as
   ``requirement_i_distance`` (see `mechdesign.certify._stated`), and arrays that a caller adds, such as labels.
-- ``dual.npz``, where there are multipliers: for requirement i the sparse ``requirement_i_sources``, ``_targets``,
-  ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
-  ``weights`` (n,), where the worst cost has weights.
-- ``certificate.json``: schema, objective, requirements with their exact numbers as texts (and, for claims in the open,
-  ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of
-  every array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
-- ``channel.csv``, where the caller adds it: the channel as a table of exact decimals, see `mechdesign.certify._table`;
-  and any further files that the caller lists, such as ``report.html``.
+- ``dual.npz`` exists if there are multipliers. Requirement i has the sparse arrays ``requirement_i_sources``,
+  ``_targets``, ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``.
+  ``weights`` (n,) exists if the worst cost has weights.
+- ``certificate.json`` contains the schema, the objective, and the requirements with their exact numbers as texts. An
+  explicit claim also has ``name`` and, above 0, ``part``. The file contains the certificate and metadata of the caller.
+  It has the SHA-256 of every other file and array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no
+  spaces, ASCII) of all other fields.
+- ``channel.csv``, if the caller adds it, is the channel as a table of exact decimals, see `mechdesign.certify._table`.
+- The caller may list further files, such as ``report.html``.
 
-The schema is ``mechdesign-certificate/1`` as long as all requirements are metric, threshold, graph or distortion
-privacy, and ``mechdesign-certificate/2`` where claims stand in the open, which readers of the first cannot prove.
+The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. It is
+``mechdesign-certificate/2`` if some claims are explicit; readers of the first schema cannot prove these.
 
-Digests tell an interrupted export or an accident from a whole set. They are no signature: that the numbers are true
-follows only from recomputing them, which `mechdesign.certify._verify` does.
+Digests detect an interrupted export or an accidental change. They are not signatures: only recomputing the numbers
+proves them, which `mechdesign.certify._verify` does.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from mechdesign.certify._archive import digest, pack, plain, unpack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exact import exact, exact_text, printed
+from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.certify._memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify._stated import ARRAYS, FORMS, Stated
 from mechdesign.certify._texts import require_plain_texts
@@ -59,34 +60,48 @@ TABLE = "channel.csv"
 CERTIFICATE = "certificate.json"
 
 OPTIONAL = (TABLE, "report.html")
-"""What a set may do without."""
+"""The optional files of a bundle."""
 
 SCHEMA = "mechdesign-certificate/1"
-"""The schema of sets whose requirements are all of a kind with a name of its own."""
+"""The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of sets in which claims stand in the open. It is raised by one when the meaning of a field changes."""
+"""The schema of bundles with explicit claims. The number grows by one when the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-"""What a file of a set may be called: nothing that leads out of its folder."""
+"""The pattern of file names in a bundle; no name leads out of its folder."""
 
 _FIELDS = ("schema", "objective", "requirements", "certificate", "metadata", "files", "arrays", "digest")
 _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
-_LARGEST_CERTIFICATE = 2**27
-_LONGEST_NUMBER = 1000
-# How much more than its files take on the disk a set may take in memory, where nobody said how much that may be.
-_GROWTH = 16
+_MAX_CERTIFICATE_BYTES = 2**27
+_MAX_NUMBER_LENGTH = 1000
+# Default limit of memory, as a multiple of the disk space that the files take.
+_MEMORY_PER_DISK_BYTE = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A set of files as read: nothing in it has been proved.
+    """The contents of a bundle as they were read; nothing in them has been proved.
 
-    `certificate` is what the files claim. `metadata` and `arrays` are what the caller of `encode` added, `files` the
-    names of all files that the certificate lists, and `table` is the content of ``channel.csv``, None where there is
-    none. `problems` lists, as sentences, the digests that do not fit, and `unknown` the keys of the certificate that
-    this version does not know.
+    Attributes:
+        evidence: The channel, the problem and the multipliers.
+        certificate: The certificate that the files claim.
+        metadata: The metadata that the caller of `encode` added.
+        arrays: The further arrays of ``channel.npz``.
+        problems: Sentences on the digests that do not match.
+        files: The names of all files that the certificate lists.
+        table: The bytes of ``channel.csv``, or None if there is no such file.
+        unknown: The keys of the certificate that this version does not know.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import read
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     sorted(read(f"{folder}/two").metadata)[:2]
+    ['distances', 'observables']
     """
 
     evidence: Evidence
@@ -107,12 +122,22 @@ def encode(
     arrays: Mapping[str, ArrayLike] | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a set by name, the certificate last. The same values give the same bytes.
+    """Return the files of a bundle by name, the certificate last; equal arguments give equal bytes.
 
-    `metadata` is any JSON object, `arrays` are further arrays of ``channel.npz`` (numbers, truth values or texts), and
-    `files` further files of the set. Raises `CertificateError` when the certificate does not hold, and `InputError` for
-    names that are taken or malformed, for values that the files cannot hold, and for texts that hide what they are:
-    see `mechdesign.certify._texts.require_plain`. Texts of `metadata`, but no names, may have several lines.
+    Args:
+        evidence: The channel, the problem and the multipliers.
+        certificate: A certificate that holds.
+        metadata: Any JSON object. Its texts may have several lines, but its keys may not.
+        arrays: Further arrays of ``channel.npz``: numbers, truth values or texts.
+        files: Further files of the bundle.
+
+    Returns:
+        The contents of all files.
+
+    Raises:
+        CertificateError: The certificate does not hold.
+        InputError: A name is taken or malformed, a value does not fit into the files, or a text has characters that
+            hide its content; see `mechdesign.certify._texts.require_plain`.
     """
     certificate.require()
     require_plain_texts(metadata or {}, "metadata", lines=True)
@@ -140,7 +165,7 @@ def encode(
         "arrays": {name: {key: digest(array) for key, array in held.items()} for name, held in contents.items()},
     }
     try:
-        # What JSON turns into something else, such as tuples and whole-number keys, is digested as it will be read.
+        # JSON turns tuples into lists and number keys into texts; the digest is that of the document as it is read.
         document = json.loads(json.dumps(document, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -152,23 +177,45 @@ def encode(
 
 
 def write(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a set that `encode` made, in place of the one that may stand in `folder`, the certificate last.
+    """Write a bundle that `encode` made, replacing an older one in `folder`; the certificate comes last.
 
-    A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
-    old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
-    written; see `mechdesign.base._atomic`.
+    After a crash the folder holds the old bundle, the new one, or one that `read` and `verify` call incomplete. Files
+    of the old bundle that the new one lacks are removed if they are unchanged.
+
+    Args:
+        folder: The folder.
+        files: Contents by name.
+
+    Raises:
+        ExportError: The files cannot be written; see `mechdesign.base._atomic`.
     """
     folder = as_path(folder, "folder")
     if CERTIFICATE not in files:
-        raise InputError("files", "lacks the certificate", value=sorted(files), bound=f"a set with {CERTIFICATE}")
-    replace_files(folder, files, CERTIFICATE, _left_over(folder, files))
+        raise InputError("files", "lacks the certificate", value=sorted(files), bound=f"a bundle with {CERTIFICATE}")
+    replace_files(folder, files, CERTIFICATE, _obsolete_files(folder, files))
 
 
 def read(folder: str | Path, memory: float | None = None) -> Bundle:
-    """Return the set in `folder` after checking its digests, but nothing else.
+    """Return the bundle in `folder` after checking its digests, and nothing else.
 
-    Raises `CertificateError` when it is incomplete, malformed, does not fit its digests, or would take more than
-    `memory` GiB; without it more than 2 GiB, or than 16 times what its files take on the disk, if that is more.
+    Args:
+        folder: The folder of the bundle.
+        memory: Memory limit in GiB. Unless given, it is 2 GiB, or 16 times the size of the files if that is more.
+
+    Returns:
+        The bundle; `verify` proves it.
+
+    Raises:
+        CertificateError: The bundle is incomplete, malformed, too large, or does not match its digests.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import read
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     read(f"{folder}/two").files
+    ('channel.csv', 'channel.npz', 'dual.npz')
     """
     bundle = inspect(folder, memory)
     if bundle.problems:
@@ -177,13 +224,31 @@ def read(folder: str | Path, memory: float | None = None) -> Bundle:
 
 
 def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
-    """Return numerators, exponent and all arrays of a lone ``channel.npz``, without any digest to hold it against.
+    """Read a lone ``channel.npz``, for which there is no digest.
 
-    Raises `UnverifiedError`, as there is no certificate, when the file is missing, malformed or holds no channel, and
-    `VerifierMemoryError` when it would take more than `memory` GiB; see `read`.
+    Args:
+        path: The file.
+        memory: Memory limit in GiB, as in `read`.
+
+    Returns:
+        Numerators (n, m), exponent, and all arrays by name.
+
+    Raises:
+        UnverifiedError: The file is missing, malformed, or contains no channel.
+        VerifierMemoryError: The file would take more memory than the limit.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import read_channel
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     numerators, exponent, _ = read_channel(f"{folder}/two/channel.npz")
+    >>> numerators.shape, exponent
+    ((2, 2), 62)
     """
     file = as_path(path, "path")
-    room = _Room(file.parent, memory, (file.name,))
+    room = _ReadingLimit(file.parent, memory, (file.name,))
     try:
         arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
         numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
@@ -195,21 +260,29 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
 
 
 def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
-    """Return the set in `folder` with the digests that do not fit as `problems`; every file is read once.
+    """Return the bundle in `folder`, with the digests that do not match as `problems`; every file is read once.
 
-    Raises `CertificateError` when files are missing, malformed, or make no evidence, `UnverifiedError` where no export
-    stands or its files cannot be opened, and `VerifierMemoryError`, before anything large is made, when reading them
-    would take more than `memory` GiB; see `read`.
+    Args:
+        folder: The folder of the bundle.
+        memory: Memory limit in GiB, as in `read`.
+
+    Returns:
+        The bundle.
+
+    Raises:
+        CertificateError: Files are missing or malformed, or do not form evidence.
+        UnverifiedError: There is no bundle, or its files cannot be opened.
+        VerifierMemoryError: Reading would take more memory than the limit; raised before large arrays are made.
     """
     folder = as_path(folder, "folder")
     _require_export(folder)
-    room = _Room(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
+    room = _ReadingLimit(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
     document = _parse(_content(folder, CERTIFICATE, room))
     problems: list[str] = []
     if document["digest"] != document_digest(document):
         problems.append(f"{CERTIFICATE} does not match its own digest; it has been changed since it was written")
     held: dict[str, dict[str, NDArray[Any]]] = {}
-    # People sample from a table that stands beside the certificate, whether that lists it or not.
+    # People sample from a table in this folder even if the certificate does not list it.
     table = _content(folder, TABLE, room) if (folder / TABLE).exists() else None
     for name, recorded in document["files"].items():
         content = b""
@@ -220,13 +293,13 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
             found = _file_sha256(folder, name)
         if found != recorded:
             problems.append(
-                f"incomplete export: {name} does not match its digest; was the export interrupted, or the file changed?"
+                f"incomplete bundle: {name} does not match its digest; was the export interrupted, or the file changed?"
             )
         if name in (CHANNEL, DUAL):
             held[name] = unpack(content, name, room.arrays)
             problems += _array_problems(name, held[name], document["arrays"].get(name, {}))
     if set(document["arrays"]) != set(held):
-        problems.append(f"{CERTIFICATE} has digests of arrays in other files than it lists")
+        problems.append(f"{CERTIFICATE} has digests of arrays in files that it does not list")
     if CHANNEL not in held:
         raise CertificateError(f"{CERTIFICATE} does not list {CHANNEL}")
     room.require(reading(room.certificate, room.files, held.values()))
@@ -234,7 +307,9 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
         evidence, rest = _evidence(document, held[CHANNEL], held.get(DUAL))
         certificate = Certificate.from_json(document["certificate"])
     except InputError as error:
-        raise CertificateError("; ".join([*problems, f"the files hold no channel for the problem: {error}"])) from error
+        raise CertificateError(
+            "; ".join([*problems, f"the files contain no channel for the problem: {error}"])
+        ) from error
     except CertificateError as error:
         raise CertificateError("; ".join([*problems, error.reason]), error.pair) from error
     metadata = MappingProxyType(document["metadata"])
@@ -251,13 +326,13 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
 
 
 def _require_export(folder: Path) -> None:
-    """Raise `UnverifiedError` where there is no folder, or nothing of an export in it."""
+    """Raise `UnverifiedError` if the folder does not exist or contains no file of a bundle."""
     try:
         if not folder.is_dir():
             found = "is a file" if folder.exists() else "does not exist"
-            raise UnverifiedError(f"{folder} {found}; a folder with an export was asked for")
+            raise UnverifiedError(f"{folder} {found}; expected a folder with a bundle")
         if not any((folder / name).exists() for name in (CERTIFICATE, CHANNEL, DUAL, TABLE)):
-            raise UnverifiedError(f"{folder} holds no export: {CERTIFICATE} is missing, and so are all other files")
+            raise UnverifiedError(f"{folder} contains no bundle: {CERTIFICATE} and all other files are missing")
     except OSError as error:
         raise UnverifiedError(f"{folder} cannot be read: {error.strerror or error}") from error
 
@@ -299,9 +374,9 @@ def _indices(entry: PairMultipliers | FloorMultipliers) -> tuple[str, ...]:
 def _evidence(
     document: Mapping[str, Any], channel: dict[str, NDArray[Any]], dual: dict[str, NDArray[Any]] | None
 ) -> tuple[Evidence, Mapping[str, NDArray[Any]]]:
-    """Return the evidence, and the arrays of ``channel.npz`` that are not part of it."""
+    """Return the evidence, and the arrays of ``channel.npz`` that do not belong to it."""
     rest = dict(channel)
-    stated = tuple(_stated(index, entry, rest) for index, entry in enumerate(document["requirements"]))
+    stated = tuple(_read_entry(index, entry, rest) for index, entry in enumerate(document["requirements"]))
     if document["schema"] != _schema(stated):
         raise CertificateError(f"{CERTIFICATE} has the schema {document['schema']!r}, which is not that of its claims")
     multipliers = None if dual is None else _multipliers(stated, dict(dual))
@@ -325,7 +400,7 @@ def _schema(requirements: Sequence[Stated]) -> str:
 
 
 def _entry(stated: Stated) -> dict[str, str | int]:
-    """Return what the certificate says of a requirement, beside its arrays."""
+    """Return the fields of a requirement in the certificate; its arrays are stored elsewhere."""
     entry: dict[str, str | int] = {"kind": stated.kind}
     if FORMS[stated.kind].named:
         entry["name"] = stated.name
@@ -334,11 +409,11 @@ def _entry(stated: Stated) -> dict[str, str | int]:
     return {**entry, **{name: exact_text(number) for name, number in stated.numbers.items()}}
 
 
-def _stated(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
-    """Read what `_entry` wrote, and take the arrays of the requirement out of `arrays`."""
+def _read_entry(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
+    """Read the fields that `_entry` wrote, and take the arrays of the requirement out of `arrays`."""
     name = f"{CERTIFICATE} is malformed: requirements[{index}]"
     if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str) or entry["kind"] not in FORMS:
-        raise CertificateError(f"{name} is of no known kind")
+        raise CertificateError(f"{name} is of an unknown kind")
     form = FORMS[entry["kind"]]
     texts = ("name", *form.numbers) if form.named else form.numbers
     allowed = {"kind", *texts} | ({"part"} if form.named and entry.get("part") else set())
@@ -401,19 +476,19 @@ def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any
     return problems
 
 
-class _Room:
-    """What reading a set may take, `allowed` bytes, and what it takes so far."""
+class _ReadingLimit:
+    """The memory limit for reading a bundle, `allowed` bytes, and the bytes that are in use so far."""
 
     def __init__(self, folder: Path, memory: float | None, names: Sequence[str]) -> None:
         self.folder = folder
         self.allowed = as_bytes(MEMORY_GIB if memory is None else memory)
         if memory is None:
-            # Whoever keeps gigabytes on a disk may read them; a file with holes takes little there.
-            self.allowed = max(self.allowed, _GROWTH * sum(_on_disk(folder / name) for name in names))
+            # A user who stores gigabytes may read them. Sparse files take little disk space and do not count.
+            self.allowed = max(self.allowed, _MEMORY_PER_DISK_BYTE * sum(_on_disk(folder / name) for name in names))
         self.certificate = self.files = self.unpacked = 0
 
     def file(self, name: str, size: int) -> None:
-        """Make room for a file."""
+        """Count a file."""
         if name == CERTIFICATE:
             self.certificate = size
         else:
@@ -421,12 +496,12 @@ class _Room:
         self.require(reading(self.certificate, self.files, ()))
 
     def arrays(self, size: int) -> None:
-        """Make room for the arrays of an archive: twice, as they are checked in a copy."""
+        """Count the arrays of an archive twice, as they are checked in a copy."""
         self.unpacked += 2 * size
         self.require(reading(self.certificate, self.files, ()) + self.unpacked)
 
     def require(self, needed: int) -> None:
-        """Raise `CertificateError` where so many bytes are not allowed."""
+        """Raise `CertificateError` if `needed` bytes exceed the limit."""
         require_room(needed, self.allowed, f"reading {self.folder}")
 
 
@@ -439,29 +514,29 @@ def _on_disk(path: Path) -> int:
     return found.st_size if blocks is None else min(found.st_size, 512 * blocks)
 
 
-def _content(folder: Path, name: str, room: _Room) -> bytes:
-    with _opened(folder, name) as file:
+def _content(folder: Path, name: str, room: _ReadingLimit) -> bytes:
+    with _open(folder, name) as file:
         size = os.fstat(file.fileno()).st_size
-        if name == CERTIFICATE and size > _LARGEST_CERTIFICATE:
-            raise CertificateError(f"{name} is malformed: {size} bytes are too many")
+        if name == CERTIFICATE and size > _MAX_CERTIFICATE_BYTES:
+            raise CertificateError(f"{name} is malformed: {size} bytes exceed the limit of {_MAX_CERTIFICATE_BYTES}")
         room.file(name, size)
-        # Not more than there is room for, whatever is appended meanwhile.
+        # Bytes that are appended in the meantime are not read.
         return file.read(size)
 
 
 def _file_sha256(folder: Path, name: str) -> str:
     """Return the SHA-256 of a file of any size."""
-    with _opened(folder, name) as file:
+    with _open(folder, name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
-def _opened(folder: Path, name: str) -> Iterator[BufferedReader]:
+def _open(folder: Path, name: str) -> Iterator[BufferedReader]:
     path = folder / name
     try:
-        # Pipes and devices would block or never end.
+        # Reading a pipe or a device could block or never end.
         if not path.is_file():
-            raise CertificateError(f"incomplete export: {name} is missing in {folder}; was the export interrupted?")
+            raise CertificateError(f"incomplete bundle: {name} is missing in {folder}; was the export interrupted?")
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -473,7 +548,7 @@ def _parse(content: bytes) -> dict[str, Any]:
         document = json.loads(
             content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float
         )
-        # Numbers such as 1e999 are read as infinite, which only writing them again shows.
+        # Numbers such as 1e999 are read as infinite; writing them again detects that.
         json.dumps(document, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
@@ -495,7 +570,7 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise CertificateError(f"{CERTIFICATE} is malformed: requirements is not a list")
     for name in document["files"]:
         if not FILE_NAME.fullmatch(name) or name == CERTIFICATE:
-            raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not the name of a file of the set")
+            raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not the name of a file of a bundle")
     return document
 
 
@@ -507,12 +582,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _float(text: str) -> float:
-    """Return a float that means the decimal that is written: one that its repr prints, too."""
+    """Return a float that stands for the written decimal: its repr must print the same number."""
     number = float(text)
-    if len(text) > _LONGEST_NUMBER or not math.isfinite(number):
-        raise ValueError(f"{text[:_LONGEST_NUMBER]} is not the decimal of a float")
-    # Of a number that is 0 the exponent may be anything, and a power of ten of that size would fill the memory.
-    differs = printed(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
+    if len(text) > _MAX_NUMBER_LENGTH or not math.isfinite(number):
+        raise ValueError(f"{text[:_MAX_NUMBER_LENGTH]} is not the decimal of a float")
+    # Zero may have any exponent, and a power of ten of that size would fill the memory.
+    differs = as_decimal(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
     if differs:
         raise ValueError(f"{text} is not the decimal that its float prints, {number!r}")
     return number
@@ -522,18 +597,18 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Return what `files` lacks and `folder` has of an older set.
+def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Return the files of an older bundle in `folder` that are not among `files`.
 
-    These are the files that its certificate lists, as they were written, and beside a channel those that a set may do
-    without and the certificate does not list: what an interrupted export has left.
+    These are unchanged files that the old certificate lists. Next to a channel, optional files that the old certificate
+    does not list are included: an interrupted export left them.
     """
     recorded: Mapping[str, str] = {}
     try:
-        recorded = _parse(_content(folder, CERTIFICATE, _Room(folder, None, ())))["files"]
+        recorded = _parse(_content(folder, CERTIFICATE, _ReadingLimit(folder, None, ())))["files"]
         same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
     except CertificateError:
-        # There is no older set, or half of one.
+        # There is no older bundle, or an incomplete one.
         same = []
     if not (folder / CHANNEL).exists():
         return same

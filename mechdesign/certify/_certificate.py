@@ -1,4 +1,4 @@
-"""The answers together: does a channel keep its promises, whom does it reveal, how far is its cost from the least."""
+"""The certificate: whether a channel meets its requirements, which secrets it reveals, and bounds of its cost."""
 
 from __future__ import annotations
 
@@ -20,28 +20,35 @@ from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._exact import exact_text, float_down, float_up, printed, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, float_down, float_up, text_up
 from mechdesign.certify._revealed import revealed
 from mechdesign.certify._stated import FORMS
 
-# How the number of each form of claim is shown to people.
+# Symbols of the numbers for people.
 _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
 
-# So many of the secrets revealed are named where a certificate is shown.
-_NAMED = 5
+# Number of revealed secrets that the display lists.
+_MAX_LISTED = 5
 
-# What the first number of each kind with a name of its own is called.
+# Name of the first number of each kind that is not an explicit claim.
 _NUMBERS = {kind: form.numbers[0] for kind, form in FORMS.items() if not form.named}
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found about one requirement.
+    """The verdict on one requirement.
 
-    `nominal` is the exact text of the number that was asked for, and `number` its name: the "epsilon" or "factor" of
-    bounds on pairs, the "minimum" of a floor. `radius` is that of a threshold's radius, else empty; `realised` is the
-    least ε or factor that holds, rounded up, or the distortion, rounded down. Whether the requirement `holds` is
-    decided exactly, not by these two.
+    Attributes:
+        kind: The kind of the requirement, such as "metric".
+        nominal: The exact text of the required number.
+        realised: The least ε or factor that holds, rounded up, or the distortion, rounded down.
+        holds: Whether the requirement holds, decided exactly and not by the two numbers above.
+        radius: The exact text of a threshold's radius, else empty.
+        number: The name of the number: "epsilon" or "factor" of a pair bound, or "minimum" of a floor.
+
+    >>> from mechdesign.certify import Checked
+    >>> Checked("metric", "1.5", 1.4, True).symbol
+    'ε'
     """
 
     kind: str
@@ -53,28 +60,44 @@ class Checked:
 
     @property
     def symbol(self) -> str:
-        """What stands for the number: "ε", "factor" or "error"."""
+        """The symbol of the number: "ε", "factor" or "error"."""
         return _SYMBOLS[self.number]
 
     @property
     def at_least(self) -> bool:
-        """Whether the number is a least one, that of a floor."""
+        """Whether the number is a minimum, as for a floor."""
         return self.number == Floor.number
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """What is proved about a channel.
+    """The proved facts about a channel.
 
-    All floats mean the decimals that they print. `expected_cost`, `worst_cost` and the 30-digit texts beside them are
-    rounded up, `lower_bound` (of the objective's least value over all channels that meet the requirements) is rounded
-    down, `relative_gap` = (cost - lower_bound) / max(cost, 1e-9 · largest finite cost) is rounded up. `forbidden`
-    counts the pairs of a secret and an observable whose cost is infinite: the channel never gives these answers, and
-    the lower bound is one for channels that never do. `reason` is empty if the certificate `holds`; otherwise it says
-    which requirement does not, or which forbidden answer is given (costs are then infinite), and `pair` is the worst
-    pair of secrets, if one is at fault. `revealed` lists the secrets, ascending, that have an answer which no other
-    secret is ever given: whoever sees it knows the secret. It is None where a certificate was written by a version that
-    did not say. `provenance` says who made the channel; nothing in it is proved.
+    All floats stand for the decimals that they print.
+
+    Attributes:
+        holds: Whether all requirements hold and no forbidden answer is given.
+        objective: "expected" or "worst".
+        expected_cost: Σ_s π_s Σ_o p(o|s) c(s,o), rounded up; infinite if a forbidden answer is given.
+        expected_cost_text: The same with 30 digits.
+        worst_cost: max_s Σ_o p(o|s) c(s,o), rounded up.
+        worst_cost_text: The same with 30 digits.
+        lower_bound: A lower bound of the objective over all channels that meet the requirements, rounded down.
+        relative_gap: (cost - lower_bound) / max(cost, 1e-9 · largest finite cost), rounded up.
+        requirements: The verdict on each requirement.
+        forbidden: The number of pairs of a secret and an observable with infinite cost. The lower bound is one for
+            channels that never give these answers.
+        reason: Empty if the certificate holds; otherwise the requirement that fails, or the forbidden answer.
+        pair: The worst pair of secrets, if one violates a requirement.
+        provenance: The solver and its settings; nothing in it is proved.
+        revealed: The secrets, ascending, with an observable that no other secret has: it identifies the secret. None in
+            certificates of earlier versions.
+
+    >>> import mechdesign as md
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> certificate = md.design(problem).certificate
+    >>> certificate.holds, round(certificate.expected_cost, 6)
+    (True, 0.268941)
     """
 
     holds: bool
@@ -96,14 +119,14 @@ class Certificate:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled and copied: a view of a mapping can be neither."""
+        """Return the state to pickle or copy; mapping views support neither."""
         return {**vars(self), "provenance": dict(self.provenance)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, provenance=MappingProxyType(state["provenance"]))
 
     def __repr__(self) -> str:
-        """Say whether it holds, what was realised, and the cost, in few digits: the fields have all of them."""
+        """Show whether it holds, the realised numbers and the cost, in few digits."""
         return f"Certificate({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
@@ -121,20 +144,20 @@ class Certificate:
         gap = f"{self.relative_gap:.2g}" if self.lower_bound > 0 or self.cost == 0 else "no bound"
         found += [(f"{self.objective} cost", f"{self.cost:.6g}"), ("relative gap", gap)]
         if self.revealed:
-            more = ", …" if len(self.revealed) > _NAMED else ""
+            more = ", …" if len(self.revealed) > _MAX_LISTED else ""
             secrets = "secret" if len(self.revealed) == 1 else "secrets"
-            named = ", ".join(map(str, self.revealed[:_NAMED])) + more
+            named = ", ".join(map(str, self.revealed[:_MAX_LISTED])) + more
             found.append(("reveals", f"{len(self.revealed)} {secrets} for certain ({named})"))
         return found
 
     @property
     def cost(self) -> float:
-        """The cost that the objective counts, rounded up."""
+        """The cost that the objective minimises, rounded up."""
         return self.worst_cost if self.objective == "worst" else self.expected_cost
 
     @property
     def epsilon(self) -> tuple[float, ...]:
-        """The realised ε of every requirement that states one, in order."""
+        """The realised ε of every requirement that has one, in order."""
         return tuple(checked.realised for checked in self.requirements if checked.number == "epsilon")
 
     @property
@@ -148,7 +171,14 @@ class Certificate:
             raise CertificateError(self.reason, self.pair)
 
     def differences(self, other: Certificate) -> tuple[str, ...]:
-        """Return the names of the fields that differ, provenance aside, and `revealed` where one does not say it."""
+        """Compare with another certificate.
+
+        Args:
+            other: The other certificate. Provenance is not compared, nor `revealed` if one of them lacks it.
+
+        Returns:
+            The names of the fields that differ.
+        """
         require_kind(other, Certificate, "other", "a Certificate")
         silent = None in (self.revealed, other.revealed)
         left = {"provenance", "revealed"} if silent else {"provenance"}
@@ -156,7 +186,7 @@ class Certificate:
         return tuple(name for name in names if getattr(self, name) != getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values, from which `from_json` makes an equal certificate."""
+        """Return JSON values; `from_json` makes an equal certificate from them."""
         written = {
             "holds": self.holds,
             "objective": self.objective,
@@ -166,7 +196,7 @@ class Certificate:
             "worst_cost_text": self.worst_cost_text,
             "lower_bound": _to_json(self.lower_bound),
             "relative_gap": _to_json(self.relative_gap),
-            "requirements": [_checked_to_json(checked) for checked in self.requirements],
+            "requirements": [_verdict_to_json(checked) for checked in self.requirements],
             "forbidden": self.forbidden,
             "reason": self.reason,
             "pair": None if self.pair is None else list(self.pair),
@@ -178,18 +208,28 @@ class Certificate:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that `to_json` wrote; raise `CertificateError` when a field is missing or wrong."""
+        """Read a certificate from JSON values.
+
+        Args:
+            values: The values that `to_json` returned.
+
+        Returns:
+            The certificate.
+
+        Raises:
+            CertificateError: A field is missing or malformed.
+        """
         pair = _take(values, "pair", (list, type(None)))
         if pair is not None and not (len(pair) == 2 and all(type(secret) is int for secret in pair)):
             raise CertificateError("malformed certificate: pair is not a pair of integers")
         provenance = _take(values, "provenance", (dict,))
         if not all(isinstance(value, str | float | int) for value in provenance.values()):
-            raise CertificateError("malformed certificate: provenance holds more than texts and numbers")
+            raise CertificateError("malformed certificate: provenance contains other values than texts and numbers")
         entries = _take(values, "requirements", (list,))
-        # Versions that did not look for them wrote no such field.
+        # Earlier versions did not write this field.
         secrets = _take(values, "revealed", (list,)) if "revealed" in values else None
         if secrets is not None and not all(type(secret) is int for secret in secrets):
-            raise CertificateError("malformed certificate: revealed holds more than integers")
+            raise CertificateError("malformed certificate: revealed contains other values than integers")
         return Certificate(
             holds=_take(values, "holds", (bool,)),
             objective=_take(values, "objective", (str,)),
@@ -199,7 +239,7 @@ class Certificate:
             worst_cost_text=_take(values, "worst_cost_text", (str,)),
             lower_bound=_take_float(values, "lower_bound"),
             relative_gap=_take_float(values, "relative_gap"),
-            requirements=tuple(_checked_from_json(entry) for entry in entries),
+            requirements=tuple(_verdict_from_json(entry) for entry in entries),
             forbidden=_take(values, "forbidden", (int,)),
             reason=_take(values, "reason", (str,)),
             pair=None if pair is None else (pair[0], pair[1]),
@@ -209,7 +249,14 @@ class Certificate:
 
     @staticmethod
     def unknown(values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the paths of the keys, of what `from_json` has read, that it knows nothing of."""
+        """Find the keys that this version does not know.
+
+        Args:
+            values: Values that `from_json` has read.
+
+        Returns:
+            The paths of the unknown keys.
+        """
         found = [f"certificate.{name}" for name in values if name not in {item.name for item in fields(Certificate)}]
         for index, entry in enumerate(values["requirements"]):
             known = {item.name for item in fields(Checked)}
@@ -218,10 +265,24 @@ class Certificate:
 
 
 def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | None = None) -> Certificate:
-    """Recompute everything from the evidence and return what is proved.
+    """Recompute all facts from the evidence.
 
-    A requirement that is not met does not raise: the certificate then does not hold, and says why. Raises
-    `CertificateError` only when a multiplier stands for a pair that its requirement does not bound.
+    Args:
+        evidence: The channel, the problem and the multipliers.
+        provenance: The solver and its settings, stored as they are.
+
+    Returns:
+        The certificate. If a requirement is violated, it does not hold and gives the reason.
+
+    Raises:
+        CertificateError: A multiplier belongs to a pair that its requirement does not bound.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import Evidence, Stated, certify
+    >>> half = 1 << 61
+    >>> stated = Stated.metric(Fraction(1), [[0, 1], [1, 0]])
+    >>> certify(Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", (stated,))).expected_cost
+    0.5
     """
     checked: list[Checked] = []
     reason, pair = "", None
@@ -238,7 +299,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         expected = costs.expected_cost(evidence.numerators, evidence.exponent, evidence.prior, evidence.cost)
         worst = costs.worst_cost(evidence.numerators, evidence.exponent, evidence.cost)
     elif not reason:
-        reason = f"secret {stray[0]} gives observable {stray[1]}, which is forbidden to it by an infinite cost"
+        reason = f"secret {stray[0]} gives observable {stray[1]}, which an infinite cost forbids"
     lower = float_down(Fraction(bracket.lower_bound(evidence)))
     return Certificate(
         holds=not reason,
@@ -259,7 +320,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
 
 
 def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, int] | None]:
-    """Return what was found, and for a claim that does not hold a sentence and the pair at fault, if any."""
+    """Return the verdict; for a violated claim also a sentence and the pair of secrets, if there is one."""
     if isinstance(claim, Dithered):
         slope = claim.steepest(evidence.numerators)
         found = Checked(claim.kind, exact_text(claim.nominal), claim.least(slope), claim.holds(slope))
@@ -287,10 +348,10 @@ def _relative_gap(cost: Fraction | None, lower: float, evidence: Evidence) -> fl
     if cost is None:
         return math.inf
     scale = max(cost, Fraction(float(evidence.cost[np.isfinite(evidence.cost)].max())) / 10**9)
-    return float_up((cost - printed(lower)) / scale) if scale else 0.0
+    return float_up((cost - as_decimal(lower)) / scale) if scale else 0.0
 
 
-def _checked_to_json(checked: Checked) -> dict[str, Any]:
+def _verdict_to_json(checked: Checked) -> dict[str, Any]:
     written = {
         "kind": checked.kind,
         "nominal": checked.nominal,
@@ -298,11 +359,11 @@ def _checked_to_json(checked: Checked) -> dict[str, Any]:
         "holds": checked.holds,
         "radius": checked.radius,
     }
-    # What the number of a kind that the verifier knows is called needs no saying.
+    # Entries of the verifier's own kinds do not store the name of the number.
     return written if checked.kind in _NUMBERS else {**written, "number": checked.number}
 
 
-def _checked_from_json(entry: object) -> Checked:
+def _verdict_from_json(entry: object) -> Checked:
     if not isinstance(entry, dict):
         raise CertificateError("malformed certificate: an entry of requirements is not an object")
     kind = _take(entry, "kind", (str,))
@@ -310,7 +371,7 @@ def _checked_from_json(entry: object) -> Checked:
     if number != _NUMBERS.get(kind, number):
         raise CertificateError(f"malformed certificate: the number of {kind} privacy is not {number}")
     if number not in _SYMBOLS:
-        raise CertificateError(f"malformed certificate: number is none of {', '.join(_SYMBOLS)}")
+        raise CertificateError(f"malformed certificate: number is not one of {', '.join(_SYMBOLS)}")
     return Checked(
         kind,
         _take(entry, "nominal", (str,)),
@@ -322,7 +383,7 @@ def _checked_from_json(entry: object) -> Checked:
 
 
 def _to_json(number: float) -> float | str:
-    """Return a finite float itself, and the repr of one that JSON cannot hold."""
+    """Return a finite float unchanged, and the repr of a float that JSON cannot hold."""
     return number if math.isfinite(number) else repr(number)
 
 

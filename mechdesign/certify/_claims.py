@@ -1,11 +1,9 @@
-"""What a mechanism claims: bounds between pairs of secrets, and floors on what an attacker can do.
+"""The claims of a mechanism: bounds between pairs of secrets, and floors on the error of attacks.
 
-A bound on pairs is either an `ExponentBound`, with factors exp(ε·w), or a `RatioBound`, with factors that are rational
-numbers. Both are a `PairBound`: ordered pairs of secrets, and for each of them a factor that can be enclosed from below
-(to decide whether a channel is private) and from above (to prove a lower bound of the cost). A `Floor` bounds the
-expected error of the best attack from below. `Dithered`, in `mechdesign.certify._dithering`, is about all points
-between secrets that are the corners of a grid. Proofs need no more than these; how requirements are written down, so
-that they come to one of these, is in `mechdesign.certify._stated`.
+A `PairBound` has ordered pairs of secrets and a factor for each. An `ExponentBound` has factors exp(ε·w), and a
+`RatioBound` has rational ones. Factors are enclosed from below, to decide privacy, and from above, to bound the cost. A
+`Floor` is a lower bound of the expected error of the best attack. `Dithered`, in `mechdesign.certify._dithering`, is a
+claim on all points between the corners of a grid. `mechdesign.certify._stated` reduces every requirement to these.
 """
 
 from __future__ import annotations
@@ -33,15 +31,25 @@ from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.certify._exponential import SHIFT, exp_lower, exp_upper, ln_lower
 
-# Numerators and denominators of exact factors: small enough for the floats that sift rows (see `privacy`).
-_LARGEST_TERM = 2**63
+# Limit of numerators and denominators, for the floating-point filter in `_privacy`.
+_MAX_TERM = 2**63
 
 
 class PairBound(ABC):
-    """The claim p(o|s) <= g p(o|t) for all observables o and all listed ordered pairs (s, t), with a factor g for each.
+    """The claim p(o|s) <= g p(o|t) for all observables o and all listed ordered pairs (s, t), each with its factor g.
 
-    `sources` (s) and `targets` (t) are int64 of shape (k,), and every factor is at least 1. A pair listed twice has two
-    bounds. `number` names what the factors follow from, which the claim states as `nominal`.
+    Every factor is at least 1. A pair that is listed twice has two bounds.
+
+    Attributes:
+        kind: The name of the requirement.
+        sources: The secrets s (k,), int64.
+        targets: The secrets t (k,), int64.
+        number: The name of the number that determines the factors; `nominal` is its value.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import PairBound
+    >>> len(PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))
+    2
     """
 
     kind: str
@@ -55,39 +63,55 @@ class PairBound(ABC):
     @property
     @abstractmethod
     def nominal(self) -> Fraction:
-        """The exact number that the claim states."""
+        """The exact number of the claim."""
 
     @property
     @abstractmethod
     def exponents(self) -> Floats:
-        """The logarithms ln g as floats (k,), for solvers and pictures: what is proved rests on the factors alone."""
+        """The logarithms ln g as floats (k,), for solvers and figures; proofs use the factors only."""
 
     @property
     @abstractmethod
     def terms(self) -> tuple[Floats | Integers, ...]:
-        """The arrays that, beside the number and the pairs, say exactly what the factors are."""
+        """The arrays that, with the number and the pairs, determine the factors exactly."""
 
     @abstractmethod
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Return Python integers A and B, each (k,), with 1 <= A/B <= g, or A/B = 2**exponent where g is above that.
+        """Enclose the factors from below.
 
-        Between numerators of at most 2**exponent a factor of that size only says that zero goes with zero, as any
-        larger one does.
+        Args:
+            exponent: The numerators of the channel are at most 2**exponent. Between them every factor of at least
+                2**exponent only requires that a zero has a zero as its counterpart.
+
+        Returns:
+            Python integers A and B, each (k,), with 1 <= A/B <= g, or A/B = 2**exponent if g is larger.
         """
 
     @abstractmethod
     def factors_above(self) -> Floats:
-        """Return float64 numbers (k,) that are at least g, as binary numbers; infinite where floats end."""
+        """Return binary float64 numbers (k,) that are at least g, or infinity."""
 
     @abstractmethod
     def sentence(self, place: int) -> str:
-        """Write the factor of pair `place` as a formula for people."""
+        """Write the factor of a pair as a formula for people.
+
+        Args:
+            place: Index of the pair.
+
+        Returns:
+            The formula.
+        """
 
     @staticmethod
     def metric(epsilon: Fraction, distance: ArrayLike) -> ExponentBound:
         """Bound every ordered pair of different secrets at a finite distance by ε times that distance.
 
-        `distance` has shape (n, n); its diagonal is ignored, and an infinite distance asks for nothing.
+        Args:
+            epsilon: ε, above 0, in nats per unit of distance.
+            distance: Distances (n, n). The diagonal is ignored, and an infinite distance is not a bound.
+
+        Returns:
+            The bound.
         """
         array = square(distance)
         sources, targets = np.nonzero(np.isfinite(array) & ~np.eye(len(array), dtype=np.bool_))
@@ -97,7 +121,13 @@ class PairBound(ABC):
     def threshold(epsilon: Fraction, distance: ArrayLike, radius: Fraction) -> ExponentBound:
         """Bound every ordered pair of different secrets at a distance of at most `radius` by ε.
 
-        Distances are compared with the float64 nearest to `radius`: a stored distance of 0.1 is within a radius of 0.1.
+        Args:
+            epsilon: ε, above 0, in nats.
+            distance: Distances (n, n).
+            radius: The radius. Distances are compared with the nearest float64, so that a stored 0.1 is within 0.1.
+
+        Returns:
+            The bound.
         """
         array = square(distance)
         within = np.isfinite(array) & (array <= nearest(radius))
@@ -108,7 +138,13 @@ class PairBound(ABC):
     def graph(epsilon: Fraction, n: int, edges: ArrayLike) -> ExponentBound:
         """Bound the two ends of every edge, in both directions, by ε.
 
-        `edges` has shape (k, 2) with indices below `n`; self-loops are ignored and repeated edges count once.
+        Args:
+            epsilon: ε, above 0, in nats.
+            n: Number of secrets.
+            edges: Indices below `n`, shape (k, 2). Loops are ignored, and repeated edges count once.
+
+        Returns:
+            The bound.
         """
         array = pairs(edges, "edges")
         require_below(array, n, "edges")
@@ -122,8 +158,20 @@ class PairBound(ABC):
 class ExponentBound(PairBound):
     """A bound on pairs with factors exp(ε·w): p(o|s) <= exp(ε·w) p(o|t).
 
-    Arrays of shape (k,): `sources` (s) and `targets` (t), int64, and `weights` (w), finite float64 >= 0 taken exactly.
-    `epsilon` is positive. Raises `InputError` for anything else.
+    Args:
+        kind: The name of the requirement.
+        epsilon: ε, above 0.
+        sources: The secrets s (k,), int64.
+        targets: The secrets t (k,), int64.
+        weights: w (k,), finite float64 >= 0, taken exactly.
+
+    Raises:
+        InputError: An argument is out of range, or lengths differ.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import ExponentBound
+    >>> ExponentBound("metric", Fraction(1), [0], [1], [2.0]).sentence(0)
+    'exp(1 · 2.0)'
     """
 
     kind: str
@@ -149,7 +197,7 @@ class ExponentBound(PairBound):
 
     @property
     def exponents(self) -> Floats:
-        """ε·w to the nearest float or next to it, infinite beyond the largest one."""
+        """ε·w, within one unit in the last place; infinite beyond the largest float."""
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             exponents: Floats = np.where(self.weights > 0, nearest(self.epsilon) * self.weights, 0.0)
         return exponents
@@ -174,11 +222,23 @@ class ExponentBound(PairBound):
 
 @dataclass(frozen=True, eq=False)
 class RatioBound(PairBound):
-    """A bound on pairs with rational factors, decided without any exponential: B·p(o|s) <= factor·A·p(o|t).
+    """A bound on pairs with rational factors, decided without exponentials: B·p(o|s) <= factor·A·p(o|t).
 
-    Arrays of shape (k,): `sources` (s), `targets` (t), and `numerators` (A) and `denominators` (B), int64 >= 1.
-    `factor` has terms below 2**63, and factor·A/B is nowhere below 1, which no channel could meet: its rows have equal
-    sums. Raises `InputError` for anything else.
+    Args:
+        kind: The name of the requirement.
+        factor: The common factor; its terms are below 2**63.
+        sources: The secrets s (k,), int64.
+        targets: The secrets t (k,), int64.
+        numerators: A (k,), int64 >= 1.
+        denominators: B (k,), int64 >= 1. No channel could meet factor·A/B < 1, as its rows have equal sums.
+
+    Raises:
+        InputError: An argument is out of range, or lengths differ.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import RatioBound
+    >>> RatioBound("ratios", Fraction(3, 2), [0], [1], [2], [1]).sentence(0)
+    '3'
     """
 
     kind: str
@@ -191,7 +251,7 @@ class RatioBound(PairBound):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", exact(self.factor, "factor"))
-        if self.factor <= 0 or max(self.factor.as_integer_ratio()) >= _LARGEST_TERM:
+        if self.factor <= 0 or max(self.factor.as_integer_ratio()) >= _MAX_TERM:
             bound = "above 0, with a numerator and a denominator below 2**63"
             raise InputError("factor", "is out of range", value=str(self.factor), bound=bound)
         for name, least in (("sources", 0), ("targets", 0), ("numerators", 1), ("denominators", 1)):
@@ -214,7 +274,7 @@ class RatioBound(PairBound):
 
     @property
     def exponents(self) -> Floats:
-        """Lower bounds of the logarithms, so that whoever keeps them keeps the factors."""
+        """Lower bounds of the logarithms; a channel that keeps them keeps the factors."""
         known: dict[Fraction, float] = {}
         for factor in (factors := self._factors()):
             known.setdefault(factor, ln_lower(*factor.as_integer_ratio()))
@@ -226,7 +286,7 @@ class RatioBound(PairBound):
         return self.numerators, self.denominators
 
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Return the factors themselves."""
+        """Return the exact factors."""
         terms = np.array([factor.as_integer_ratio() for factor in self._factors()], dtype=object).reshape(-1, 2)
         return terms[:, 0], terms[:, 1]
 
@@ -247,9 +307,19 @@ class RatioBound(PairBound):
 class Floor:
     """The claim Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) >= minimum: no attack has a smaller expected error.
 
-    `error` holds a, float64 of shape (k, n): rows are estimates ŝ, columns secrets s; finite, not negative, taken
-    exactly. `minimum` is not negative. `prior` (n,) is what the adversary believes, or None where that is the prior of
-    the problem. Raises `InputError` for anything else.
+    Args:
+        minimum: The least expected error, at least 0.
+        error: a (k, n), finite float64 >= 0, taken exactly; rows are estimates ŝ, columns are secrets s.
+        kind: The name of the requirement.
+        prior: The adversary's prior (n,), or None for the prior of the problem.
+
+    Raises:
+        InputError: An argument is out of range, or lengths differ.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import Floor
+    >>> Floor(Fraction(1, 2), [[0, 1], [1, 0]]).nominal
+    Fraction(1, 2)
     """
 
     minimum: Fraction
@@ -272,11 +342,18 @@ class Floor:
 
     @property
     def nominal(self) -> Fraction:
-        """The exact number that the claim states."""
+        """The exact number of the claim."""
         return self.minimum
 
     def prior_or(self, prior: Floats) -> Floats:
-        """Return the floor's own prior where it has one, else `prior`, that of the problem."""
+        """Return the prior that counts.
+
+        Args:
+            prior: The prior of the problem (n,).
+
+        Returns:
+            The prior of the floor if it has one, else `prior`.
+        """
         return prior if self.prior is None else self.prior
 
 
@@ -284,7 +361,7 @@ Claim = PairBound | Floor | Dithered
 
 
 def square(distance: ArrayLike) -> Floats:
-    """Return a matrix of distances (n, n), not negative, infinite ones among them."""
+    """Return a matrix of distances (n, n), not negative; entries may be infinite."""
     array = as_nonnegative(distance, "distance", 2, infinite=True)
     if array.shape[0] != array.shape[1]:
         raise InputError("distance", "is not square", value=array.shape, bound="an array of shape (n, n)")

@@ -1,15 +1,16 @@
 """Privacy of every real coordinate: the slope of a channel that is interpolated between the corners of a grid.
 
-The secrets are the corners of a rectangular grid, *anchors*. For a real point the four corners of its patch are drawn
-with bilinear weights w_a(x), and the row of the one drawn is sampled, so that p(o|x) = Σ_a w_a(x) p(o|a). What is
-claimed is p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rectangle, and all observables.
+The secrets are the corners of a rectangular grid, called *anchors*. A real point lies in a patch with four corners. One
+is drawn with the bilinear weights w_a(x), and its row is sampled, so that p(o|x) = Σ_a w_a(x) p(o|a). The claim is
+p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rectangle and all observables.
 
-In a patch f = p(o|·) is bilinear. With δ_x = |∂f/∂x| / f and δ_y likewise, the claim holds if and only if the norm of
-(δ_x, δ_y) that is dual to d is at most ε everywhere: integrate ln f along the way from x to x', which lies in the
-rectangle; and two points that are close together come arbitrarily close to it. For every direction θ the function
-D_θ f - ε f is bilinear, too, so that it is largest at a corner of the patch. There δ_x = |f(b) - f(a)| / (h_x f(a)),
-with b the neighbour of corner a along x: a rational number. A corner where f is 0 next to one where it is not has no ε.
-(Andrés et al., Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
+In a patch f = p(o|·) is bilinear. Let δ_x = |∂f/∂x| / f, and define δ_y in the same way. The claim holds if and only if
+the dual norm of (δ_x, δ_y) is at most ε everywhere. One direction follows by integrating ln f along the segment from x
+to x', which lies in the rectangle. The other follows because nearby points come arbitrarily close to the bound. For
+every direction θ the function D_θ f - ε f is bilinear, so that it is largest at a corner of the patch. There
+δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neighbour of corner a along x; this is a rational number. If f is 0 at
+a corner but not at its neighbour, no ε holds. (Andrés et al., Geo-indistinguishability, 2013, define the privacy; the
+interpolation is ours.)
 
 Points outside the rectangle may be projected onto it, which shortens all three distances.
 """
@@ -26,21 +27,29 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, exact_text, least_float, nearest, printed
+from mechdesign.certify._exact import as_decimal, exact, exact_text, least_float, nearest
 
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
-"""The distances between points by the order of their norm; 0 stands for the infinite one."""
+"""The orders of the norms of the three distances; 0 means the infinite order."""
 
-# Steps whose slopes, and the squares of these, are floats.
-_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
+# For steps in this range slopes and their squares are floats.
+_MIN_STEP, _MAX_STEP = Fraction(1, 10**100), Fraction(10**100)
 
 
 @dataclass(frozen=True)
 class Slope:
-    """The steepest place of a channel: at the corner `anchor`, for `observable`; None where no observable varies.
+    """The largest slope of a channel, and its place.
 
-    `power` is the square of the least ε for the Euclidean distance, and the least ε for the others; None where there is
-    none.
+    Attributes:
+        power: The least ε, squared for the Euclidean distance; None if no ε holds.
+        anchor: The anchor with the largest slope.
+        neighbour: The neighbour of the anchor that differs most.
+        observable: The observable.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import Slope
+    >>> Slope(Fraction(1, 4), anchor=3).anchor
+    3
     """
 
     power: Fraction | None
@@ -51,10 +60,28 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim that a channel dithered between anchors keeps exp(ε·d) for every two points of their rectangle.
+    """The claim that a channel, dithered between anchors, keeps exp(ε·d) for every two points of their rectangle.
 
-    Anchors are numbered row by row, `columns` · row + column, and are `step_x` and `step_y` apart. `norm` is that of
-    the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev. Raises `InputError` for anything else.
+    Anchors are numbered row by row: `columns` · row + column.
+
+    Args:
+        kind: The name of the requirement.
+        epsilon: ε, above 0, in nats per unit of distance.
+        norm: The norm of the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev.
+        columns: Number of columns, at least 2.
+        rows: Number of rows, at least 2.
+        step_x: Distance of neighbouring columns, from 1e-100 to 1e100.
+        step_y: Distance of neighbouring rows, from 1e-100 to 1e100.
+
+    Raises:
+        InputError: An argument is out of range.
+
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> from mechdesign.certify import Dithered
+    >>> claim = Dithered("continuous", Fraction(1), 2, 2, 2, Fraction(1), Fraction(1))
+    >>> claim.holds(claim.steepest(np.array([[4, 4], [4, 4], [4, 4], [5, 3]])))
+    True
     """
 
     kind: str
@@ -71,7 +98,7 @@ class Dithered:
             number = exact(getattr(self, name), name)
             if number <= 0:
                 raise InputError(name, "is not positive", value=str(number), bound="above 0")
-            if name != "epsilon" and not _SMALLEST <= number <= _LARGEST:
+            if name != "epsilon" and not _MIN_STEP <= number <= _MAX_STEP:
                 raise InputError(name, "is out of range", value=exact_text(number), bound="between 1e-100 and 1e100")
             object.__setattr__(self, name, number)
         for name, least in (("norm", 0), ("columns", 2), ("rows", 2)):
@@ -84,30 +111,50 @@ class Dithered:
 
     @property
     def nominal(self) -> Fraction:
-        """The exact number that the claim states."""
+        """The exact number of the claim."""
         return self.epsilon
 
     def holds(self, found: Slope) -> bool:
-        """Decide whether a slope is at most ε."""
+        """Decide whether a slope is at most ε.
+
+        Args:
+            found: The slope.
+
+        Returns:
+            Whether the claim holds.
+        """
         return found.power is not None and found.power <= (self.epsilon**2 if self.norm == EUCLIDEAN else self.epsilon)
 
     def least(self, found: Slope) -> float:
-        """Return the least ε, rounded up so that its printed decimal holds; infinite where there is none."""
+        """Return the least ε for a slope.
+
+        Args:
+            found: The slope.
+
+        Returns:
+            ε, rounded up so that its printed decimal holds; infinite if no ε holds.
+        """
         if found.power is None:
             return math.inf
         value = found.power
         if self.norm != EUCLIDEAN:
-            return _rounded_up(nearest(value), lambda number: number >= value)
-        return _rounded_up(_root(value), lambda number: number * number >= value)
+            return _round_up(nearest(value), lambda number: number >= value)
+        return _round_up(_root(value), lambda number: number * number >= value)
 
     def steepest(self, numerators: Integers) -> Slope:
-        """Return where a channel, int64 numerators (columns · rows, m), is steepest; exact.
+        """Return the largest slope of a channel, exactly.
 
-        Floats find the corners that may decide: differences of numerators are exact in int64, so that a slope in
+        Floats select the corners that may decide. Differences of numerators are exact in int64, so that a slope in
         floats is within 2**-48 of the exact one. Those within 2**-40 of the largest are compared exactly.
+
+        Args:
+            numerators: The channel (columns · rows, m), int64.
+
+        Returns:
+            The slope and its place.
         """
         own = numerators.reshape(self.rows, self.columns, numerators.shape[1])
-        # An anchor is a corner of up to four patches, which pair each neighbour along x with each along y.
+        # An anchor belongs to up to four patches: each neighbour along x occurs with each along y.
         along_x, along_y = (_largest(np.abs(np.diff(own, axis=axis)), axis) for axis in (1, 0))
         vanishing = np.argwhere((own == 0) & ((along_x > 0) | (along_y > 0)))
         if len(vanishing):
@@ -131,15 +178,15 @@ class Dithered:
         return self._slope(power, own, place)
 
     def _slope(self, power: Fraction | None, own: Integers, place: tuple[int, ...]) -> Slope:
-        """Return a slope at `place`, row, column and observable, with the neighbour that differs most."""
+        """Return a slope at `place` (row, column, observable), with the neighbour that differs most."""
         row, column, observable = place
-        beside = [(row, column - 1), (row, column + 1), (row - 1, column), (row + 1, column)]
-        known = [(j, i) for j, i in beside if 0 <= j < self.rows and 0 <= i < self.columns]
-        other = max(known, key=lambda near: abs(int(own[(*near, observable)]) - int(own[place])))
+        near = [(row, column - 1), (row, column + 1), (row - 1, column), (row + 1, column)]
+        known = [(j, i) for j, i in near if 0 <= j < self.rows and 0 <= i < self.columns]
+        other = max(known, key=lambda at: abs(int(own[(*at, observable)]) - int(own[place])))
         return Slope(power, row * self.columns + column, other[0] * self.columns + other[1], observable)
 
     def _norm(self, x: Floats, y: Floats) -> Floats:
-        """Return the norm dual to that of the distance."""
+        """Return the norm that is dual to the norm of the distance."""
         if self.norm == EUCLIDEAN:
             return np.hypot(x, y)
         return np.maximum(x, y) if self.norm == MANHATTAN else x + y
@@ -150,7 +197,14 @@ class Dithered:
         return max(x, y) if self.norm == MANHATTAN else x + y
 
     def sentence(self, found: Slope) -> str:
-        """Say where the claim fails."""
+        """Describe the place of a violation.
+
+        Args:
+            found: The slope.
+
+        Returns:
+            A sentence.
+        """
         if found.power is None:
             return (
                 f"observable {found.observable} has probability 0 at anchor {found.anchor} and not at its neighbour "
@@ -163,18 +217,18 @@ class Dithered:
 
 
 def _largest(steps: Integers, axis: int) -> Integers:
-    """Return for each anchor the larger of the differences to the one before and the one after it along an axis."""
+    """Return for each anchor the larger of the differences to its two neighbours along an axis."""
     edge = np.zeros_like(np.take(steps, [0], axis=axis))
     larger: Integers = np.maximum(np.concatenate([edge, steps], axis=axis), np.concatenate([steps, edge], axis=axis))
     return larger
 
 
 def _root(value: Fraction) -> float:
-    """Return about the square root, also where that of the nearest float would be 0."""
+    """Return an approximate square root, also of fractions whose nearest float is 0."""
     half = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(nearest(value / Fraction(4) ** half)), half) if value else 0.0
 
 
-def _rounded_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
-    """Return the least float >= 0 whose printed decimal is enough, from a guess next to it."""
-    return least_float(guess, lambda number: number >= 0 and enough(printed(number)))
+def _round_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
+    """Return the least float >= 0 whose printed decimal is large enough, starting from a nearby guess."""
+    return least_float(guess, lambda number: number >= 0 and enough(as_decimal(number)))

@@ -1,4 +1,4 @@
-"""Everything that a certificate rests on: the channel, the problem, and the multipliers of the lower bound."""
+"""The evidence for a certificate: the channel, the problem, and the multipliers of the lower bound."""
 
 from __future__ import annotations
 
@@ -28,8 +28,20 @@ LARGEST_EXPONENT = 62
 class PairMultipliers:
     """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
 
-    Arrays of shape (k,): `sources` (s), `targets` (t), `observables` (o), int64, and `values` (y), finite float64.
-    Entries for the same row add up.
+    Entries of the same row add up.
+
+    Args:
+        sources: The secrets s (k,), int64.
+        targets: The secrets t (k,), int64.
+        observables: The observables o (k,), int64.
+        values: y (k,), finite float64 >= 0.
+
+    Raises:
+        InputError: A value is out of range, or lengths differ.
+
+    >>> from mechdesign.certify import PairMultipliers
+    >>> PairMultipliers([0], [1], [0], [0.5])
+    PairMultipliers(1 entries)
     """
 
     sources: Integers
@@ -57,8 +69,19 @@ class PairMultipliers:
 class FloorMultipliers:
     """Multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`, in sparse form.
 
-    Arrays of shape (k,): `estimates` (ŝ), `observables` (o), int64, and `values` (q), finite float64. Entries for the
-    same row add up.
+    Entries of the same row add up.
+
+    Args:
+        estimates: The estimates ŝ (k,), int64.
+        observables: The observables o (k,), int64.
+        values: q (k,), finite float64 >= 0.
+
+    Raises:
+        InputError: A value is out of range, or lengths differ.
+
+    >>> from mechdesign.certify import FloorMultipliers
+    >>> FloorMultipliers([0], [1], [0.5])
+    FloorMultipliers(1 entries)
     """
 
     estimates: Integers
@@ -77,9 +100,18 @@ class FloorMultipliers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Multipliers:
-    """One entry for each requirement, in order, and `weights` (n,) >= 0 of the secrets when the worst cost counts.
+    """The multipliers of all requirements.
 
-    Without weights the prior serves. Weights need not sum to 1, but not all may be 0.
+    Args:
+        requirements: One entry for each requirement, in order.
+        weights: Weights (n,) >= 0 of the secrets for the worst cost, not all 0; None means the prior.
+
+    Raises:
+        InputError: Weights are negative, or all are 0.
+
+    >>> from mechdesign.certify import Multipliers
+    >>> Multipliers(())
+    Multipliers(0 requirements)
     """
 
     requirements: tuple[PairMultipliers | FloorMultipliers, ...]
@@ -100,11 +132,22 @@ class Multipliers:
 class Evidence:
     """A channel of integers, the problem that it solves, and multipliers that bound the cost from below.
 
-    `numerators` is int64 of shape (n, m) with p(o|s) = numerators[s,o] / 2**exponent: every row sums to 2**exponent
-    exactly. `prior` (n,) and `cost` (n, m) are float64, taken exactly and not negative; the prior is finite and sums to
-    1 within 1e-9. An infinite cost says that the answer is forbidden to that secret; every secret has one at a finite
-    cost. `objective` is "expected" (Σ_s π_s Σ_o p(o|s) c(s,o)) or "worst" (max_s Σ_o p(o|s) c(s,o)). Raises
-    `InputError` when anything does not fit together.
+    Args:
+        numerators: The channel (n, m), int64, with p(o|s) = numerators[s,o] / 2**exponent; rows sum to 2**exponent.
+        exponent: An integer from 1 to 62.
+        prior: π (n,), finite float64, taken exactly; it sums to 1 within 1e-9.
+        cost: c (n, m), float64 >= 0, taken exactly. An infinite cost forbids an answer; every secret has a finite one.
+        objective: "expected" for Σ_s π_s Σ_o p(o|s) c(s,o), or "worst" for max_s Σ_o p(o|s) c(s,o).
+        requirements: The stated requirements.
+        multipliers: Their multipliers, or None.
+
+    Raises:
+        InputError: An argument is out of range, or the parts do not match.
+
+    >>> from mechdesign.certify import Evidence
+    >>> half = 1 << 61
+    >>> Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", ())
+    Evidence(2 secrets, 2 observables, 0 requirements, None)
     """
 
     numerators: Integers
@@ -132,9 +175,9 @@ class Evidence:
         object.__setattr__(self, "requirements", tuple(self.requirements))
         self._check_channel()
         if self.prior.shape != self.numerators.shape[:1]:
-            raise InputError("prior", "is not made for the channel", value=self.prior.shape, bound=f"({self.secrets},)")
+            raise InputError("prior", "does not match the channel", value=self.prior.shape, bound=f"({self.secrets},)")
         if self.cost.shape != self.numerators.shape:
-            raise InputError("cost", "is not made for the channel", value=self.cost.shape, bound=f"{self._shape}")
+            raise InputError("cost", "does not match the channel", value=self.cost.shape, bound=f"{self._shape}")
         nothing = np.isinf(self.cost).all(axis=1)
         if nothing.any():
             raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one")
@@ -144,12 +187,12 @@ class Evidence:
 
     @property
     def secrets(self) -> int:
-        """The number n of secrets, the channel's rows."""
+        """The number n of secrets, the rows of the channel."""
         return int(self.numerators.shape[0])
 
     @property
     def observables(self) -> int:
-        """The number m of observables, the channel's columns."""
+        """The number m of observables, the columns of the channel."""
         return int(self.numerators.shape[1])
 
     @property
@@ -157,7 +200,7 @@ class Evidence:
         return self.secrets, self.observables
 
     def claims(self) -> tuple[Claim, ...]:
-        """Return what is to be proved, one claim for each requirement, in order."""
+        """Return the claims to prove, one for each requirement, in order."""
         found: list[Claim] = []
         for index, requirement in enumerate(self.requirements):
             try:
@@ -183,10 +226,12 @@ class Evidence:
     def _check_multipliers(self, multipliers: Multipliers, claims: tuple[Claim, ...]) -> None:
         if multipliers.weights is not None and len(multipliers.weights) != self.secrets:
             found = multipliers.weights.shape
-            raise InputError("multipliers.weights", "do not fit", value=found, bound=f"({self.secrets},)")
+            raise InputError("multipliers.weights", "do not match the secrets", value=found, bound=f"({self.secrets},)")
         if len(multipliers.requirements) != len(claims):
             count = len(multipliers.requirements)
-            raise InputError("multipliers.requirements", "do not fit", value=count, bound=f"{len(claims)} entries")
+            raise InputError(
+                "multipliers.requirements", "do not match the requirements", value=count, bound=f"{len(claims)} entries"
+            )
         for index, (entry, claim) in enumerate(zip(multipliers.requirements, claims, strict=True)):
             path = f"multipliers.requirements[{index}]"
             require_below(entry.observables, self.observables, f"{path}.observables")
@@ -196,12 +241,14 @@ class Evidence:
                         raise InputError(path, "has multipliers", bound=f"none for {claim.kind} privacy")
                     continue
                 if not isinstance(claim, PairBound):
-                    raise InputError(path, "is for pairs", bound=f"FloorMultipliers, for {claim.kind} privacy")
+                    raise InputError(
+                        path, "belongs to a pair bound", bound=f"FloorMultipliers, for {claim.kind} privacy"
+                    )
                 require_below(entry.sources, self.secrets, f"{path}.sources")
                 require_below(entry.targets, self.secrets, f"{path}.targets")
             else:
                 if not isinstance(claim, Floor):
-                    raise InputError(path, "is for estimates", bound=f"PairMultipliers, for {claim.kind} privacy")
+                    raise InputError(path, "belongs to a floor", bound=f"PairMultipliers, for {claim.kind} privacy")
                 require_below(entry.estimates, len(claim.error), f"{path}.estimates")
 
 

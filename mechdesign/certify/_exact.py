@@ -1,9 +1,9 @@
-"""Exact numbers: what a number that a person wrote means, and how it is written and rounded again.
+"""Exact numbers: the meaning of numbers that a person wrote, and their texts and roundings.
 
-A float stands for the decimal that Python prints for it: 0.6 is 3/5, not the binary number next to it. That is what a
-user means by an ε of 0.6 and what a certificate shows. `exact` reads numbers so, `float_up` and `float_down` round to
-floats so that the *printed* decimal is on the safe side. Array entries (distances, costs, priors) are not numbers that
-a person wrote: elsewhere in this package they are taken as the binary numbers they are.
+A float stands for the decimal that Python prints for it: 0.6 is 3/5, not the nearest binary number. A user who writes
+ε = 0.6 means that, and certificates show it. `exact` reads numbers in this sense. `float_up` and `float_down` round so
+that the *printed* decimal is on the safe side. Entries of arrays (distances, costs, priors) are taken as the binary
+numbers that they are.
 """
 
 from __future__ import annotations
@@ -25,34 +25,48 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+", re.ASCII)
 
 # Longer or larger numbers are mistakes or attacks: 1e999999999 would fill the memory.
-_LONGEST_TEXT = 4000
-_LARGEST_EXPONENT = 400
-# What fits in here has a text of fewer than 4000 characters, also as a decimal.
-_LARGEST_BITS = 3000
+_MAX_TEXT_LENGTH = 4000
+_MAX_EXPONENT = 400
+# Numbers of this length have a text of fewer than 4000 characters, also as a decimal.
+_MAX_BITS = 3000
 
-# How many floats a guess of the least one may be off: two for a quotient that is rounded once, a few for a root.
-_NEAR = 16
+# Largest number of floats between a guess and the result: two for a rounded quotient, a few for a root.
+_MAX_STEPS = 16
 
 _ACCEPTED = 'a finite number, or a text such as "0.6" or "3/5", that is zero or between 1e-400 and 1e400 in magnitude'
 
 
 def exact(value: object, path: str = "value") -> Fraction:
-    """Return the number that `value` means.
+    """Return the number that a value stands for.
 
-    A float means the decimal that its repr prints; int, Decimal, Fraction and texts such as "0.6", "6e-1" or "3/5" are
-    exact. Raises `InputError`, naming `path`, for anything else: NaN, infinities, booleans, malformed or endless texts.
+    A float stands for the decimal that its repr prints. An int, a Decimal, a Fraction, and texts such as "0.6", "6e-1"
+    or "3/5" are exact.
+
+    Args:
+        value: A number, 0 or between 1e-400 and 1e400 in magnitude.
+        path: The path of the argument, for messages.
+
+    Returns:
+        The number.
+
+    Raises:
+        InputError: The value is NaN, infinite, a truth value, malformed, or too long.
+
+    >>> from mechdesign.certify import exact
+    >>> exact(0.6), exact("3/7")
+    (Fraction(3, 5), Fraction(3, 7))
     """
     if isinstance(value, bool | np.bool_):
         raise InputError(path, "is a truth value, not a number", value=value, bound=_ACCEPTED)
     if isinstance(value, float):
-        # A NumPy float64 is a float too, but prints its type along with its value.
+        # A NumPy float64 is also a float, but its own repr contains its type.
         return _from_text(float.__repr__(value), path, value)
     if isinstance(value, np.floating):
         raise InputError(path, f"has only the precision of {value.dtype}", value=value, bound=_ACCEPTED)
     if isinstance(value, int | np.integer):
-        return _bounded(Fraction(int(value)), path, value)
+        return _check_range(Fraction(int(value)), path, value)
     if isinstance(value, Fraction):
-        return _bounded(value, path, value)
+        return _check_range(value, path, value)
     if isinstance(value, Decimal):
         return _from_text(str(value), path, value)
     if isinstance(value, str):
@@ -61,7 +75,19 @@ def exact(value: object, path: str = "value") -> Fraction:
 
 
 def exact_text(fraction: Fraction) -> str:
-    """Return the shortest text that `exact` reads as `fraction`: a decimal where there is a finite one, else "p/q"."""
+    """Return the shortest text that `exact` reads as `fraction`.
+
+    Args:
+        fraction: The number.
+
+    Returns:
+        A decimal if there is a finite one, else "p/q".
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import exact_text
+    >>> exact_text(Fraction(3, 5)), exact_text(Fraction(1, 3))
+    ('0.6', '1/3')
+    """
     rest = fraction.denominator
     twos = (rest & -rest).bit_length() - 1
     rest >>= twos
@@ -85,13 +111,13 @@ def exact_text(fraction: Fraction) -> str:
     return sign + digits
 
 
-def printed(number: float) -> Fraction:
+def as_decimal(number: float) -> Fraction:
     """Return the decimal that the repr of a finite float prints, as a fraction."""
     return Fraction(float.__repr__(number))
 
 
 def nearest(fraction: Fraction) -> float:
-    """Return the float nearest to `fraction`, infinite beyond the largest float."""
+    """Return the float nearest to `fraction`; infinite beyond the largest float."""
     try:
         return fraction.numerator / fraction.denominator
     except OverflowError:
@@ -99,49 +125,78 @@ def nearest(fraction: Fraction) -> float:
 
 
 def float_up(fraction: Fraction) -> float:
-    """Return the least float whose printed decimal is not below `fraction`; infinity beyond the largest float.
+    """Round up to a float by its printed decimal.
 
-    Where numbers too small for all digits count as zero, see `is_flushing`, it is none of those.
+    Args:
+        fraction: The number.
+
+    Returns:
+        The least float whose printed decimal is not below `fraction`; infinity beyond the largest float. If the
+        processor flushes subnormal numbers to zero, the result is not one of them; see `is_flushing`.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import float_up
+    >>> float_up(Fraction(1, 3))
+    0.33333333333333337
     """
     if abs(fraction) < _LEAST_NORMAL and (not fraction or is_flushing()):
         return sys.float_info.min if fraction > 0 else 0.0
     number = nearest(fraction)
     if number == -math.inf:
         return -_LARGEST_FLOAT
-    return least_float(number, lambda tried: printed(tried) >= fraction) + 0.0
+    return least_float(number, lambda tried: as_decimal(tried) >= fraction) + 0.0
 
 
 def least_float(guess: float, enough: Callable[[float], bool]) -> float:
-    """Return the least float that is `enough`, or infinity, from a guess that is at most `_NEAR` floats away.
+    """Return the least float that is large enough, or infinity.
 
-    Every float above one that is enough must be so too; infinity is not asked about. Raises `ArithmeticError` where the
-    guess is further away.
+    Args:
+        guess: A float at most `_MAX_STEPS` floats away from it.
+        enough: Whether a finite float is large enough; monotone.
+
+    Returns:
+        The float.
+
+    Raises:
+        ArithmeticError: The guess is further away.
     """
     number = guess
-    for _ in range(_NEAR):
+    for _ in range(_MAX_STEPS):
         if number == math.inf or enough(number):
             break
         number = math.nextafter(number, math.inf)
-    for _ in range(_NEAR):
+    for _ in range(_MAX_STEPS):
         below = math.nextafter(number, -math.inf)
         if not (math.isfinite(below) and enough(below)):
             if number < math.inf and not enough(number):
                 break
             return number
         number = below
-    raise ArithmeticError(f"no float within {_NEAR} of {guess!r} is the least one that is enough")
+    raise ArithmeticError(f"no float within {_MAX_STEPS} of {guess!r} is the least one that is large enough")
 
 
 def is_flushing() -> bool:
-    """Tell whether the processor takes numbers below about 2e-308 for zero, as libraries can set it for a process.
+    """Return whether the processor treats numbers below about 2e-308 as zero; libraries can set this for a process.
 
-    Steps from float to float then lead through numbers that all compare as zero.
+    Steps from float to float then lead through numbers that all compare equal to zero.
     """
     return sys.float_info.min / 2 == 0
 
 
 def float_down(fraction: Fraction) -> float:
-    """Return the greatest float whose printed decimal is not above `fraction`; -infinity below the least float."""
+    """Round down to a float by its printed decimal.
+
+    Args:
+        fraction: The number.
+
+    Returns:
+        The greatest float whose printed decimal is not above `fraction`; -infinity below the least float.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import float_down
+    >>> float_down(Fraction(1, 3))
+    0.3333333333333333
+    """
     return 0.0 - float_up(-fraction)
 
 
@@ -156,23 +211,23 @@ _LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
 
 def _from_text(text: str, path: str, value: object) -> Fraction:
-    if len(text) > _LONGEST_TEXT:
+    if len(text) > _MAX_TEXT_LENGTH:
         raise InputError(path, f"is a text of {len(text)} characters", bound=_ACCEPTED)
     if _DECIMAL.fullmatch(text):
         _, _, exponent = text.lower().partition("e")
-        # Look at the exponent before computing a power of ten; digits shift it by at most their number.
-        if exponent and (len(exponent) > 6 or abs(int(exponent)) > _LARGEST_EXPONENT + _LONGEST_TEXT):
+        # Check the exponent before computing a power of ten; n digits shift it by at most n.
+        if exponent and (len(exponent) > 6 or abs(int(exponent)) > _MAX_EXPONENT + _MAX_TEXT_LENGTH):
             raise InputError(path, "is out of range", value=value, bound=_ACCEPTED)
-        return _bounded(Fraction(text), path, value)
+        return _check_range(Fraction(text), path, value)
     if _RATIO.fullmatch(text) and text.rpartition("/")[2].strip("0"):
-        return _bounded(Fraction(text), path, value)
+        return _check_range(Fraction(text), path, value)
     raise InputError(path, "is not a number", value=value, bound=_ACCEPTED)
 
 
-def _bounded(fraction: Fraction, path: str, value: object) -> Fraction:
-    limit = 10**_LARGEST_EXPONENT
+def _check_range(fraction: Fraction, path: str, value: object) -> Fraction:
+    limit = 10**_MAX_EXPONENT
     if fraction and not (fraction.denominator <= abs(fraction.numerator) * limit and abs(fraction) <= limit):
         raise InputError(path, "is out of range", value=value, bound=_ACCEPTED)
-    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > _LARGEST_BITS:
+    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > _MAX_BITS:
         raise InputError(path, "has too many digits", value=value, bound="a number of at most 900 digits")
     return fraction

@@ -1,8 +1,8 @@
 """Rigorous bounds of exp(ε·w) and of ln(a/b).
 
-ε is a fraction and w a float64 that is taken exactly, as the binary number it is. The `decimal` module computes exp and
-ln correctly rounded to nearest, so that the next number below or above its result is a true bound, also where the
-spacing of the numbers changes (just below a power of ten it is finer, and so are the rounding errors there).
+ε is a fraction, and w is a float64 that is taken exactly as a binary number. The `decimal` module rounds exp and ln
+correctly to nearest. The next number below or above the result is therefore a true bound. This also holds just below a
+power of ten, where numbers and rounding errors are more closely spaced.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from numpy.typing import NDArray
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Floats
 
-# Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
-# 2^-62 or not at all: 128 bits leave 66 of them to tell how much a bound that small allows.
+# Lower bounds of exp are multiples of 2^-SHIFT. Two different numerators below 2^62 have a ratio that differs from 1 by
+# at least 2^-62. With 128 bits, 66 remain for the accuracy of a bound that small.
 SHIFT = 128
 
-# 58 digits hold any bound below 2^62 to the last of its 128 binary places.
+# 58 digits represent any bound below 2^62 with all of its 128 binary places.
 _DIGITS = 60
 
-# Different numbers below 2^63 have a quotient that differs from 1 by more than 2^-64.
-_NEAREST = 64
+# The quotient of different numbers below 2^63 differs from 1 by more than 2^-64.
+_MIN_DIFFERENCE_BITS = 64
 
 
 def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.object_]:
     """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
 
-    The cap costs nothing where numerators are at most 2**exponent: a factor that large only says that zero goes with
-    zero, and so does every larger one. Needs ε >= 0 and finite w >= 0; then 2**SHIFT <= A, with equality for w = 0, and
-    A never falls when ε or w grows.
+    The cap loses nothing if numerators are at most 2**exponent. A factor of that size only requires a zero to have a
+    zero as its counterpart. Requires ε >= 0 and finite w >= 0. Then 2**SHIFT <= A, with equality for w = 0, and A is
+    monotone in ε and w.
     """
     down = decimals(_DIGITS, decimal.ROUND_FLOOR)
     scale = Decimal(2**SHIFT)
@@ -54,9 +54,9 @@ def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.o
 
 
 def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
-    """Return float64 numbers g, shaped like `weights`, with g >= exp(ε·w) as binary numbers; inf where that overflows.
+    """Return float64 numbers g, shaped like `weights`, with g >= exp(ε·w) as binary numbers; inf if that overflows.
 
-    Needs ε >= 0 and finite w >= 0. g is 1 for w = 0 and else at most two units in the last place too large.
+    Requires ε >= 0 and finite w >= 0. g is 1 for w = 0, and otherwise at most two units in the last place too large.
     """
     up = decimals(30, decimal.ROUND_CEILING)
 
@@ -77,44 +77,44 @@ def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
 
 
 def ln_upper(a: int, b: int) -> Fraction:
-    """Return an upper bound of ln(a/b) for positive integers, 0 if they are equal, else within 1e-38 relatively.
+    """Return an upper bound of ln(a/b) for positive integers: 0 if they are equal, else within 1e-38 relatively.
 
-    Quotients are rounded to 60 digits, and to more where a/b is closer to 1 than numbers below 2**63 come.
+    Quotients have 60 digits, and more if a/b is closer to 1 than for numbers below 2**63.
     """
     if a == b:
         return Fraction(0)
-    up = decimals(_DIGITS + _lost(a, b), decimal.ROUND_CEILING)
+    up = decimals(_DIGITS + _extra_digits(a, b), decimal.ROUND_CEILING)
     return Fraction(up.next_plus(up.ln(up.divide(Decimal(a), Decimal(b)))))
 
 
 def ln_below(a: int, b: int, digits: int) -> Fraction:
     """Return a lower bound of ln(a/b) for different positive integers.
 
-    With 60 digits it is within 1e-38 of ln(a/b) relatively, and ten times closer with each one more.
+    With 60 digits it is within 1e-38 of ln(a/b), relatively; each further digit makes it ten times closer.
     """
-    down = decimals(digits + _lost(a, b), decimal.ROUND_FLOOR)
+    down = decimals(digits + _extra_digits(a, b), decimal.ROUND_FLOOR)
     return Fraction(down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
 
 
-def _lost(a: int, b: int) -> int:
-    """Return how many digits more a quotient needs for its difference from 1 than one of numbers below 2**63."""
+def _extra_digits(a: int, b: int) -> int:
+    """Return the number of further digits that a quotient close to 1 needs, compared with numbers below 2**63."""
     # |a/b - 1| is above 2**-gap.
     gap = max(a, b).bit_length() - abs(a - b).bit_length() + 1
-    return max(0, math.ceil((gap - _NEAREST) * math.log10(2)))
+    return max(0, math.ceil((gap - _MIN_DIFFERENCE_BITS) * math.log10(2)))
 
 
 def ln_lower(a: int, b: int) -> float:
-    """Return a float64, at least 0, with exp of it at most a/b, for integers a >= b >= 1; 0 if they are equal."""
+    """Return a float64, at least 0, whose exp is at most a/b, for integers a >= b >= 1; 0 if they are equal."""
     if a == b:
         return 0.0
     down = decimals(_DIGITS, decimal.ROUND_FLOOR)
-    # Where the quotient rounds down to 1 its logarithm is 0, and the digit below that is negative.
+    # If the quotient rounds down to 1, its logarithm is 0 and the next lower number is negative.
     below = max(Decimal(0), down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
     nearest = float(below)
     return nearest if Decimal(nearest) <= below else math.nextafter(nearest, 0.0)
 
 
 def _product(context: decimal.Context, epsilon: Fraction, weight: float) -> Decimal:
-    """Return ε·w, rounded once, in the direction of the context."""
+    """Return ε·w, rounded once in the direction of the context."""
     numerator, denominator = weight.as_integer_ratio()
     return context.divide(Decimal(epsilon.numerator * numerator), Decimal(epsilon.denominator * denominator))

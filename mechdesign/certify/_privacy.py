@@ -1,18 +1,18 @@
-"""Decide exactly whether a channel of integers keeps a pair bound, and the least ε or factor for which it does.
+"""Exact decisions: whether a channel of integers keeps a pair bound, and the least ε or factor for which it does.
 
-The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers, where A/B is a lower bound of g, or g
-itself where that is rational: what is accepted is private, without any tolerance.
+The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers. A/B is a lower bound of g, or g itself if
+that is rational. An accepted channel is private, without any tolerance.
 
-**The filter.** Nearly all rows are decided by floats. Write h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in
-int64) and N = N[t,o]; the claim is D <= h·N. With u = 2**-53, floats h' = fl(h), N' = fl(N), D' = fl(D) and
-c = fl(h'(1 - 8u)) we have fl(c·N') <= h·N (1 - 8u)(1 + u)⁴ and D <= D' / (1 - u) where D > 0. As
-(1 - 8u)(1 + u)⁴ / (1 - u) < 1, D' <= fl(c·N') proves D <= h·N; so does D <= 0. Likewise, with c = fl(h'(1 + 8u)),
-D' > fl(c·N') proves D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 1/B >=
-2**-SHIFT, N is 0 or at least 1. What neither test decides goes to Python's integers.
+**The filter.** Floats decide nearly all rows. Let h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in int64) and
+N = N[t,o]. The claim is D <= h·N. Let u = 2**-53, h' = fl(h), N' = fl(N), D' = fl(D) and c = fl(h'(1 - 8u)). Then
+fl(c·N') <= h·N (1 - 8u)(1 + u)⁴, and D <= D' / (1 - u) if D > 0. Since (1 - 8u)(1 + u)⁴ / (1 - u) < 1,
+D' <= fl(c·N') proves D <= h·N; so does D <= 0. In the same way, with c = fl(h'(1 + 8u)), D' > fl(c·N') proves
+D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 1/B >= 2**-SHIFT, and N is 0 or at
+least 1. Python's integers decide the remaining rows.
 
-**Before it**, a coarser test sifts out most rows in fewer steps. With F = fl(N) and c = fl(fl(1 + h')(1 - 16u)),
-F[s,o] <= fl(c·F[t,o]) proves N[s,o] (1 - u) <= A/B (1 - 16u)(1 + u)⁵ N[t,o], and so the claim, as
-(1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are left out at once: 0 <= 0.
+**The coarse test** precedes the filter and decides most rows in fewer steps. Let F = fl(N) and
+c = fl(fl(1 + h')(1 - 16u)). Then F[s,o] <= fl(c·F[t,o]) proves N[s,o] (1 - u) <= A/B (1 - 16u)(1 + u)⁵ N[t,o]. This
+implies the claim, as (1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are skipped, since 0 <= 0.
 """
 
 from __future__ import annotations
@@ -37,19 +37,28 @@ from mechdesign.certify._exponential import ln_upper
 
 T = TypeVar("T")
 
-# Entries worked on at a time: their temporary arrays then stay in the processor's cache.
-_CHUNK = 2**16
-# How often a number next to the least ε is tried; 2 are enough for all that is known.
-_TRIES = 12
-# From so many entries on all cores share the work: elementwise operations let other threads run.
-_SHARED = 2**26
+# Entries of one block; its temporary arrays fit in the processor's cache.
+_BLOCK_ENTRIES = 2**16
+# Largest number of trials near the least ε; two suffice in all known cases.
+_MAX_TRIALS = 12
+# Number of entries from which all processors share the work; elementwise operations release the interpreter lock.
+_MIN_SHARED_ENTRIES = 2**26
 
 
 @dataclass(frozen=True)
 class Violation:
-    """The worst broken inequality: N[source, observable] is `1 + excess` times what the bound allows.
+    """The worst violated inequality: N[source, observable] is `1 + excess` times its bound.
 
-    `excess` is infinite where the target never gives the observable. `sentence` says all this to a person.
+    Attributes:
+        source: The secret s.
+        target: The secret t.
+        observable: The observable o.
+        excess: The relative excess; infinite if the target never gives the observable.
+        sentence: The same as a sentence for people.
+
+    >>> from mechdesign.certify import Violation
+    >>> Violation(0, 1, 2, 0.5, "").pair
+    (0, 1)
     """
 
     source: int
@@ -65,10 +74,25 @@ class Violation:
 
 
 def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | None:
-    """Return None if the channel `numerators` / 2**exponent keeps `bound`, else the worst violation.
+    """Decide exactly whether a channel keeps a pair bound.
 
-    `numerators` is int64 of shape (n, m) with entries between 0 and 2**exponent, exponent at most 62. That there is a
-    violation is decided exactly; which one is the worst, to within the rounding of floats.
+    Args:
+        numerators: The channel (n, m), int64; p(o|s) = numerators[s,o] / 2**exponent.
+        exponent: An integer from 1 to 62.
+        bound: The bound.
+
+    Returns:
+        None if the bound holds, else the worst violation. Among several, floating point selects the worst.
+
+    Raises:
+        InputError: The numerators are not a channel, or the bound has other secrets.
+
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> from mechdesign.certify import PairBound, check
+    >>> bound = PairBound.metric(Fraction(1), [[0, 1], [1, 0]])
+    >>> check(np.array([[3, 1], [1, 3]]), 2, bound).excess > 0
+    True
     """
     _require_channel(numerators, exponent, bound)
     tops, bottoms = bound.factors_below(exponent)
@@ -82,7 +106,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
     floats = numbers.astype(np.float64)
 
     def worst_of(part: slice) -> tuple[float, int, int, int] | None:
-        pairs = part.start + _left(floats, bound, part, coarse)
+        pairs = part.start + _find_undecided(floats, bound, part, coarse)
         if not len(pairs):
             return None
         sources, targets = bound.sources[pairs], bound.targets[pairs]
@@ -102,45 +126,45 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         right = tops[here[close]] * numbers[targets[rows[close]], observables[close]].astype(object)
         over = left > right
         broken[close] = over
-        # A right side of 0 never comes here: its rows are surely broken.
+        # A right side of 0 does not occur here, as its rows surely violate the bound.
         excess[close[over]] = [(a - b) / b for a, b in zip(left[over], right[over], strict=True)]
         if not broken.any():
             return None
-        # Among several infinite ones the largest numerator counts.
+        # The largest numerator decides between infinite excesses.
         best = np.lexsort((gap, np.where(broken, excess, -1.0)))[-1]
         row = rows[best]
         return float(excess[best]), int(sources[row]), int(targets[row]), int(used[observables[best]])
 
     worst: tuple[float, int, int, int] | None = None
-    for found in _each(worst_of, len(bound), len(used)):
+    for found in _map_blocks(worst_of, len(bound), len(used)):
         if found is not None and (worst is None or found[0] > worst[0]):
             worst = found
     return None if worst is None else Violation(*worst[1:], worst[0], _sentence(numerators, bound, worst))
 
 
-def _left(floats: Floats, bound: PairBound, part: slice, coarse: Floats) -> Integers:
-    """Return the pairs of a part that the coarse test does not decide, counted from its start."""
+def _find_undecided(floats: Floats, bound: PairBound, part: slice, coarse: Floats) -> Integers:
+    """Return the pairs of a block that the coarse test does not decide, as offsets from its start."""
     sources = bound.sources[part]
     allowed = floats[bound.targets[part]]
     allowed *= coarse[part, None]
-    # Pairs are mostly listed source by source.
+    # Consecutive pairs mostly have the same source.
     above = floats[sources[0]] if (sources == sources[0]).all() else floats[sources]
     return np.flatnonzero((above > allowed).any(axis=1))
 
 
-def _each(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[T]:
-    """Yield what `task` gives for parts of the pairs, in order; of much work, every core has a share at a time."""
-    parts = _parts(pairs, observables)
-    if pairs * observables < _SHARED:
+def _map_blocks(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[T]:
+    """Yield the results of `task` for blocks of the pairs, in order; large tasks are shared among all processors."""
+    parts = _blocks(pairs, observables)
+    if pairs * observables < _MIN_SHARED_ENTRIES:
         yield from map(task, parts)
         return
     cores = count_threads(count_processors())
     if cores < 2:
-        # One processor, or a system that starts no thread.
+        # There is one processor, or the system cannot start threads.
         yield from map(task, parts)
         return
     with ThreadPoolExecutor(cores) as pool:
-        # Not all at once: what is waiting takes memory, and Ctrl-C would come late.
+        # Waiting tasks take memory and delay Ctrl-C, so that only some are submitted at a time.
         while some := list(itertools.islice(parts, 64 * cores)):
             shares = [some[core::cores] for core in range(cores)]
             done = list(pool.map(lambda share: [task(part) for part in share], shares))
@@ -148,16 +172,30 @@ def _each(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[
 
 
 def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
-    """Return the least ε, or the least factor, with which `bound` holds, rounded up; inf if there is none.
+    """Return the least ε, or the least factor, for which a bound holds.
 
-    The printed decimal of the float returned passes `check`. The least factor is max N[s,o]·B / (N[t,o]·A), compared
-    exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over pairs and observables, rounded up to a float: 0 when no row
-    exceeds another, infinite where N[t,o] = 0 < N[s,o] or where a pair of weight 0 differs.
+    The least factor is max N[s,o]·B / (N[t,o]·A), compared exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over
+    pairs and observables. It is 0 if no row exceeds another. It is infinite if N[t,o] = 0 < N[s,o], or if a pair of
+    weight 0 differs.
 
-    Floats find the candidates: X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1 relatively, also for ratios close
-    to 1, and log1p(X)/w within 2**-48 of the ε that it stands for. Candidates within 2**-46 of the largest are compared
-    exactly, as ratios where the weight is the same and by rigorous logarithms otherwise. Should all this be wrong, the
-    number returned still passes `check`.
+    Floats select the candidates. X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1, relatively, also for ratios
+    close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within 2**-46 of the largest are compared
+    exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. Even if this analysis were
+    wrong, the result passes `check`.
+
+    Args:
+        numerators: The channel (n, m), int64; p(o|s) = numerators[s,o] / 2**exponent.
+        exponent: An integer from 1 to 62.
+        bound: The bound.
+
+    Returns:
+        The number, rounded up so that its printed decimal passes `check`; inf if no number does.
+
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> from mechdesign.certify import PairBound, realised
+    >>> realised(np.array([[3, 1], [1, 3]]), 2, PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))
+    1.0986122886681098
     """
     _require_channel(numerators, exponent, bound)
     if not len(bound):
@@ -166,16 +204,16 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
         return _least_factor(numerators, bound)
     if isinstance(bound, ExponentBound):
         return _least_epsilon(numerators, exponent, bound)
-    raise InputError("bound", "is of no known form", value=type(bound).__name__, bound="ExponentBound or RatioBound")
+    raise InputError("bound", "is of an unknown form", value=type(bound).__name__, bound="ExponentBound or RatioBound")
 
 
 def _least_factor(numerators: Integers, bound: RatioBound) -> float:
-    """Return max N[s,o]·B / (N[t,o]·A), rounded up: floats within 2**-48 of it find the candidates."""
+    """Return max N[s,o]·B / (N[t,o]·A), rounded up; floats within 2**-48 select the candidates."""
     floats = numerators.astype(np.float64)
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 0.0)
     scale = bound.denominators / bound.numerators
     largest = np.zeros(len(bound))
-    for part in _parts(len(bound), numerators.shape[1]):
+    for part in _blocks(len(bound), numerators.shape[1]):
         sources, targets = bound.sources[part], bound.targets[part]
         if ((numerators[sources] > 0) & (numerators[targets] == 0)).any():
             return math.inf
@@ -198,29 +236,29 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
         return 0.0
     kept = _steepest(used, bound)
     deciding = replace(bound, sources=bound.sources[kept], targets=bound.targets[kept], weights=bound.weights[kept])
-    upper = _least_of(used, deciding)
+    upper = _bound_least_epsilon(used, deciding)
     if upper is None:
         return math.inf
     found = float_up(upper)
-    for tried in range(_TRIES):
+    for tried in range(_MAX_TRIALS):
         if not found or not math.isfinite(found):
             return found
         if check(numerators, exponent, replace(bound, epsilon=exact(found))) is None:
             return found
-        # Bounds of the exponential are rounded, so that the next float, or the one after it, may be the first to pass.
+        # Bounds of the exponential are rounded: the first float that passes may be one or two steps further.
         for _ in range(2**tried):
             found = math.nextafter(found, math.inf)
     raise CertificateError(f"the least epsilon was not found: the floats up to {found!r} do not pass the check")
 
 
 def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
-    """Return the pairs that may decide the least ε, those of weight 0 among them.
+    """Return the pairs that may decide the least ε, including those of weight 0.
 
-    With q the largest ratio of a pair, floats find ln(q)/w to within (1 + ln q)/w times 2**-47: quotients are off by
-    4u, logarithms by a few units in the last place of the result.
+    Let q be the largest ratio of a pair. Floats approximate ln(q)/w to within (1 + ln q)/w times 2**-47. Quotients have
+    a relative error of 4u, and logarithms one of a few units in the last place.
     """
     floats = numerators.astype(np.float64)
-    # Zeros get a factor that no ratio can reach.
+    # No ratio reaches the factor of a zero.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
 
     def largest(part: slice) -> Floats:
@@ -230,10 +268,10 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
         found: Floats = ratios.max(axis=1)
         return found
 
-    ratio = np.concatenate(list(_each(largest, len(bound), numerators.shape[1])))
-    # No finite rate bounds that of a zero under a number: such a pair is always kept.
+    ratio = np.concatenate(list(_map_blocks(largest, len(bound), numerators.shape[1])))
+    # If the target entry is zero, no finite ε holds: keep the pair as a candidate.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
-    # Weights may be 0, or so small that quotients overflow: what is not a number is kept.
+    # Weights may be 0, or so small that quotients overflow: pairs with NaN are kept.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights
         rate = growth / bound.weights
@@ -242,13 +280,13 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
         return np.flatnonzero(~(rate + margin < least))
 
 
-def _least_of(numerators: Integers, bound: ExponentBound) -> Fraction | None:
-    """Return an upper bound of the least ε of some pairs, as close as `ln_upper` is; None where there is none."""
+def _bound_least_epsilon(numerators: Integers, bound: ExponentBound) -> Fraction | None:
+    """Return an upper bound of the least ε of some pairs, as accurate as `ln_upper`; None if no ε holds."""
     floats = numerators.astype(np.float64)
-    # Zeros get a factor that no ratio can reach; it keeps 0/0 out of the way.
+    # No ratio reaches the factor of a zero; it also avoids 0/0.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
     growth = np.empty(len(bound))
-    for part in _parts(len(bound), numerators.shape[1]):
+    for part in _blocks(len(bound), numerators.shape[1]):
         growth[part] = _growth(numerators, inverse, bound, part).max(axis=1)
     if growth.max() <= 0:
         return Fraction(0)
@@ -260,7 +298,7 @@ def _least_of(numerators: Integers, bound: ExponentBound) -> Fraction | None:
 def _candidates(
     numerators: Integers, inverse: Floats, bound: ExponentBound, growth: Floats
 ) -> Iterator[tuple[float, int, int]]:
-    """Yield, for each weight that may decide, the weight and the largest ratio a/b that occurs with it."""
+    """Yield each weight that may decide, with the largest ratio a/b of its pairs."""
     positive = np.flatnonzero(bound.weights > 0)
     weights, group = np.unique(bound.weights[positive], return_inverse=True)
     largest = np.zeros(len(weights))
@@ -272,7 +310,7 @@ def _candidates(
     chosen = decisive[group] & (growth[positive] >= threshold[group])
     pairs, group = positive[chosen], group[chosen]
     best: dict[int, tuple[int, int]] = {}
-    for part in _parts(len(pairs), numerators.shape[1]):
+    for part in _blocks(len(pairs), numerators.shape[1]):
         ratios = _growth(numerators, inverse, bound, pairs[part])
         rows, observables = np.nonzero(ratios >= threshold[group[part], None])
         tops = numerators[bound.sources[pairs[part]][rows], observables]
@@ -292,8 +330,8 @@ def _growth(numerators: Integers, inverse: Floats, bound: ExponentBound, part: s
     return growth
 
 
-def _parts(pairs: int, observables: int) -> Iterator[slice]:
-    size = max(1, _CHUNK // observables)
+def _blocks(pairs: int, observables: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_ENTRIES // observables)
     for start in range(0, pairs, size):
         yield slice(start, min(start + size, pairs))
 
@@ -323,7 +361,7 @@ def _sentence(numerators: Integers, bound: PairBound, worst: tuple[float, int, i
     if not numerators[target, observable]:
         return (
             f"secret {source} gives observable {observable} and secret {target} never does, "
-            "so that seeing it tells them apart for certain"
+            "so that this observable distinguishes them with certainty"
         )
     places = np.flatnonzero((bound.sources == source) & (bound.targets == target))
     factor = bound.sentence(int(places[bound.exponents[places].argmin()]))

@@ -1,4 +1,4 @@
-"""Which secrets a channel reveals for certain: an answer that only one of them is ever given."""
+"""The secrets that a channel reveals for certain, by an observable that only one of them can have."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from mechdesign.base._arrays import Floats, Integers
 
 
 def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
-    """Return the secrets s with an answer o such that N[s,o] > 0 and N[t,o] = 0 for all others t, ascending.
+    """Return the secrets s with an observable o such that N[s,o] > 0 and N[t,o] = 0 for all other t.
 
-    `numerators` N, or other numbers that are above 0 where N is, have the shape (n, m). Whoever sees such an answer
-    knows the secret, whatever they believed before. A single secret is always revealed.
+    Such an observable identifies the secret under every prior. A single secret is always revealed.
+
+    Args:
+        numerators: N (n, m), or other numbers that are positive where N is.
+
+    Returns:
+        The secrets, ascending.
+
+    >>> import numpy as np
+    >>> from mechdesign.certify import revealed
+    >>> revealed(np.array([[3, 1, 0], [2, 1, 1]]))
+    (1,)
     """
     given = numerators > 0
     alone = np.count_nonzero(given, axis=0) == 1

@@ -1,4 +1,4 @@
-"""Requirements as they are stated and stored: exact numbers and arrays, from which follows what is to be proved.
+"""Requirements as statements for storage: exact numbers and arrays that determine the claim to prove.
 
 | kind | numbers | arrays |
 |---|---|---|
@@ -8,13 +8,13 @@
 | distortion | minimum | error, (estimates, n) float64 |
 | pairs | epsilon | pairs, (k, 2) int64; weights, (k,) float64 |
 | ratios | factor | pairs, (k, 2) int64; numerators and denominators, (k,) int64 |
-| floor | minimum | error, (estimates, n) float64; prior, (n,) float64, where it is not that of the problem |
+| floor | minimum | error, (estimates, n) float64; prior, (n,) float64, unless it is the prior of the problem |
 | dithered | epsilon, norm, columns, rows, step_x, step_y | |
 
-The last four are claims in the open: whatever a requirement is called elsewhere, and whoever invented it, what has to
-be proved of a channel stands here in full (`ExponentBound`, `RatioBound`, `Floor`, `Dithered`). Such a statement
-carries the `name` by which its requirement calls itself, and, where a requirement states several, its `part`, counted
-from 0. Distortion privacy under priors of its own is stated as one floor for each, with the name "distortion".
+The last four are explicit claims: everything needed to prove them is stored, independent of the requirement class that
+made them (`ExponentBound`, `RatioBound`, `Floor`, `Dithered`). An explicit claim has the `name` of its requirement. If
+a requirement makes several claims, `part` numbers them from 0. Distortion privacy under priors other than the problem's
+is stored as one floor for each, with the name "distortion".
 """
 
 from __future__ import annotations
@@ -49,10 +49,23 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """A requirement as stated and stored: its kind, its exact numbers and its arrays, as in the table above.
+    """A requirement as a statement for storage: its kind, its exact numbers and its arrays, see the table above.
 
-    Raises `InputError` when the kind is unknown, when numbers or arrays are missing, too many or out of range, and when
-    a name is given to a kind that has its own, or that of such a kind is taken.
+    Args:
+        kind: A kind of the table.
+        numbers: The numbers of the kind, exact.
+        arrays: The arrays of the kind.
+        name: The name of the requirement, for explicit claims only.
+        part: The number of the claim within its requirement, from 0.
+
+    Raises:
+        InputError: The kind is unknown, numbers or arrays are missing, superfluous or out of range, or the name is not
+            allowed.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import Stated
+    >>> Stated.metric(Fraction(1), [[0, 1], [1, 0]]).claim(2).nominal
+    Fraction(1, 1)
     """
 
     kind: str
@@ -67,10 +80,10 @@ class Stated:
         form = FORMS[self.kind]
         if set(self.numbers) != set(form.numbers):
             bound = ", ".join(form.numbers)
-            raise InputError("numbers", "are not those of the kind", value=sorted(self.numbers), bound=bound)
+            raise InputError("numbers", "do not match the kind", value=sorted(self.numbers), bound=bound)
         if not set(form.arrays) <= set(self.arrays) <= {*form.arrays, *form.optional}:
             bound = ", ".join(form.arrays)
-            raise InputError("arrays", "are not those of the kind", value=sorted(self.arrays), bound=bound)
+            raise InputError("arrays", "do not match the kind", value=sorted(self.arrays), bound=bound)
         self._check_name(form)
         numbers = {name: exact(self.numbers[name], name) for name in form.numbers}
         for name, number in numbers.items():
@@ -79,39 +92,83 @@ class Stated:
                 problem, bound = ("is not positive", "above 0") if positive else ("is negative", "at least 0")
                 raise InputError(name, problem, value=str(number), bound=bound)
         object.__setattr__(self, "numbers", MappingProxyType(numbers))
-        checked = {name: ARRAYS[name].checked(values, name) for name, values in self.arrays.items()}
+        checked = {name: ARRAYS[name].check(values, name) for name, values in self.arrays.items()}
         object.__setattr__(self, "arrays", MappingProxyType(checked))
         if form.named:
-            # What holds for no number of secrets, such as a factor below 1, is found at once.
+            # Detect errors that do not depend on the number of secrets, such as a factor below 1.
             form.claim(self, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Say what a copy, or what was pickled, is made of: a view of a mapping can be neither."""
+        """Return the parts for pickling and copying; mapping views support neither."""
         return Stated, (self.kind, dict(self.numbers), dict(self.arrays), self.name, self.part)
 
     @staticmethod
     def metric(epsilon: Fraction, distance: ArrayLike) -> Stated:
-        """State p(o|s) <= exp(ε·d(s,t)) p(o|t)."""
+        """State p(o|s) <= exp(ε·d(s,t)) p(o|t).
+
+        Args:
+            epsilon: ε, above 0.
+            distance: d (n, n).
+
+        Returns:
+            The statement.
+        """
         return Stated("metric", {"epsilon": epsilon}, {"distance": as_array(distance, "distance")})
 
     @staticmethod
     def threshold(epsilon: Fraction, distance: ArrayLike, radius: Fraction) -> Stated:
-        """State p(o|s) <= exp(ε) p(o|t) wherever d(s,t) <= radius."""
+        """State p(o|s) <= exp(ε) p(o|t) for all pairs with d(s,t) <= radius.
+
+        Args:
+            epsilon: ε, above 0.
+            distance: d (n, n).
+            radius: The radius.
+
+        Returns:
+            The statement.
+        """
         return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": as_array(distance, "distance")})
 
     @staticmethod
     def graph(epsilon: Fraction, edges: ArrayLike) -> Stated:
-        """State p(o|s) <= exp(ε) p(o|t) in both directions of every edge."""
+        """State p(o|s) <= exp(ε) p(o|t) in both directions of every edge.
+
+        Args:
+            epsilon: ε, above 0.
+            edges: Pairs of secrets (k, 2).
+
+        Returns:
+            The statement.
+        """
         return Stated("graph", {"epsilon": epsilon}, {"edges": as_array(edges, "edges")})
 
     @staticmethod
     def distortion(minimum: Fraction, error: ArrayLike) -> Stated:
-        """State that no attack has an expected error below `minimum`."""
+        """State that no attack has an expected error below `minimum`.
+
+        Args:
+            minimum: The floor.
+            error: Errors (estimates, n).
+
+        Returns:
+            The statement.
+        """
         return Stated("distortion", {"minimum": minimum}, {"error": as_array(error, "error")})
 
     @staticmethod
     def pairs(name: str, epsilon: Fraction, ordered: ArrayLike, weights: ArrayLike, part: int = 0) -> Stated:
-        """State p(o|s) <= exp(ε·w) p(o|t) for the `ordered` pairs (s, t), shape (k, 2), of `weights` w (k,)."""
+        """State p(o|s) <= exp(ε·w) p(o|t) for ordered pairs.
+
+        Args:
+            name: The name of the requirement.
+            epsilon: ε, above 0.
+            ordered: The pairs (s, t), shape (k, 2).
+            weights: w (k,).
+            part: The number of the claim within its requirement.
+
+        Returns:
+            The statement.
+        """
         arrays = {"pairs": as_array(ordered, "pairs"), "weights": as_array(weights, "weights")}
         return Stated("pairs", {"epsilon": epsilon}, arrays, name, part)
 
@@ -124,9 +181,18 @@ class Stated:
         denominators: ArrayLike | None = None,
         part: int = 0,
     ) -> Stated:
-        """State B·p(o|s) <= factor·A·p(o|t) for the `ordered` pairs (s, t), shape (k, 2).
+        """State B·p(o|s) <= factor·A·p(o|t) for ordered pairs.
 
-        `numerators` A and `denominators` B are int64 (k,), all 1 unless given.
+        Args:
+            name: The name of the requirement.
+            factor: The common factor.
+            ordered: The pairs (s, t), shape (k, 2).
+            numerators: A (k,), int64; all 1 unless given.
+            denominators: B (k,), int64; all 1 unless given.
+            part: The number of the claim within its requirement.
+
+        Returns:
+            The statement.
         """
         array = as_array(ordered, "pairs")
         ones = np.ones(len(array), dtype=np.int64)
@@ -137,7 +203,18 @@ class Stated:
 
     @staticmethod
     def floor(name: str, minimum: Fraction, error: ArrayLike, prior: ArrayLike | None = None, part: int = 0) -> Stated:
-        """State that no attack of an adversary who believes `prior` (n,) expects an error below `minimum`."""
+        """State that no attack of an adversary with a given prior has an expected error below `minimum`.
+
+        Args:
+            name: The name of the requirement.
+            minimum: The floor.
+            error: Errors (estimates, n).
+            prior: The adversary's prior (n,), or None for the prior of the problem.
+            part: The number of the claim within its requirement.
+
+        Returns:
+            The statement.
+        """
         arrays = {"error": as_array(error, "error")}
         if prior is not None:
             arrays["prior"] = as_array(prior, "prior")
@@ -154,43 +231,62 @@ class Stated:
     ) -> Stated:
         """State p(o|x) <= exp(ε·d(x, x')) p(o|x') between all points of a grid of anchors; see `Dithered`.
 
-        `shape` is columns and rows, `steps` the distances between neighbours along x and y.
+        Args:
+            name: The name of the requirement.
+            epsilon: ε, above 0.
+            norm: The norm of the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev.
+            shape: Columns and rows.
+            steps: The distances between neighbours along x and y.
+            part: The number of the claim within its requirement.
+
+        Returns:
+            The statement.
         """
         counts = {"norm": Fraction(norm), "columns": Fraction(shape[0]), "rows": Fraction(shape[1])}
         numbers = {"epsilon": epsilon, **counts, "step_x": steps[0], "step_y": steps[1]}
         return Stated("dithered", numbers, {}, name, part)
 
     def claim(self, n: int) -> Claim:
-        """Return what is to be proved for `n` secrets; raise `InputError` when an array is made for another number."""
+        """Return the claim to prove.
+
+        Args:
+            n: Number of secrets.
+
+        Returns:
+            The claim.
+
+        Raises:
+            InputError: An array has the wrong number of secrets.
+        """
         for name, array in self.arrays.items():
             if name in ("edges", "pairs"):
                 require_below(np.asarray(array), n, name)
             elif name in ("distance", "error", "prior") and array.shape[-1] != n:
                 found = array.shape[-1]
-                raise InputError(name, f"is made for {found} secrets", value=array.shape, bound=f"{n}")
+                raise InputError(name, f"has {found} secrets", value=array.shape, bound=f"{n}")
         return FORMS[self.kind].claim(self, n)
 
     def _check_name(self, form: Form) -> None:
         if not form.named:
             if self.name or self.part:
-                raise InputError("name", f"is given to {self.kind} privacy, which has its own", value=self.name)
+                raise InputError("name", f"is given to {self.kind} privacy, which has a fixed name", value=self.name)
             return
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             bound = "lower-case letters, digits, - and _, after a letter"
             raise InputError("name", "is not the name of a kind", value=self.name, bound=bound)
         if self.name in FORMS and self.name != form.extends:
-            raise InputError("name", "belongs to a kind of its own", value=self.name, bound="another name")
+            raise InputError("name", "is the name of another kind", value=self.name, bound="another name")
         if type(self.part) is not int or self.part < 0:
-            raise InputError("part", "is not a part", value=self.part, bound="a whole number >= 0")
+            raise InputError("part", "is not the number of a claim", value=self.part, bound="a whole number >= 0")
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """What an array of a statement looks like: its type and number of axes in files, and the check of its entries."""
+    """The type and number of axes of an array in files, and the check of its entries."""
 
     dtype: str
     axes: int
-    checked: Callable[[Any, str], Array]
+    check: Callable[[Any, str], Array]
 
 
 ARRAYS: Mapping[str, _Shape] = MappingProxyType(
@@ -205,15 +301,24 @@ ARRAYS: Mapping[str, _Shape] = MappingProxyType(
         "prior": _Shape("<f8", 1, as_distribution),
     }
 )
-"""The arrays that statements are made of, by name."""
+"""The arrays of statements, by name."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of statement: its numbers, its arrays, those it may do without, and the claim that it comes to.
+    """The form of a kind of statement.
 
-    A `named` one is a claim in the open, which bears the name of a requirement that is known elsewhere, or of the kind
-    with a name of its own that it `extends`: distortion privacy under another prior than the problem's is a floor.
+    Attributes:
+        numbers: The names of its numbers.
+        arrays: The names of its arrays.
+        claim: Makes the claim from the statement and the number of secrets.
+        optional: The names of optional arrays.
+        named: Whether it is an explicit claim, which keeps the name of its requirement.
+        extends: The kind whose name it may bear: distortion privacy under another prior is stored as a floor.
+
+    >>> from mechdesign.certify import Form
+    >>> Form(("epsilon",), ("distance",), lambda stated, n: None).named
+    False
     """
 
     numbers: tuple[str, ...]
@@ -259,14 +364,14 @@ def _floor(stated: Stated, n: int) -> Claim:
     )
 
 
-def _dithered(stated: Stated, n: int) -> Claim:
+def _claim_dithered(stated: Stated, n: int) -> Claim:
     numbers = stated.numbers
     counts = [numbers[name] for name in ("norm", "columns", "rows")]
     for name, count in zip(("norm", "columns", "rows"), counts, strict=True):
         if count.denominator != 1:
             raise InputError(name, "is not a whole number", value=str(count), bound="a whole number")
     norm, columns, rows = map(int, counts)
-    # Without secrets only the numbers themselves are checked.
+    # If n is 0, only the numbers are checked.
     if n and columns * rows != n:
         raise InputError("columns", f"and rows make {columns * rows} anchors", bound=f"{n}")
     return Dithered(stated.name, numbers["epsilon"], norm, columns, rows, numbers["step_x"], numbers["step_y"])
@@ -286,7 +391,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "pairs": Form(("epsilon",), ("pairs", "weights"), _pairs, named=True),
         "ratios": Form(("factor",), ("pairs", "numerators", "denominators"), _ratios, named=True),
         "floor": Form(("minimum",), ("error",), _floor, optional=("prior",), named=True, extends="distortion"),
-        "dithered": Form(("epsilon", "norm", "columns", "rows", "step_x", "step_y"), (), _dithered, named=True),
+        "dithered": Form(("epsilon", "norm", "columns", "rows", "step_x", "step_y"), (), _claim_dithered, named=True),
     }
 )
-"""The kinds of statement that the verifier knows; those that are not `named` are stored as they always were."""
+"""The kinds of statement that the verifier knows."""

@@ -1,7 +1,7 @@
-"""Texts from others: how they are shown, which of them no bundle is made with, and how a spreadsheet takes them.
+"""Texts from other people: how they are displayed, which of them no bundle accepts, and how CSV files quote them.
 
-A title or a label may come from anybody. On a terminal a control character moves the cursor, and a mark of writing
-direction turns words around; in a spreadsheet a text that begins with ``=`` is computed.
+A title or a label may come from anyone. A control character moves the cursor of a terminal, and a direction mark
+reverses words. A spreadsheet evaluates a text that begins with ``=``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from mechdesign.base._errors import InputError
 
-# C0, DEL and C1; marks that embed, override or isolate a writing direction; halves of surrogate pairs.
+# C0, DEL and C1; marks that embed, override or isolate a direction; halves of surrogate pairs.
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BLANKS = str.maketrans("\t\n\r", "   ")
 _BOUND = "a text without control characters and marks of writing direction"
@@ -24,7 +24,7 @@ _NUMBERS = re.compile(rf"{_ONE}(?:, ?{_ONE})*", re.ASCII)
 
 
 def escape(text: str, *, lines: bool = False) -> str:
-    r"""Return a text with what is not printable shown as Python writes it; with `lines` ends of lines are kept.
+    r"""Return a text with unprintable characters escaped as in Python; with `lines`, line ends are kept.
 
     >>> print(escape("a\x1b[2Jb\n"))
     a\x1b[2Jb\n
@@ -38,10 +38,10 @@ def escape(text: str, *, lines: bool = False) -> str:
 
 
 def require_plain(text: str, path: str, *, lines: bool = False) -> None:
-    """Raise `InputError` for a text with a control character, or with a mark that turns the writing direction.
+    """Raise `InputError` for a text with a control character or a mark of writing direction.
 
-    Refused are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and halves of surrogate pairs; with `lines` a text may
-    have tabs and ends of lines. Other marks, such as joiners and accents, stand in ordinary names.
+    Refused are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and halves of surrogate pairs. With `lines`, tabs and
+    line ends are accepted. Other marks, such as joiners and accents, occur in ordinary names.
     """
     found = _REFUSED.search(text.translate(_BLANKS) if lines else text)
     if found is not None:
@@ -50,9 +50,9 @@ def require_plain(text: str, path: str, *, lines: bool = False) -> None:
 
 
 def require_plain_texts(values: object, path: str, *, lines: bool = False) -> None:
-    """Raise `InputError` where a text in JSON values, or the name of one, is refused by `require_plain`.
+    """Raise `InputError` if `require_plain` refuses a text or a key of JSON values.
 
-    With `lines` texts, but no names, may have tabs and ends of lines.
+    With `lines`, texts may contain tabs and line ends, but keys may not.
     """
     if isinstance(values, str):
         require_plain(values, path, lines=lines)
@@ -66,31 +66,32 @@ def require_plain_texts(values: object, path: str, *, lines: bool = False) -> No
 
 
 def to_cell(text: str) -> str:
-    r"""Return a text as it stands in CSV: with an apostrophe before it where a spreadsheet would compute it.
+    """Return a text for CSV, with an apostrophe in front if a spreadsheet would evaluate it.
 
-    That is so where it begins with ``=``, ``+``, ``-``, ``@``, a tab or a return, and is neither a number nor several
-    with commas between them; and where it begins with an apostrophe, so that `from_cell` gives every text back.
+    A spreadsheet evaluates texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a return. Numbers, and several
+    numbers with commas between them, stay as they are. Texts that begin with an apostrophe get another one, so that
+    `from_cell` restores every text.
 
     >>> [to_cell(text) for text in ("=1+1", "-0.5", "-1, 2", "'tis", "home")]
     ["'=1+1", '-0.5', '-1, 2', "''tis", 'home']
     """
-    return f"'{text}" if _is_taken(text) else text
+    return f"'{text}" if _needs_apostrophe(text) else text
 
 
 def from_cell(text: str) -> str:
-    """Return the text that `to_cell` wrote; others, such as ``'s-Hertogenbosch``, stay as they are."""
-    return text[1:] if text[:1] == "'" and _is_taken(text[1:]) else text
+    """Return the text that `to_cell` wrote; other texts, such as ``'s-Hertogenbosch``, stay as they are."""
+    return text[1:] if text[:1] == "'" and _needs_apostrophe(text[1:]) else text
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV, with texts as `to_cell` writes them and everything else as it is printed."""
+    """Return rows as CSV; `to_cell` quotes texts, and other values are printed."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([to_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text.getvalue()
 
 
-def _is_taken(text: str) -> bool:
-    """Tell whether a text gets an apostrophe."""
+def _needs_apostrophe(text: str) -> bool:
+    """Return whether a text gets an apostrophe."""
     first = text[:1]
     return first == "'" or (first in _STARTS and first != "" and not _NUMBERS.fullmatch(text))

@@ -1,11 +1,11 @@
-"""Verify an exported set from its files alone.
+"""Verification of a bundle from its files alone.
 
-Nothing that the files claim is believed: the digests must fit, every requirement is decided again in exact arithmetic,
-costs and lower bound are computed again, and each number in the certificate must be the one that comes out. Someone who
-changes a file and repairs all digests is caught by the mathematics, unless what they made is a private mechanism with a
-true certificate for the requirements that it states. That the stated requirements are the ones that *you* want is for
-you to see: read them in the certificate that is returned. ``channel.csv``, from which people sample, is compared with
-the channel. What else stands in the files for people is not proved, and `examine` says what that is.
+Verification trusts no claim of the files. The digests must match, every requirement is decided again in exact
+arithmetic, and costs and lower bound are recomputed. Each number of the certificate must equal the recomputed one. A
+changed file with repaired digests therefore fails, unless it is a private channel with a true certificate. You must
+check yourself that the stated requirements are the ones that *you* want: read them in the returned certificate.
+``channel.csv``, from which people sample, is compared with the channel. Other contents for people are not proved, and
+`examine` lists them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ from mechdesign.certify._texts import to_cell
 
 @dataclass(frozen=True)
 class Verified:
-    """A set that was proved: its `certificate`, recomputed, and in words the parts of it that are `unproved`."""
+    """The result of verifying a bundle.
+
+    Attributes:
+        certificate: The recomputed certificate.
+        unproved: Descriptions of the contents that are not proved.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import examine
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     examine(f"{folder}/two").unproved[-1]
+    'provenance: the maker of the channel and the method'
+    """
 
     certificate: Certificate
     unproved: tuple[str, ...]
@@ -34,28 +48,84 @@ class Verified:
 
 @in_own_arithmetic
 def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
-    """Return the certificate of the set in `folder`, recomputed.
+    """Verify a bundle and return its certificate, recomputed.
 
-    What that takes is estimated beforehand: a set that needs more than `memory` GiB is refused.
+    Args:
+        folder: The folder of the bundle.
+        memory: Memory limit in GiB, above 0; the memory is estimated in advance.
 
-    Raises `CertificateError` when the set is incomplete or malformed, when digests do not fit, when a requirement does
-    not hold (with the worst pair of secrets), when the certificate claims anything else than what was recomputed, or
-    when ``channel.csv`` holds another channel. Where digests do not fit, the reason also tells whether a requirement is
-    broken. Raises `InputError` for a `memory` that is not above 0.
+    Returns:
+        The certificate.
+
+    Raises:
+        CertificateError: The bundle is incomplete, malformed, or does not match its digests. A requirement is violated;
+            the error has the worst pair of secrets. A number differs from the recomputed one, or ``channel.csv``
+            contains another channel.
+        UnverifiedError: There is no bundle, or its files cannot be opened.
+        VerifierMemoryError: Verification would take more memory than the limit.
+        InputError: `memory` is not above 0.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.verify(f"{folder}/two").holds
+    True
     """
     return examine(folder, memory).certificate
 
 
 @in_own_arithmetic
 def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
-    """Verify the set in `folder`, and say what it holds beside what was proved; raises as `verify` does."""
+    """Verify a bundle, and list its contents that are not proved.
+
+    Args:
+        folder: The folder of the bundle.
+        memory: Memory limit in GiB, above 0.
+
+    Returns:
+        The recomputed certificate and the unproved contents.
+
+    Raises:
+        CertificateError: As in `verify`.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import examine
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     examine(f"{folder}/two").certificate.holds
+    True
+    """
     return prove(inspect(folder, memory), memory)
 
 
 def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
-    """Verify a set that `inspect` has read, as `examine` does; no file is opened again."""
+    """Verify a bundle that has been read; no file is opened again.
+
+    Args:
+        bundle: The bundle.
+        memory: Memory limit in GiB, above 0.
+
+    Returns:
+        The recomputed certificate and the unproved contents.
+
+    Raises:
+        CertificateError: As in `verify`.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> from mechdesign.certify import prove, read
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     prove(read(f"{folder}/two")).certificate.holds
+    True
+    """
     table = 0 if bundle.table is None else len(bundle.table)
-    require_room(proving(bundle.evidence) + table, as_bytes(memory), "verifying this")
+    require_room(proving(bundle.evidence) + table, as_bytes(memory), "verifying this bundle")
     try:
         found = certify(bundle.evidence, bundle.certificate.provenance)
     except CertificateError as error:
@@ -71,22 +141,22 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
         claimed, true = getattr(bundle.certificate, name), getattr(found, name)
         raise CertificateError(f"the certificate claims {name} = {claimed!r}, but the files prove {true!r}")
     _require_table(bundle)
-    return Verified(found, tuple(_unproved(bundle)))
+    return Verified(found, tuple(_list_unproved(bundle)))
 
 
 def _require_labels(bundle: Bundle) -> None:
-    """Labels are not proved, but those that choose a secret must be as many as the secrets, and different."""
+    """Check the labels: they are not proved, but must be distinct and one for each secret and observable."""
     n, m = bundle.evidence.secrets, bundle.evidence.observables
     for name, count in (("secrets", n), ("observables", m)):
         labels = bundle.arrays.get(name)
         if labels is not None and labels.dtype.kind != "U" and labels.dtype.str != "<i8":
-            raise CertificateError(f"array {name} of {CHANNEL} holds {labels.dtype}, and neither texts nor int64")
+            raise CertificateError(f"array {name} of {CHANNEL} contains {labels.dtype}, not texts or int64")
         if labels is not None and (labels.shape != (count,) or len(set(labels.tolist())) != count):
-            raise CertificateError(f"array {name} of {CHANNEL} does not hold {count} different labels")
+            raise CertificateError(f"array {name} of {CHANNEL} does not contain {count} different labels")
 
 
 def _require_table(bundle: Bundle) -> None:
-    """Compare ``channel.csv``, from which people sample, with the channel that was proved, line by line."""
+    """Compare ``channel.csv``, from which people sample, with the proved channel, line by line."""
     if bundle.table is None:
         return
     evidence = bundle.evidence
@@ -96,30 +166,30 @@ def _require_table(bundle: Bundle) -> None:
     ]
     cells = [list(map(to_cell, each)) for each in labels]
     problem = _difference(bundle.table, evidence, cells)
-    # Earlier versions wrote all labels as they are.
+    # Earlier versions wrote labels without apostrophes.
     if problem and (cells == labels or _difference(bundle.table, evidence, labels)):
         raise CertificateError(problem)
 
 
 def _difference(table: bytes, evidence: Evidence, labels: list[list[str]]) -> str:
-    """Say where a table is not that of a channel under these labels; return nothing where it is."""
+    """Describe the first difference between a table and the channel under these labels; empty if there is none."""
     start = 0
     for row, line in enumerate(exact_lines(evidence.numerators, evidence.exponent, *labels)):
         content = line.encode()
         if not table.startswith(content, start):
-            return f"line {row + 1} of {TABLE} is not that of the channel in {CHANNEL}"
+            return f"line {row + 1} of {TABLE} does not match the channel in {CHANNEL}"
         start += len(content)
-    return "" if start == len(table) else f"{TABLE} goes on after the last line of the channel in {CHANNEL}"
+    return "" if start == len(table) else f"{TABLE} has more lines than the channel in {CHANNEL}"
 
 
-def _unproved(bundle: Bundle) -> Iterator[str]:
-    """Yield what people read in the set and nothing proves."""
+def _list_unproved(bundle: Bundle) -> Iterator[str]:
+    """Yield descriptions of the contents that people read and nothing proves."""
     if bundle.arrays:
         yield f"labels and places in {CHANNEL}: {', '.join(sorted(bundle.arrays))}"
     if bundle.metadata:
         yield f"metadata: {', '.join(sorted(bundle.metadata))}"
     if bundle.certificate.provenance:
-        yield "provenance: who made the channel, and how"
+        yield "provenance: the maker of the channel and the method"
     if bundle.unknown:
         yield f"unknown keys of {CERTIFICATE}: {', '.join(bundle.unknown)}"
     yield from (name for name in bundle.files if name not in (CHANNEL, DUAL, TABLE))

@@ -1,17 +1,17 @@
 """Prove a bundle a second time, slowly, in integers and fractions: ``python second_verifier.py DIR``.
 
-This file needs Python and nothing else: copy it wherever bundles are to be audited. It reads what
-docs/reference/bundle.md describes, believes none of it, and exits with 0 if it can show that
+This file needs only Python: copy it to any machine that audits bundles. It reads the format of docs/reference/bundle.md
+and trusts nothing in the files. It exits with 0 if it can prove that
 
-- all digests fit, every row of the channel sums to 1, and channel.csv holds the same numbers under the same labels;
-- every bound on pairs, p(o|s) <= g p(o|t), and every floor on the expected error of the best attack is kept;
-- the secrets that the certificate calls revealed are those, and only those, with an answer that no other secret gives;
-- costs, gap, the least ε and factors, and errors are those that the certificate states, rounded as it says;
-- the multipliers prove the lower bound of the cost that is stated, which is the one that they have in floats;
-- everything has the form that the page says, and nothing else is stated where keys are not free.
+- all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
+- the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
+- the certificate calls exactly those secrets revealed that have an observable that no other secret has;
+- costs, gap, least ε and factors, and errors equal those of the certificate, with the stated rounding;
+- the multipliers prove the stated lower bound of the cost, which equals their bound in floating point;
+- everything has the documented form, and keys are known except in the free tables.
 
-Keys of the certificate that are not known here are listed. Not looked at: what labels mean, places, title, report.html
-and provenance.
+Unknown keys of the certificate are listed. The meaning of labels, places, title, report.html and provenance is not
+checked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ONE = r"([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan))"
 SERIES = re.compile(f"{ONE}(, ?{ONE})*", re.ASCII)
 READ = ("channel.npz", "dual.npz", "channel.csv")
 OWN = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
-# The keys of certificate.json, of the certificate in it, and of what that says of each requirement, with their types.
+# The keys of certificate.json, of the certificate in it, and of its entries for requirements, with their types.
 TOP = {"schema": str, "objective": str, "requirements": list, "certificate": dict, "metadata": dict}
 TOP |= {"files": dict, "arrays": dict, "digest": str}
 CERTIFICATE = {"holds": bool, "objective": str, "expected_cost": Fraction, "expected_cost_text": str}
@@ -54,8 +54,8 @@ CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": t
 CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
 OPTIONAL = {"number", "revealed"}
-# What each kind of requirement calls its numbers, the first of which it promises; those in NAMED bear a name of their
-# own. Then its arrays in channel.npz, with their types and numbers of axes.
+# The numbers of each kind of requirement; the first one is the promise. Kinds in NAMED keep the name of a requirement.
+# ARRAYS has the arrays of each kind in channel.npz, with their types and numbers of axes.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
 NAMED |= {"dithered": ["epsilon", "norm", "columns", "rows", "step_x", "step_y"]}
 NUMBERS = {"metric": ["epsilon"], "threshold": ["epsilon", "radius"], "graph": ["epsilon"], "distortion": ["minimum"]}
@@ -65,14 +65,14 @@ ARRAYS: dict[str, list[tuple[str, str, int]]]
 ARRAYS = {"metric": [("distance", "<f8", 2)], "threshold": [("distance", "<f8", 2)], "graph": [("edges", "<i8", 2)]}
 ARRAYS |= {"distortion": [ERROR], "floor": [ERROR, ("prior", "<f8", 1)], "pairs": [PAIRS, ("weights", "<f8", 1)]}
 ARRAYS |= {"ratios": [PAIRS, ("numerators", "<i8", 1), ("denominators", "<i8", 1)], "dithered": []}
-# How much an entry of an array may take, as Python numbers, and a byte of JSON; and how much there is.
+# Memory for an entry of an array as Python numbers, and for a byte of JSON [bytes]; bytes in a GiB.
 ENTRY, JSON, GIB = 1000, 64, 2**30
 
 
 def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - one proof, read from top to bottom
-    """Return what is proved of the bundle in `folder`, line by line; raise an exception where anything is not.
+    """Return the proved facts of the bundle in `folder` as lines; raise an exception if any proof fails.
 
-    What that takes is estimated beforehand, and refused where it is more than `memory` GiB.
+    The memory is estimated in advance, and the bundle is refused if it takes more than `memory` GiB.
     """
     document, channel, dual = read(folder, memory * GIB)
     stated, objective = document["certificate"], document["objective"]
@@ -81,19 +81,22 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     need(rows and 1 <= exponent <= 62, "the exponent is between 1 and 62")
     n, m, one = len(rows), len(rows[0]), 1 << exponent
     need(all(sum(row) == one for row in rows), "all rows of the channel sum to 1")
-    need(len(cost) == len(prior) == n and all(len(row) == m and min(row) < math.inf for row in cost), "costs fit")
+    need(
+        len(cost) == len(prior) == n and all(len(row) == m and min(row) < math.inf for row in cost),
+        "costs match the channel, and each secret has a finite one",
+    )
     forbidden = [rows[s][o] for s in range(n) for o in range(m) if cost[s][o] == math.inf]
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     labels = [labels_of(channel, name, count) for name, count in (("secrets", n), ("observables", m))]
     if (folder / "channel.csv").exists():
-        # Earlier versions wrote labels that begin like formulas as they are.
+        # Earlier versions wrote labels without apostrophes.
         cells = [list(map(cell, each)) for each in labels]
         forms = [table_of(rows, exponent, *each).encode() for each in (cells, labels)]
         need((folder / "channel.csv").read_bytes() in forms, "channel.csv holds the channel and the labels, as written")
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
     need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
 
-    # Earlier versions did not say it. Texts are compared, since true and 1.0 are equal to 1.
+    # Earlier versions did not write this field. Texts are compared, since true and 1.0 equal 1.
     alone = revealed(rows)
     need(repr(stated.get("revealed", alone)) == repr(alone), f"the secrets revealed for certain are {alone}")
 
@@ -148,7 +151,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     )
     weights = weights_of(dual, prior, objective)
     least = lower_bound(objective, weights, cost, claims, multipliers or [])
-    rounded = rounded_bound(objective, weights, cost, claims, multipliers or [])
+    rounded = round_bound(objective, weights, cost, claims, multipliers or [])
     own = {name for name in channel if OWN.fullmatch(name)}
     need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
     need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
@@ -162,13 +165,13 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
 
 
 def revealed(rows: list[list[int]]) -> list[int]:
-    """Return the secrets s, ascending, with an answer o such that p(o|s) > 0 and p(o|t) = 0 for all others t."""
+    """Return the secrets s, ascending, with an observable o such that p(o|s) > 0 and p(o|t) = 0 for all other t."""
     givers = ([s for s, number in enumerate(column) if number] for column in zip(*rows, strict=True))
     return sorted({found[0] for found in givers if len(found) == 1})
 
 
 def check_entry(entry: dict[str, Any]) -> str:
-    """Return the name of a requirement that states what its kind does, as the format writes it, and nothing else."""
+    """Return the name of a requirement; raise unless it has exactly the fields of its kind, in the documented form."""
     kind = entry["kind"]
     keys = {"kind", *NUMBERS[kind]} | ({"name"} if kind in NAMED else set())
     need(set(entry) - {"part"} == keys, f"{kind} states {', '.join(sorted(keys))}")
@@ -182,7 +185,7 @@ def check_entry(entry: dict[str, Any]) -> str:
 
 
 def unknown(stated: dict[str, Any]) -> list[str]:
-    """Return the keys of a certificate that mean nothing here."""
+    """Return the unknown keys of a certificate."""
     found = [f"certificate.{key}" for key in stated if key not in CERTIFICATE]
     for index, entry in enumerate(stated["requirements"]):
         found += [f"certificate.requirements[{index}].{key}" for key in entry if key not in CHECKED]
@@ -190,7 +193,7 @@ def unknown(stated: dict[str, Any]) -> list[str]:
 
 
 def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
-    """Return labels, all different, or numbers where there are none."""
+    """Return the labels, which must be distinct, or numbers if there are none."""
     if name not in channel:
         return list(map(str, range(count)))
     kind = channel[name][0]
@@ -209,7 +212,7 @@ def table_of(rows: list[list[int]], exponent: int, secrets: list[str], observabl
 
 
 def cell(label: str) -> str:
-    """Return a label as it stands in channel.csv, with an apostrophe before what a spreadsheet would compute."""
+    """Return a label as in channel.csv, with an apostrophe in front if a spreadsheet would evaluate it."""
     computed = label[:1] in tuple("=+-@\t\r") and not SERIES.fullmatch(label)
     return f"'{label}" if computed or label[:1] == "'" else label
 
@@ -245,9 +248,9 @@ def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: i
 
 
 def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
-    """Return the largest norm of the slope of ln p(o|x) between anchors, its square for the Euclidean one.
+    """Return the largest norm of the slope of ln p(o|x) between anchors; its square for the Euclidean norm.
 
-    It is found at an anchor, from the neighbours along x and along y; docs/theory/continuous.md says why.
+    The maximum occurs at an anchor and follows from its neighbours along x and y; see docs/theory/continuous.md.
     """
     columns, lines, norm, hx, hy = (numbers[key] for key in ("columns", "rows", "norm", "step_x", "step_y"))
     need(columns * lines == len(rows) and min(columns, lines) >= 2, "anchors are the secrets")
@@ -259,7 +262,7 @@ def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
         beside = [here + step for step in (-1, 1) if 0 <= i + step < columns]
         above = [here + step * across for step in (-1, 1) if 0 <= j + step < lines]
         for f, *others in zip(rows[here], *(rows[place] for place in (*beside, *above)), strict=True):
-            need(f or not any(others), "no 0 beside a number")
+            need(f or not any(others), "a 0 has no positive neighbour")
             along_x = max(abs(other - f) for other in others[: len(beside)]) / (hx * f) if f else 0
             along_y = max(abs(other - f) for other in others[len(beside) :]) / (hy * f) if f else 0
             norms = along_x + along_y, max(along_x, along_y), along_x**2 + along_y**2
@@ -275,7 +278,7 @@ def multipliers_of(dual: dict[str, Any], index: int, symbol: str) -> list[tuple[
 
 
 def weights_of(dual: dict[str, Any] | None, prior: list[Fraction], objective: str) -> list[Fraction]:
-    """Return what each secret weighs in the lower bound: the prior, unless the worst cost has weights of its own."""
+    """Return the weights of the secrets in the lower bound: the prior, unless the worst cost has other weights."""
     if not dual or "weights" not in dual:
         return prior
     own: list[Fraction] = take(dual, "weights", "<f8", 1)
@@ -284,10 +287,10 @@ def weights_of(dual: dict[str, Any] | None, prior: list[Fraction], objective: st
 
 
 def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
-    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is more; D are the floors.
+    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is negative; D are the floors.
 
-    r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s) and T = min_o Σ_ŝ q(ŝ,o), with multipliers y
-    and q, and weights w: the prior unless the worst cost has its own. docs/theory/proof.md says why it is a bound.
+    r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s), and T = min_o Σ_ŝ q(ŝ,o). y and q are the
+    multipliers. The weights w are the prior, or other weights for the worst cost. docs/theory/proof.md has the proof.
     """
     total, m = Fraction(0), len(cost[0])
     r = [[w * c if c < math.inf else math.inf for c in row] for w, row in zip(weights, cost, strict=True)]
@@ -301,11 +304,11 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
                     r[s][o] -= p * q * a
             total += min(attack) * number
             continue
-        # Of several bounds on a pair the last one here, the least, counts.
+        # The least of several bounds on a pair counts; it is the last one here.
         least = {(s, t): w for s, t, w in sorted(rows or [], key=lambda row: row[2], reverse=True)}
         for s, t, o, y in entries:
             x = number * least[s, t]
-            # Where e^x is larger than every float the multiplier counts as 0, which is as good as any.
+            # If e^x exceeds every float, the multiplier counts as 0: any non-negative multiplier is valid.
             growth = x if symbol == "factor" else Fraction(exp_bounds(min(x, Fraction(710)), 256)[1], 1 << 256)
             if growth <= LARGEST:
                 r[s][o] += y
@@ -314,10 +317,10 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
 
-def rounded_bound(  # noqa: C901, PLR0912 - one sum, rounded in the order of the first verifier
+def round_bound(  # noqa: C901, PLR0912 - one sum, rounded in the order of the first verifier
     objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any
 ) -> Fraction:
-    """Return the same in floats, rounded step by step as the first verifier rounds: no proof, but the number it has."""
+    """Return the same bound in floats, rounded step by step as in the first verifier; this is not a proof."""
     up, down, huge, (n, m) = math.inf, -math.inf, 1e290, (len(cost), len(cost[0]))
     w, least = list(map(float, weights)), [math.inf] * n
     tops, taken = [math.inf] * len(multipliers), 2**22 // n or 1
@@ -398,7 +401,7 @@ def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
 
 
 def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tuple[float, float]]:
-    """Return what the multipliers of a floor take from r[s,o], rounded up, as the second of two numbers."""
+    """Return the contribution of a floor's multipliers to r[s,o], rounded up, as the second of two numbers."""
     upper: dict[int, list[tuple[int, float]]] = {o: [] for o in part}
     for (guess, o), (_, most) in sorted(sums([((guess, o), q) for guess, o, q in entries]).items()):
         upper[o] += [(guess, most)] if most > 0 else []
@@ -414,18 +417,18 @@ def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tupl
 
 
 def largest_ratio(above: list[int], below: list[int]) -> Fraction | float:
-    """Return the largest ratio of two entries, infinite where the lower one alone is 0; 0/0 counts as 0."""
+    """Return the largest ratio of two entries; infinite if only the denominator is 0, while 0/0 counts as 0."""
     ratios = (Fraction(x, y) if y else math.inf for x, y in zip(above, below, strict=True) if x)
     return max(ratios, default=Fraction(0))
 
 
 def keeps(ratios: list[Any], symbol: str, number: Fraction | float, blur: Fraction = ZERO) -> bool:
-    """Tell whether no ratio is above its factor, e^(number·w) or number·w, that factor less the blur."""
+    """Return whether no ratio exceeds its factor, e^(number·w) or number·w, less the given margin."""
     return number >= 0 and not any(is_above(ratio, symbol, number * w, blur) for ratio, w in ratios)
 
 
 def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO) -> bool:
-    """Tell whether a ratio of numbers up to 2^62 is above x, or above e^x, which is irrational unless x = 0."""
+    """Return whether a ratio of numbers up to 2^62 exceeds x, or exceeds e^x, which is irrational unless x = 0."""
     if symbol == "factor":
         return bool(ratio > x)
     if ratio <= 1 or ratio == math.inf or x >= 62:
@@ -434,15 +437,15 @@ def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO
         lower, upper = (Fraction(bound, 1 << bits) - blur for bound in exp_bounds(x, bits))
         if not lower < ratio <= upper:
             return ratio > upper
-    raise ValueError(f"2^16 bits do not tell whether {ratio} is above e^{x}")
+    raise ValueError(f"2^16 bits do not decide whether {ratio} exceeds e^{x}")
 
 
 @lru_cache(2**16)
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers with lower <= e^x · 2^bits <= upper for x >= 0: Taylor's series of e^(x/2^k), squared k times.
 
-    As x/2^k < 1/2, the terms left out are together less than the last one. Everything is computed twice, rounded down
-    and rounded up.
+    As x/2^k < 1/2, the remaining terms sum to less than the last one. Everything is computed twice, rounded down and
+    rounded up.
     """
     k = math.ceil(x).bit_length() + 1
     places, found = bits + 2 * k + 32, []
@@ -461,17 +464,17 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
-    """Return certificate.json and the arrays (type, shape, bytes) of channel.npz and dual.npz; all digests fit."""
+    """Return certificate.json and the arrays (type, shape, bytes) of both archives, after checking all digests."""
     size = sum(
         path.stat().st_size for path in folder.iterdir() if path.name in ("channel.npz", "dual.npz", "channel.csv")
     )
     for path in (folder / "certificate.json", folder / "channel.csv"):
-        # Pipes and devices would block or never end.
+        # Reading a pipe or a device could block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
     need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough", RoomError)
     text = (folder / "certificate.json").read_bytes().decode()
-    document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
+    document, plain = json.loads(text, parse_float=read_number, object_pairs_hook=unique), json.loads(text)
     check_keys(document, TOP, "certificate.json")
     need(set(document) == set(TOP), f"certificate.json has the keys {', '.join(TOP)}")
     check_keys(document["certificate"], CERTIFICATE, "the certificate")
@@ -505,7 +508,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
 
 
 def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None:
-    """Raise unless all keys that are known are there, of their types; those that are optional may be left out."""
+    """Raise unless all required keys are present with the right types, and all keys are known."""
     for key, kind in known.items():
         need(key in values or key in OPTIONAL, f"{what} says {key}")
         fits = key not in values or type(values[key]) is kind or (kind is Fraction and values[key] == "inf")
@@ -513,7 +516,7 @@ def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object none of whose keys occurs twice."""
+    """Return a JSON object; raise if a key occurs twice."""
     need(len(dict(pairs)) == len(pairs), "no key occurs twice")
     return dict(pairs)
 
@@ -531,10 +534,10 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
             start = 10 + int.from_bytes(npy[8:10], "little")
             header = HEADER.fullmatch(npy[10:start].decode("ascii"))
             if header is None or not npy.startswith(b"\x93NUMPY\x01\x00"):
-                raise ValueError(f"{name} is no plain array")
+                raise ValueError(f"{name} is not a plain array")
             kind, shape = header[1], tuple(int(axis) for axis in header[2].replace(" ", "").split(",") if axis)
             expected = math.prod(shape) * int(kind[2:]) * (4 if kind[1] == "U" else 1)
-            need(expected == entry.file_size - start <= 2**32, f"{name} holds what its shape says")
+            need(expected == entry.file_size - start <= 2**32, f"{name} has the entries of its shape")
             need(len(npy) == entry.file_size, f"{name} is as long as the archive says")
             if kind[1] == "U":
                 npy[start:].decode("utf-32-le")
@@ -564,21 +567,21 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
     if axes < 2:
         return values if axes else values[0]
     rows, columns = shape
-    # Rows of nothing take no bytes, however many an archive says there are.
+    # Empty rows take no bytes, so that an archive could claim any number of them.
     need(columns or not rows, f"{name} has columns")
     return [values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 
 def is_least(number: Fraction | float, value: Fraction) -> bool:
-    """Tell whether `number` is the least decimal printed for a float that is not below `value`."""
+    """Return whether `number` is the least decimal printed for a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
-    # Next to zero are numbers that a processor may take for zero.
+    # A processor may flush the numbers next to zero to zero.
     least = Fraction(repr(below)) if number and below > -math.inf else -Fraction(sys.float_info.min)
     return value <= number and (below == -math.inf or least < value)
 
 
 def nearest(value: Fraction) -> float:
-    """Return the float next to a positive number, infinite beyond the largest."""
+    """Return the float nearest to a positive number; infinite beyond the largest."""
     return float(value) if value <= LARGEST else math.inf
 
 
@@ -587,17 +590,17 @@ def decimal(value: Fraction | str) -> Fraction | float:
     return math.inf if isinstance(value, str) else value
 
 
-def printed(text: str) -> Fraction:
-    """Return a number of JSON, which must be what its float prints."""
+def read_number(text: str) -> Fraction:
+    """Return a number of JSON; raise unless it is the printed form of its float."""
     number = float(text)
     need(len(text) <= 1000 and math.isfinite(number), f"{text[:1000]} is the decimal of a float")
     same = Fraction(repr(number)) == Fraction(text) if number else not re.match(r"-?[0.]*[1-9]", text)
-    need(same, f"{text} is what its float prints, {number!r}")
+    need(same, f"{text} is the printed form of its float, {number!r}")
     return Fraction(repr(number))
 
 
 def exact(text: str) -> Fraction:
-    """Return the number that a text such as "0.6" or "5/3" means, which must be the shortest for it."""
+    """Return the number of a text such as "0.6" or "5/3"; raise unless the text is the shortest one."""
     need(isinstance(text, str) and len(text) <= 4000 and DECIMAL.fullmatch(text), f"{text} is a number")
     value = Fraction(text)
     need(not value or Fraction(1, 10**400) <= value <= 10**400, f"{text} is 0 or between 1e-400 and 1e400")
@@ -607,7 +610,7 @@ def exact(text: str) -> Fraction:
 
 
 def shortest_text(value: Fraction) -> str:
-    """Return a finite decimal, with an exponent where there are more than 40 digits, and else a quotient."""
+    """Return a finite decimal, with an exponent for more than 40 digits, or else a quotient."""
     rest = value.denominator
     twos = (rest & -rest).bit_length() - 1
     fives = next(k for k in range(3000) if (rest >> twos) % 5 ** (k + 1))
@@ -635,38 +638,38 @@ def need(condition: object, what: str, error: type[ValueError] = ValueError) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in the folder named; return 0 if it is, 1 if not; 2 if none is read, 3 if memory is missing."""
+    """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if none was read, 3 if memory is missing."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
         return say(["usage: python second_verifier.py DIR [--memory GIB]"], 2)
     if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
-        return say([f"{folder} is no folder with a bundle"], 2)
+        return say([f"{folder} is not a folder with a bundle"], 2)
     try:
         lines = [*prove(Path(folder), float(memory[1])), f"{folder} is proved."]
     except Exception as error:
-        # Whatever goes wrong, nothing is proved.
+        # After any error nothing is proved.
         code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
         return say([f"not proved: {type(error).__name__}: {error}"], code)
     return say(lines, 0)
 
 
 def say(lines: list[str], code: int) -> int:
-    """Print lines and return the exit code: 141 or 2 where a proof cannot be told, which is not 1."""
+    """Print lines and return the exit code; if the result cannot be printed, the code is 141 or 2 instead of 0."""
     stream = sys.stderr if code else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
-        text = "\n".join(map(shown, lines)).encode(encoding, "backslashreplace").decode(encoding)
+        text = "\n".join(map(escape, lines)).encode(encoding, "backslashreplace").decode(encoding)
         print(text, file=stream, flush=True)
     except OSError as error:
-        # Python would write the rest when it ends.
+        # Python would try to write the buffered rest on exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code or (141 if isinstance(error, BrokenPipeError) else 2)
     return code
 
 
-def shown(line: str) -> str:
-    """Return a line in which what is not printable is escaped: names in it may be anybody's."""
+def escape(line: str) -> str:
+    """Return a line with unprintable characters escaped, as names in it may come from anyone."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 

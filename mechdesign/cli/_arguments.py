@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, showing_values
 from mechdesign.data._bounds import allowing_memory
-from mechdesign.data._layout import Layout, reading_as, said
+from mechdesign.data._layout import FileLayout, current_layout, reading_as
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 ctx.with_resource(allowing_memory(memory))
             except InputError as error:
-                raise renamed(error, "--memory", "memory") from error
+                raise rename_path(error, "--memory", "memory") from error
 
     return click.option(
         "--memory",
@@ -106,11 +106,11 @@ def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorato
     def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:
             if value is not None:
-                given = {each.name: getattr(said(), each.name) for each in fields(Layout)}
+                given = {each.name: getattr(current_layout(), each.name) for each in fields(FileLayout)}
                 try:
                     ctx.with_resource(reading_as(**(given | {name: value})))
                 except InputError as error:
-                    raise renamed(error, f"--{error.path}", error.path) from error
+                    raise rename_path(error, f"--{error.path}", error.path) from error
 
         return say
 

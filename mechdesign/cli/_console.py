@@ -38,7 +38,7 @@ from rich.segment import ControlType
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
 from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
-from mechdesign.base._locks import WAIT_S, lock_file_of, stands
+from mechdesign.base._locks import WAIT_S, exists, lock_file_of
 from mechdesign.certify._texts import escape
 
 if TYPE_CHECKING:
@@ -372,14 +372,14 @@ def announce(ledger: Ledger | None, public: Path) -> None:
             bound=f"a folder that does not contain {ledger.path}",
         )
     lock = lock_file_of(ledger.path)
-    if not stands(ledger.path):
+    if not exists(ledger.path):
         # Without its folder, or with the lock of an earlier ledger, no ledger is created, and an error follows.
-        if ledger.path.parent.is_dir() and not stands(lock):
+        if ledger.path.parent.is_dir() and not exists(lock):
             say_note(f"the ledger {ledger.path} is created")
         return
     say_note(f"the ledger {ledger.path} is charged")
     for file in (ledger.path, lock):
-        if os.name != "nt" and stands(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
+        if os.name != "nt" and exists(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
             say_note(
                 f"{file} is open to every user (mode {mode:04o}), since an earlier version made it. Its mode is "
                 f"unchanged. Restrict it with: chmod 600 {file}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mechdesign.base import _warnings as warned
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
-from mechdesign.base._warnings import collected
+from mechdesign.base._warnings import collect_warnings
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_of, direction_of
 from mechdesign.data._layout import withholding
@@ -28,7 +28,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None without one; errors name argument and file."""
     if path is None:
         return None
-    from mechdesign.base._check import renamed
+    from mechdesign.base._check import rename_path
     from mechdesign.leakage._loss import LossFunction
     from mechdesign.model._open_chain import OpenChain
 
@@ -48,7 +48,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
         try:
             chain = OpenChain(dense(matrix, path), as_ends(word))
         except InputError as error:
-            raise renamed(error, place, "matrix") from error
+            raise rename_path(error, place, "matrix") from error
         return LossFunction(chain, path=place)
 
 
@@ -114,7 +114,7 @@ def compare_assumptions(
 @contextmanager
 def warnings_once() -> Iterator[None]:
     """Show each warning about budgets and correlations once."""
-    with collected(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
+    with collect_warnings(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
         yield
     for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
         say_warning(message, kind, "", 0)
@@ -123,7 +123,7 @@ def warnings_once() -> Iterator[None]:
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
     """Suppress warnings about budgets and correlations, which have been shown for the given assumptions."""
-    with warned.silenced(BudgetWarning, CorrelationWarning):
+    with warned.suppress_warnings(BudgetWarning, CorrelationWarning):
         yield
 
 

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data._labels import read_matched
 from mechdesign.data._layout import withholding
 from mechdesign.data._maps import read_places
 from mechdesign.data._text import number, plain_numbers, read_rows
-from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._answers import draw_anchors
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Area, Outside, count_outside, given_places, locate
+from mechdesign.model._locate import Area, Outside, as_places, count_outside, locate
 from mechdesign.model._prior import Prior
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def locate_secrets(
             if {"observable_index", "observable"} <= set(next((row for _, row in read_rows(source)), [])):
                 say_warning(f"{source} contains answers of `mechdesign sample`, not true places", UserWarning, "", 0)
         else:
-            places = given_places(axes, *(np.array([value]) for value in at or ()))
+            places = as_places(axes, *(np.array([value]) for value in at or ()))
         with nullcontext() if source is None else withholding():
             if domain.lattice is None:
                 cells, missed = locate(area, places, outside, length)
@@ -135,7 +135,7 @@ def locate_secrets(
         say_note(f"{which} outside {_describe_outside(area)}")
     if domain.lattice is not None:
         shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
-        return drawn_anchors(domain.lattice, *shown, rng)[0], draws * _largest_count(np.column_stack(places))
+        return draw_anchors(domain.lattice, *shown, rng)[0], draws * _largest_count(np.column_stack(places))
     return np.repeat(cells, draws), draws * _largest_count(cells)
 
 
@@ -157,7 +157,7 @@ def _largest_count(given: NDArray[Any]) -> int:
 def _rename_paths(error: InputError, name: str) -> InputError:
     own = error.path.partition("[")[0]
     if own == "reach":
-        return renamed(error, "--reach", "reach")
+        return rename_path(error, "--reach", "reach")
     if own not in ("place", "latitude", "longitude", "x", "y"):
         return error
     if name == "--at":

@@ -23,7 +23,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import Text, number, output, say_note, say_private_folders, table
 from mechdesign.cli._places import label_option, read_weights
-from mechdesign.data._bounds import allowed_gib
+from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import cell, withholding
 from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
@@ -182,7 +182,7 @@ def _read_subject(file: Path) -> _Subject:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if "numerators.npy" in names:
-            found = Channel.load(file, allowed_gib())
+            found = Channel.load(file, memory_limit_gib())
             return _Subject(found, found.secrets)
         if len(names) == 1 and (matrix := read_only_array(file)) is not None:
             return _Subject(matrix)
@@ -314,7 +314,7 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
     names = Names.of(labels)
     with withholding(counts=False):
         pairs = [
-            tuple(names.find_written(str(int(end)), f"{path}, row {row}") for end in pair)
+            tuple(names.find_in_file(str(int(end)), f"{path}, row {row}") for end in pair)
             for row, pair in enumerate(edges.tolist(), 1)
         ]
         return from_edges(len(labels), pairs)

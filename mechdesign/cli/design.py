@@ -42,8 +42,8 @@ from mechdesign.synthesis._folders import (
     SET,
     check_schedule_target,
     check_target,
+    find_unused_folders,
     folder_name,
-    unused_folders,
 )
 from mechdesign.synthesis._settings import Rows
 
@@ -75,7 +75,7 @@ def design_schedule(
     """
     check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     _prepare(given, report)
-    from mechdesign.synthesis._result import stalled
+    from mechdesign.synthesis._result import has_stalled
 
     save = _with_page if report else None
     certificates: dict[Fraction, Certificate] = {}
@@ -84,11 +84,11 @@ def design_schedule(
         for epsilon, made in given.save_designs(folder, save=save, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
-            whole = whole and not stalled(made, settings)
+            whole = whole and not has_stalled(made, settings)
     say_private(next(given.problems()), given.origin)
     if schedule.left_out:
         say_note(f"releases with an ε of 0 are left out and have no design: {_ranges(schedule.left_out)}")
-    unused = unused_folders(folder, schedule)
+    unused = find_unused_folders(folder, schedule)
     if unused:
         say_note(f"{folder} still contains designs that this schedule does not use: {', '.join(unused)}")
     if as_json:
@@ -286,11 +286,11 @@ def _save(made: Design, folder: str, report: bool) -> ReportError | None:
 
 def _find_exit_code(made: Design, settings: SolveSettings) -> int:
     """Return the exit code, which depends on whether the search was stopped, or stalled with a wide bracket."""
-    from mechdesign.synthesis._result import stalled
+    from mechdesign.synthesis._result import has_stalled
 
     if made.status is Status.INTERRUPTED:
         return STOPPED
-    return STALLED if stalled(made, settings) else 0
+    return STALLED if has_stalled(made, settings) else 0
 
 
 def _folder(specification: Path | None) -> str:
@@ -301,7 +301,14 @@ def _folder(specification: Path | None) -> str:
 def _estimate(given: Specification, settings: SolveSettings) -> None:
     from mechdesign.base._machine import count_processors
     from mechdesign.synthesis._attempts import RAYS, takes_blocks
-    from mechdesign.synthesis._sizes import estimate, gigabytes, largest, measure_speed, remedies, slowness
+    from mechdesign.synthesis._sizes import (
+        compute_slowness,
+        estimate,
+        find_largest,
+        format_bytes,
+        list_remedies,
+        measure_speed,
+    )
 
     size = given.size
     if size is None:
@@ -310,17 +317,17 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
     solver = estimate(size, settings).solver
     # One thread solves rows.
     several = solver == RAYS or takes_blocks(solver)
-    slow = slowness(measure_speed(settings.threads or count_processors() if several else 1))
-    found, most = estimate(size, settings, slow), largest(size, settings, slowness=slow)
+    slow = compute_slowness(measure_speed(settings.threads or count_processors() if several else 1))
+    found, most = estimate(size, settings, slow), find_largest(size, settings, slowness=slow)
     symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
     console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
     console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
     if found.allowed is not None:
         console.print(
-            f"{gigabytes(found.allowed)} of memory may be used; up to {most} secrets fit and take at most an hour"
+            f"{format_bytes(found.allowed)} of memory may be used; up to {most} secrets fit and take at most an hour"
         )
     if most < size.secrets:
-        for remedy in remedies(size, settings, slow):
+        for remedy in list_remedies(size, settings, slow):
             console.print(remedy, soft_wrap=True)
     console.print("times are for this machine at its current load, accurate to about a factor of two")
 

@@ -74,15 +74,15 @@ def init(
     most half of the best constant answer. If there is no such ε, a comment states it. All proposals depend on the data.
     """
     # Imported late, so that wrong usage is rejected immediately.
-    from mechdesign.data._inspection import look_at
-    from mechdesign.data._joining import PlacesAsked
+    from mechdesign.data._inspection import inspect_data
+    from mechdesign.data._joining import PlacesTable
     from mechdesign.data._movement import Written
     from mechdesign.specification._proposal import propose, text_of
 
     check_outputs(target, inputs={"DATA": data, "--places": places}, overwrite=overwrite)
     asked = None
     if places is not None:
-        asked, latitude, longitude = PlacesAsked(places, key, place, latitude, longitude), None, None
+        asked, latitude, longitude = PlacesTable(places, key, place, latitude, longitude), None, None
     elif place is not None or key is not None:
         raise click.UsageError("--place and --key need --places FILE, the table of places")
     columns = {
@@ -94,7 +94,7 @@ def init(
         "trace": trace,
     }
     with naming_options({name: f"--{name.replace('_', '-')}" for name in _RENAMED_OPTIONS}):
-        found = look_at(data, columns, Written(time_format, time_zone, longitudes, missing), asked)
+        found = inspect_data(data, columns, Written(time_format, time_zone, longitudes, missing), asked)
         proposal = propose(found, cells)
     for note in proposal.notes:
         say_note(note)

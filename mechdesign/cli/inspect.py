@@ -25,7 +25,7 @@ from mechdesign.cli._console import (
 )
 from mechdesign.data._maps import read_outline
 from mechdesign.model._channel import Channel
-from mechdesign.model._disclosure import listed
+from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claimants, cost_measure, requirement_name
@@ -224,7 +224,9 @@ def _facts(problem: Problem, channel: Channel, origin: Origin | None) -> dict[st
         "observables": "the secrets" if problem.observables is domain and domain is not None else str(m),
         "prior": STANDS_IN if stands_in else f"{possible} of {n} secrets can occur; most likely {', '.join(named)}",
         "answers": f"spread over {short(float(spread.min()), 3)} to {short(float(spread.max()), 3)} observables",
-        "revealed for certain": listed(found, n, domain) if (found := revealed(channel.numerators)) else "no secret",
+        "revealed for certain": list_secrets(found, n, domain)
+        if (found := revealed(channel.numerators))
+        else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
         **({"left free": "; ".join(free)} if (free := describe_unbounded_pairs(problem)) else {}),
         **({"private": "; ".join(told)} if (told := private(problem, origin)) else {}),

@@ -27,10 +27,10 @@ def ledger() -> None:
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Create an empty ledger at PATH, with or without a budget, for its owner only."""
-    from mechdesign.base._locks import file_of, lock_file_of, stands
+    from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 
-    stood = stands(lock_file_of(file_of(path)))
+    stood = exists(lock_file_of(file_of(path)))
     with naming_options({"(epsilon|rho|group|wait)": r"--\1"}):
         made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
     console = output()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
     from mechdesign.graphs._overview import Geometry, Overview
     from mechdesign.model._domain import Domain
-    from mechdesign.specification._policy import Policy
+    from mechdesign.specification._policy import SpecifiedPolicy
 
 
 _FILE = click.Path(path_type=Path)
@@ -112,7 +112,7 @@ def _show_files(directory: Path | None, names: Iterable[str], example: str | Non
         })  # fmt: skip
 
 
-def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:
+def _show(title: str, domain: Domain, asked: SpecifiedPolicy, found: Overview) -> None:
     console = output()
     console.print(Text(title or "Policy graph", "bold"))
     nodes, edges = found.graph.number_of_nodes(), found.graph.number_of_edges()

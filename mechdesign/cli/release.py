@@ -15,7 +15,7 @@ import click
 
 from mechdesign.base._deadline import Progress, promising
 from mechdesign.base._errors import InputError, ReportError
-from mechdesign.certify._exact import exact_text, printed, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
@@ -42,7 +42,7 @@ from mechdesign.cli._console import (
     wait_option,
 )
 from mechdesign.specification import examples
-from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room, check_writable
+from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -206,7 +206,7 @@ class _Folders:
 
         size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
         for folder in filter(None, (self.public, self.private)):
-            check_room(folder, size, FILES)
+            check_space(folder, size, FILES)
 
     def apart(self) -> _Folders:
         """Return the folders of an interrupted run, which does not replace a finished one."""
@@ -307,7 +307,7 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
     shown = table("all steps together", "")
     shown.add_row("ε", exact_text(together.epsilon))
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
-    bound = f"at most {text_up(printed(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
+    bound = f"at most {text_up(as_decimal(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
     shown.add_row("any two possible trajectories", bound)
     proved = Text("yes", "green") if found.certified else Text("no", "yellow")
     shown.add_row("every step proved in exact arithmetic", proved)

@@ -122,7 +122,7 @@ def release(
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.leakage.accounting import Ledger
-        from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room
+        from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space
         from mechdesign.tables._files import FILES, check_target, holds_release
 
         # Check the folder before the ledger is charged.
@@ -130,7 +130,7 @@ def release(
         check_target(folder, force, overwrite)
         if holds_release(folder):
             say_note(ADD_UP)
-        check_room(folder, given.output_size(report), FILES)
+        check_space(folder, given.output_size(report), FILES)
         if report:
             load_pictures("mechdesign.report._saving")
         if seed is not None:

@@ -70,9 +70,9 @@ def _verify(folder: Path, as_json: bool, memory: float) -> None:
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
             from mechdesign.report._proved import describe_unbounded_pairs
-            from mechdesign.synthesis._bundle import stated_of
+            from mechdesign.synthesis._bundle import restore_problem
 
-            said["left_free"] = list(describe_unbounded_pairs(stated_of(found)[0]))
+            said["left_free"] = list(describe_unbounded_pairs(restore_problem(found)[0]))
         click.echo(json.dumps(said, indent=2))
         return
     console = output()
@@ -192,10 +192,10 @@ def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more modules than the proof.
     from mechdesign.model._problem_words import claim_names, cost_measure
     from mechdesign.report._proved import describe_proof, describe_revealed, describe_unbounded_pairs, list_unproved
-    from mechdesign.synthesis._bundle import stated_of
+    from mechdesign.synthesis._bundle import restore_problem
 
     console, certificate = output(), verified.certificate
-    problem, origin = stated_of(found)
+    problem, origin = restore_problem(found)
     names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(shown)

@@ -1,8 +1,8 @@
 """Files of movement, matrices and budgets become checked arrays.
 
-Check-ins, GPS traces, matrices, transition chains, budgets and maps are read here, with the form of each text found out
-first. A row that cannot be used is counted and said. Errors name file, line and column, and print no cell. The room
-imports `model`, `certify` and `base`.
+This package reads check-ins, GPS traces, matrices, transition chains, budgets and maps. It detects the encoding, the
+delimiter and the decimal mark of each text file. Rows that cannot be read are counted and reported. Errors name file,
+line and column, but never show the content of a cell. The package imports `model`, `certify` and `base`.
 """
 
 from mechdesign.base import _lazy

@@ -1,8 +1,8 @@
-"""How much a file may make its reader take, so that a few bytes cannot ask for all the memory there is.
+"""Memory limits for reading files, so that a small malicious file cannot exhaust the memory.
 
-What is packed (.npz, gzip, Parquet) may unpack to 256 MiB, or to 100 times the size of the file where that is more, as
-each archive of a bundle. A line of a text may take 16 MiB. Both may be raised: by `allowing_memory`, or by ``--memory``
-of a command.
+A compressed file (.npz, gzip, Parquet) may unpack to 256 MiB or to 100 times its own size, whichever is larger. The
+same limit holds for the archives of a bundle. A line of text may take 16 MiB. `allowing_memory`, or the option
+``--memory`` of a command, raises both limits.
 """
 
 from __future__ import annotations
@@ -22,22 +22,29 @@ from typing import Any, BinaryIO
 from mechdesign.base._errors import InputError
 from mechdesign.certify._memory import as_bytes
 
-_UNPACKED_BYTES = 2**28
-_GROWTH = 100
-_LINE_BYTES = 2**24
-_PIECE_BYTES = 2**20
+_MAX_UNPACKED_BYTES = 2**28
+_MAX_EXPANSION_RATIO = 100
+_MAX_LINE_BYTES = 2**24
+_CHUNK_BYTES = 2**20
 
 _ALLOWED: ContextVar[int] = ContextVar("allowed_bytes", default=0)
 
 
 @contextmanager
 def allowing_memory(memory: float) -> Iterator[None]:
-    """Let each file that is read in the block unpack to so many GiB, and its lines be as long.
+    """Raise the memory limit for files that are read inside the ``with`` block.
 
-    Raises `InputError` for what is no positive number.
+    Args:
+        memory: Limit in GiB, a positive number. A file may unpack to this size, and a line may be this long.
+
+    Yields:
+        None; the limit holds until the end of the block.
+
+    Raises:
+        InputError: The limit is not a positive number.
 
     >>> with allowing_memory(2):
-    ...     unpacked_bytes(1000) == 2 * 2**30
+    ...     max_unpacked_bytes(1000) == 2 * 2**30
     True
     """
     before = _ALLOWED.set(as_bytes(memory))
@@ -47,78 +54,78 @@ def allowing_memory(memory: float) -> Iterator[None]:
         _ALLOWED.reset(before)
 
 
-def allowed_gib() -> float | None:
-    """Return how many GiB `allowing_memory` allows, for readers with a bound of their own; None where it does not."""
+def memory_limit_gib() -> float | None:
+    """Return the limit in GiB that `allowing_memory` sets, or None outside such a block."""
     return _ALLOWED.get() / 2**30 or None
 
 
-def unpacked_bytes(size: int) -> int:
-    """Return how many bytes a file of `size` bytes may unpack to."""
-    return max(_UNPACKED_BYTES, _GROWTH * size, _ALLOWED.get())
+def max_unpacked_bytes(size: int) -> int:
+    """Return the largest number of bytes that a file of `size` bytes may unpack to."""
+    return max(_MAX_UNPACKED_BYTES, _MAX_EXPANSION_RATIO * size, _ALLOWED.get())
 
 
 def _too_much(path: Path, problem: str, bound: int) -> InputError:
-    """Return the error for a file that would take more than `bound` bytes."""
+    """Return the error for a file that would need more than `bound` bytes of memory."""
     return InputError(
         str(path),
         problem,
         bound=f"at most {bound} bytes",
-        remedy="if you trust where it comes from, allow more: --memory of the command, or "
-        "mechdesign.data.allowing_memory, in GiB",
+        remedy="if you trust the source of the file, raise the limit in GiB: --memory of the command, or "
+        "mechdesign.data.allowing_memory",
     )
 
 
 def require_unpacked(path: Path, size: int, unpacked: int) -> None:
-    """Raise `InputError` where a file of `size` bytes unpacks to too many."""
-    if unpacked > (bound := unpacked_bytes(size)):
+    """Raise `InputError` if a file of `size` bytes unpacks to more than the limit."""
+    if unpacked > (bound := max_unpacked_bytes(size)):
         raise _too_much(path, "unpacks to much more than its own size", bound)
 
 
 def content_of(path: Path) -> bytes:
-    """Return the content of a file, which may have holes, of the size that it has; `OSError` for what is no file.
+    """Return the content of a regular file; raise `OSError` for anything else.
 
-    Raises `InputError` where a file that takes little on the disk holds much.
+    Raises `InputError` if the file is sparse, and its size far exceeds the space that it takes on the disk.
     """
     with path.open("rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(None, "it is no file", str(path))
+            raise OSError(None, "it is not a regular file", str(path))
         blocks: int | None = getattr(found, "st_blocks", None)
         require_unpacked(path, found.st_size if blocks is None else min(found.st_size, 512 * blocks), found.st_size)
-        # Not more, whatever is appended meanwhile.
+        # Ignore bytes that another process appends meanwhile.
         return file.read(found.st_size)
 
 
 class LimitedReader(io.RawIOBase):
-    """Bytes of a text, plain or compressed by gzip, which end with an `InputError` where a line is too long."""
+    """Bytes of a text file, plain or compressed by gzip; reading raises `InputError` if a line is too long."""
 
     def __init__(self, path: Path, packed: bool) -> None:
-        """Open a file; raise `InputError` where it is `packed` by gzip and unpacks to too much."""
+        """Open a file; raise `InputError` if it is compressed by gzip (`packed`) and unpacks to more than the limit."""
         super().__init__()
         self._path = path
-        self._longest = max(_LINE_BYTES, _ALLOWED.get())
+        self._longest = max(_MAX_LINE_BYTES, _ALLOWED.get())
         if packed:
             found = path.stat()
-            _require_gzip(path, found.st_size, found.st_mtime_ns, unpacked_bytes(found.st_size))
+            _require_gzip(path, found.st_size, found.st_mtime_ns, max_unpacked_bytes(found.st_size))
         self._source: BinaryIO | gzip.GzipFile = gzip.GzipFile(path, "rb") if packed else path.open("rb")
         self._line = 0
         self._encoding = ""
 
     def decode(self, encoding: str) -> None:
-        """Go to the beginning, and give the text in UTF-8 from there on, whatever its `encoding` is."""
+        """Return to the beginning, and convert the text from `encoding` to UTF-8 from now on."""
         self._encoding = encoding
         self.seek(0)
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True: the stream is readable."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it can be read again."""
+        """Return True: the stream is seekable."""
         return True
 
     def readinto(self, target: Any) -> int:
-        """Read some bytes, and count those of the line that has not ended."""
+        """Read up to ``len(target)`` bytes, and check the length of the current line."""
         content = self._read(len(target))
         target[: len(content)] = content
         end = max(content.rfind(b"\n"), content.rfind(b"\r"))
@@ -130,14 +137,14 @@ class LimitedReader(io.RawIOBase):
     def _read(self, size: int) -> bytes:
         if not self._encoding:
             return self._source.read(size)
-        # A character of two bytes may take three in UTF-8, one of a single byte as many.
+        # One or two bytes of the source become at most three bytes of UTF-8.
         while piece := self._source.read(max(1, size // 3)):
             if content := self._decoder.decode(piece).encode():
                 return content
         return self._decoder.decode(b"", final=True).encode()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, whose line counts from there; in other encodings than UTF-8 only to the beginning."""
+        """Move to an offset, and restart the count of line bytes. A converted text only supports offset 0."""
         self._line = 0
         if self._encoding:
             self._decoder = codecs.getincrementaldecoder(self._encoding)()
@@ -151,10 +158,10 @@ class LimitedReader(io.RawIOBase):
 
 @functools.lru_cache(maxsize=64)
 def _require_gzip(path: Path, size: int, changed: int, bound: int) -> None:
-    """Raise `InputError` where a file unpacks to more than `bound` bytes, which are counted and not kept."""
+    """Raise `InputError` if a file unpacks to more than `bound` bytes; the bytes are counted and discarded."""
     with gzip.open(path, "rb") as source:
-        rest = bound
-        while piece := source.read(_PIECE_BYTES):
-            rest -= len(piece)
-            if rest < 0:
+        remaining = bound
+        while piece := source.read(_CHUNK_BYTES):
+            remaining -= len(piece)
+            if remaining < 0:
                 raise _too_much(path, "unpacks to much more than its own size", bound)

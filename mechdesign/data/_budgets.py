@@ -25,10 +25,25 @@ _HEADER = ["step", "epsilon"]
 
 
 def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
-    """Write budgets, shape (T,), in nats, as CSV with the columns step (from 0) and epsilon.
+    """Write budgets as CSV with the columns ``step`` (from 0) and ``epsilon``.
 
-    Numbers are the shortest decimals that read back as the same floats. A file is replaced as a whole or not at all:
-    raises `ExportError` when it cannot be written, and `InputError` for wrong budgets.
+    Each number is the shortest decimal that reads back as the same float. The file is replaced atomically.
+
+    Args:
+        path: File to write.
+        epsilons: Budgets in nats, finite and ≥ 0, shape (T,).
+
+    Raises:
+        ExportError: The file cannot be written.
+        InputError: A budget is out of range.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_budgets(f"{folder}/budgets.csv", [0.5, 0.25])
+    ...     print(Path(folder, "budgets.csv").read_text(), end="")
+    step,epsilon
+    0,0.5
+    1,0.25
     """
     lines = [",".join(_HEADER)]
     lines += [f"{step},{epsilon!r}" for step, epsilon in enumerate(as_budgets(epsilons).tolist())]
@@ -36,12 +51,44 @@ def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
 
 
 def read_budgets(path: str | PathLike[str]) -> Floats:
-    """Read budgets back, in nats, shape (T,); raise `InputError` naming the line that is wrong."""
+    """Read budgets from CSV with the columns ``step`` and ``epsilon``, as `write_budgets` writes them.
+
+    Args:
+        path: File to read.
+
+    Returns:
+        Budgets in nats, float64 of shape (T,).
+
+    Raises:
+        InputError: A line is malformed; the message names it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_budgets(f"{folder}/budgets.csv", [0.5, 0.25])
+    ...     read_budgets(f"{folder}/budgets.csv").tolist()
+    [0.5, 0.25]
+    """
     return np.array([nearest(epsilon) for epsilon in read_exact_budgets(path)])
 
 
 def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
-    """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
+    """Read the budget of each release as the exact decimal number that is written in the file.
+
+    Args:
+        path: File to read, as for `read_budgets`.
+
+    Returns:
+        Budgets in nats, one for each release.
+
+    Raises:
+        InputError: A line is malformed; the message names it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_budgets(f"{folder}/budgets.csv", [0.1])
+    ...     read_exact_budgets(f"{folder}/budgets.csv")
+    (Fraction(1, 10),)
+    """
     path = as_path(path, "path")
     source = Path(path)
     budgets: list[Fraction] = []
@@ -69,7 +116,7 @@ def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
         raise InputError(where, "is out of order", value=cell(row[0]), bound=bound, remedy=remedy)
     text, bound, where = row[1].strip(), "a finite number >= 0, in decimal digits", f"{where}, column epsilon"
     with withholding():
-        # Ratios such as 1/3 are numbers elsewhere, but names of folders come of these.
+        # Other inputs accept ratios such as 1/3; budgets also name folders, so they must be decimal.
         if "/" in text:
             raise InputError(where, "is not a number", value=text, bound=bound)
         budget = exact(text, where)
@@ -84,10 +131,26 @@ _ONE, _SEVERAL = ["epsilon", "cost"], ["step", "epsilon", "cost"]
 
 
 def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
-    """Return the curves in a file as pairs (epsilons, costs): one, or one for each release.
+    r"""Read one cost curve, or one for each release.
 
-    The columns are epsilon and cost for one curve, or step (from 0, in order), epsilon and cost. Raises `InputError`
-    naming the line; that curves fall is checked where they are used.
+    The columns are ``epsilon`` and ``cost`` for one curve, or ``step`` (from 0, in order), ``epsilon`` and ``cost``.
+    This function does not check whether the curves decrease.
+
+    Args:
+        path: File to read.
+
+    Returns:
+        A pair (epsilons, costs) for each curve; both are float64 of shape (k,).
+
+    Raises:
+        InputError: The header or a line is malformed; the message names it.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "costs.csv")
+    ...     _ = path.write_text("epsilon,cost\n0.5,2\n1,1.5\n")
+    ...     [(epsilons.tolist(), costs.tolist()) for epsilons, costs in read_cost_curves(path)]
+    [([0.5, 1.0], [2.0, 1.5])]
     """
     source = Path(path)
     header = next((row for _, row in read_rows(source, suits=_is_cost_header)), None)
@@ -111,9 +174,25 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
 
 
 def read_weights(path: str | PathLike[str]) -> Floats:
-    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,).
+    r"""Read the weight of each release from the column ``weight`` of a file.
 
-    Where a column ``step`` stands beside it, its numbers are those of the releases, from 0 on, in order.
+    If the file also has a column ``step``, its entries must be 0, 1, 2, … in order.
+
+    Args:
+        path: File to read, with a header line.
+
+    Returns:
+        Weights, finite and ≥ 0, not all 0; float64 of shape (T,).
+
+    Raises:
+        InputError: A line is malformed, or every weight is 0.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "weights.csv")
+    ...     _ = path.write_text("weight\n1\n3\n")
+    ...     read_weights(path).tolist()
+    [1.0, 3.0]
     """
     source = Path(path)
     _, header = next(read_rows(source), (0, []))
@@ -126,7 +205,7 @@ def read_weights(path: str | PathLike[str]) -> Floats:
         if not 0 <= weight < float("inf"):
             where = f"{source}, row {row}, column weight"
             raise InputError(
-                where, "is no weight", value=cell(columns["weight"][row - 1]), bound="a finite number >= 0"
+                where, "is not a weight", value=cell(columns["weight"][row - 1]), bound="a finite number >= 0"
             )
     if not weights.any():
         raise InputError(f"{source}, column weight", "is zero in every row", bound="a weight above 0")
@@ -139,23 +218,37 @@ def _is_cost_header(header: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The ε of each release in order of time, as the exact decimals of the file, in nats; 0 where it is left out.
+    """The budget ε of each release, in order of time.
 
-    Leaving a release out is not to make it: a channel for ε = 0 would tell nothing, and cost as much.
+    A budget of 0 means that the release is skipped. A channel with ε = 0 would be useless, so none is designed.
+
+    Attributes:
+        epsilons: Budgets in nats, as exact decimal numbers; 0 skips the release.
+
+    >>> schedule = Schedule((Fraction(1), Fraction(0), Fraction(1), Fraction(1, 2)))
+    >>> schedule.distinct, schedule.left_out, schedule.steps(Fraction(1))
+    ((Fraction(1, 1), Fraction(1, 2)), [1], [0, 2])
     """
 
     epsilons: tuple[Fraction, ...]
 
     @property
     def distinct(self) -> tuple[Fraction, ...]:
-        """Each positive ε once, in order of first use: one channel is designed for each."""
+        """The distinct positive budgets, in order of first use. Each of them needs one channel."""
         return tuple(dict.fromkeys(epsilon for epsilon in self.epsilons if epsilon))
 
     @property
     def left_out(self) -> list[int]:
-        """The releases that are not made, counted from 0."""
+        """The indices of the skipped releases, counted from 0."""
         return self.steps(Fraction(0))
 
     def steps(self, epsilon: Fraction) -> list[int]:
-        """Return the releases that use `epsilon`, counted from 0."""
+        """Return the indices of the releases with one budget.
+
+        Args:
+            epsilon: The budget, in nats.
+
+        Returns:
+            Indices in increasing order, counted from 0.
+        """
         return [step for step, used in enumerate(self.epsilons) if used == epsilon]

@@ -1,4 +1,4 @@
-"""The counts behind the matrices of a chain, in a file that is bound to them by their digests."""
+"""A file with the step counts from which a chain was estimated; digests tie it to the matrix files."""
 
 from __future__ import annotations
 
@@ -16,39 +16,29 @@ from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain
 
 CHAIN_COUNTS = "chain-counts.json"
-
-
 _SCHEMA = "mechdesign-chain-counts/1"
-
-
 _DIRECTIONS = ("forward", "backward")
-
-
-_LARGEST_FILE = 2**28
-
-
-# A dense matrix of so many states has 3 GB; larger ones are sparse, and not counted by `mechdesign chain`.
-_MOST_STATES = 20_000
-
-
+_MAX_FILE_BYTES = 2**28
+# A dense matrix with 20,000 states takes 3 GB. Larger matrices are sparse; `mechdesign chain` does not make them.
+_MAX_STATES = 20_000
 _COUNTS_REMEDY = f"count the chain again, or move {CHAIN_COUNTS} away"
 
 
 class Counted(NamedTuple):
-    """What a matrix was counted with: the numbers (n, n) of steps by which its rows were made, and the smoothing."""
+    """Step counts from which a transition matrix was estimated, shape (n, n), and the smoothing that was added."""
 
     counts: Floats
     smoothing: float
 
     def chain(self, matrix: Floats) -> MarkovChain:
-        """Return the chain with this matrix, (n, n), which keeps counts and smoothing."""
+        """Return the chain with transition matrix `matrix`, shape (n, n), with these counts and this smoothing."""
         return MarkovChain(matrix, smoothing=self.smoothing, counts=self.counts)
 
 
 def counts_file(chain: MarkovChain, files: Mapping[str, bytes]) -> bytes:
-    """Return the content of the file for a forward chain that was counted.
+    """Return the content of the counts file for a forward chain.
 
-    `files` holds ``forward.csv`` and ``backward.csv``. Raises `InputError` for a chain without counts.
+    `files` holds ``forward.csv`` and ``backward.csv``. Raises `InputError` if the chain has no counts.
     """
     if chain.counts is None:
         raise InputError("chain", "has no counts", bound="a chain that was counted")
@@ -65,18 +55,18 @@ def counts_file(chain: MarkovChain, files: Mapping[str, bytes]) -> bytes:
 
 
 def counts_of(path: Path) -> Counted | None:
-    """Return what the matrix in the file at `path` was counted with; None where no file says so, or of other matrices.
+    """Return the counts for the matrix file at `path`, or None if no counts file in its folder belongs to it.
 
-    Raises `InputError` where the file with the counts is malformed or cannot be read.
+    Raises `InputError` if the counts file is malformed or cannot be read.
     """
-    # A link may lead to a matrix whose counts stand with it.
+    # If `path` is a link, the counts may be in the folder of its target.
     places = (path.parent, path.resolve().parent)
     source = next((place / CHAIN_COUNTS for place in places if (place / CHAIN_COUNTS).exists()), None)
     if source is None:
         return None
     try:
-        if source.stat().st_size > _LARGEST_FILE:
-            raise InputError(str(source), "is too large", bound=f"{_LARGEST_FILE} bytes", remedy=_COUNTS_REMEDY)
+        if source.stat().st_size > _MAX_FILE_BYTES:
+            raise InputError(str(source), "is too large", bound=f"{_MAX_FILE_BYTES} bytes", remedy=_COUNTS_REMEDY)
         document = json.loads(source.read_bytes())
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError, RecursionError) as error:
@@ -85,7 +75,7 @@ def counts_of(path: Path) -> Counted | None:
         raise InputError(str(source), "cannot be read", bound=f"a file of {_SCHEMA}", remedy=_COUNTS_REMEDY) from error
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         raise InputError(str(source), "has another schema", bound=_SCHEMA, remedy=_COUNTS_REMEDY)
-    counts, smoothing, matrices = _checked(document, source)
+    counts, smoothing, matrices = _check_document(document, source)
     for name in _DIRECTIONS:
         if matrices[name] == digest:
             return Counted(counts if name == "forward" else counts.T.copy(), smoothing)
@@ -93,7 +83,7 @@ def counts_of(path: Path) -> Counted | None:
 
 
 def direction_of(path: Path) -> str:
-    """Return which direction of a chain the matrix at `path` is, as the counts beside it say; else nothing.
+    """Return "forward" or "backward" for the matrix file at `path`, according to its counts file; "" if unknown.
 
     Raises `InputError` as `counts_of` does.
     """
@@ -107,7 +97,7 @@ def direction_of(path: Path) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _checked(document: Mapping[str, Any], source: Path) -> tuple[Floats, float, Mapping[str, str]]:
+def _check_document(document: Mapping[str, Any], source: Path) -> tuple[Floats, float, Mapping[str, str]]:
     try:
         n, smoothing, matrices = document["states"], document["smoothing"], document["matrices"]
         steps = np.array(document["steps"], dtype=np.float64).reshape(-1, 3)
@@ -118,7 +108,7 @@ def _checked(document: Mapping[str, Any], source: Path) -> tuple[Floats, float, 
         positive = bool((np.isfinite(steps[:, 2]) & (steps[:, 2] > 0)).all())
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(str(source), "is malformed", bound=f"a file of {_SCHEMA}", remedy=_COUNTS_REMEDY) from error
-    if not (texts and inside and number and positive and 1 <= n <= _MOST_STATES):
+    if not (texts and inside and number and positive and 1 <= n <= _MAX_STATES):
         raise InputError(str(source), "is malformed", bound=f"a file of {_SCHEMA}", remedy=_COUNTS_REMEDY)
     counts = np.zeros((n, n))
     np.add.at(counts, (places[:, 0], places[:, 1]), steps[:, 2])

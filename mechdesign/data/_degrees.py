@@ -18,29 +18,37 @@ from mechdesign.data._text import as_float
 from mechdesign.model._locate import INTERCHANGED
 
 Longitudes = Literal["180", "360"]
-"""How far longitudes go: from -180 to 180 degrees, or from 0 to 360."""
+"""The range of longitudes: from -180 to 180 degrees, or from 0 to 360."""
 
 Error = Callable[[str, object, str], InputError]
 
-# How degrees are written for people: with signs, letters, or another sign for minus.
+# Degrees in notation for people: degree signs, compass letters, or typographic minus signs.
 _SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[0-9] *[nsewo] *$|^ *[nsewo] *[0-9]", re.IGNORECASE)
-_PLAIN = ", of digits, a point, and a hyphen for south and west: no degree signs, minutes or letters"
-# Such numbers are meters, or degrees times a power of ten.
-_LARGE = 1000
-_TIMES = "; if it is a multiple of degrees, such as latitudeE7, or in meters, convert it"
+_PLAIN = ", written with digits, a point, and a hyphen for south and west, without degree signs, minutes or letters"
+# Larger numbers are probably meters, or degrees times a power of ten.
+_MAX_DEGREES = 1000
+_CONVERT = "; if it is a multiple of degrees, such as latitudeE7, or in meters, convert it"
 _EXCHANGE = "exchange the names of the two columns"
 
 
 def errors_at(where: str) -> Error:
-    """Return the function that makes an error about a row."""
+    """Return a function that makes an `InputError` at the path `where` from a problem, a value and a bound."""
     return lambda problem, value, bound: InputError(where, problem, value=value, bound=bound)
 
 
 def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tuple[float, float]:
-    """Return the latitude and the longitude in two cells, the longitude as it is written: up to 360 degrees.
+    """Return the latitude and the longitude of two cells; the longitude may be up to 360 degrees.
 
-    `names` are those of the columns, and `error` makes an error of a problem, a value and a bound. Raises `RowError`
-    for cells that hold no place.
+    Args:
+        texts: The two cells.
+        names: The names of the two columns.
+        error: Makes an error from a problem, a value and a bound.
+
+    Returns:
+        Latitude in [-90, 90] and longitude in [-180, 360], in degrees; the longitude is not wrapped.
+
+    Raises:
+        RowError: A cell is empty, not a number, or out of range.
     """
     latitude, longitude = map(as_float, texts)
     for text, name, value in zip(texts, names, (latitude, longitude), strict=True):
@@ -50,9 +58,9 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
             raise RowError(reasons.NO_PLACE, error(problem, cell(text), bound))
     assert latitude is not None
     assert longitude is not None
-    # Not more than what a longitude may be, beside what a latitude may be.
+    # If the latitude fits a longitude, and the longitude fits a latitude, the columns may be interchanged.
     if not -90 <= latitude <= 90:
-        bound = "between -90 and 90 degrees" + (_TIMES if abs(latitude) > _LARGE else "")
+        bound = "between -90 and 90 degrees" + (_CONVERT if abs(latitude) > _MAX_DEGREES else "")
         fault = error(f"{names[0]} is out of range", cell(texts[0]), bound)
         raise RowError(reasons.LATITUDE, fault, -180 <= latitude <= 360 and -90 <= longitude <= 90)
     if not -180 <= longitude <= 360:
@@ -61,8 +69,8 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
     return latitude, longitude
 
 
-def refused(row: RowError) -> InputError:
-    """Return the error for a row that must not be left out; it says so where its degrees look interchanged."""
+def error_of(row: RowError) -> InputError:
+    """Return the error for a row that must be readable; it mentions that the columns look interchanged, if so."""
     error = row.error
     if row.reason != reasons.LATITUDE or not row.interchangeable:
         return error
@@ -71,9 +79,10 @@ def refused(row: RowError) -> InputError:
 
 
 def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Flags:
-    """Return which of the longitudes of a column, between -180 and 360 degrees, are possible.
+    """Return a mask of the valid longitudes in a column; all lie between -180 and 360 degrees.
 
-    Longitudes beyond 180 degrees are where none is negative, or where `how` says so; there negative ones are not.
+    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise it is
+    -180 to 180 degrees.
     """
     if how == "360" or (how is None and not (longitudes < 0).any()):
         good: Flags = longitudes >= 0
@@ -82,21 +91,21 @@ def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Fl
 
 
 def within_180(longitudes: Floats) -> Floats:
-    """Return longitudes between -180 and 180 degrees; those that are so already stay as they are."""
+    """Return the longitudes with 360 degrees subtracted from those above 180 degrees."""
     return np.where(longitudes > 180, longitudes - 360, longitudes)
 
 
 def say_beyond(source: Path, longitudes: Floats) -> None:
-    """Tell the caller how many longitudes of a file are beyond 180 degrees, if any, and what they are taken for."""
+    """Warn the caller if longitudes of a file are above 180 degrees, and so are reduced by 360 degrees."""
     if beyond := int((longitudes > 180).sum()):
         many = "s are" if beyond > 1 else " is"
-        say_recognised(source, f"{beyond} longitude{many} beyond 180 degrees, and taken as 360 degrees less")
+        say_recognised(source, f"{beyond} longitude{many} beyond 180 degrees, and reduced by 360 degrees")
 
 
 def longitudes_note(longitudes: Floats, name: str) -> tuple[str, ...]:
-    """Say how many longitudes of a column were taken for such beyond 180 degrees, if any."""
+    """Return a sentence with the number of longitudes in a column above 180 degrees; nothing if there are none."""
     beyond = int((longitudes > 180).sum())
     if not beyond:
         return ()
-    said = f"{beyond} of {len(longitudes)} values in {name} are beyond 180 degrees, and taken as 360 degrees less"
-    return (f'{said} (longitudes = "180" leaves them out)',)
+    note = f"{beyond} of {len(longitudes)} values in {name} are beyond 180 degrees, and reduced by 360 degrees"
+    return (f'{note} (longitudes = "180" leaves them out)',)

@@ -1,4 +1,4 @@
-"""Look at data of movement as somebody left them: what kind of file it is, and which column is which."""
+"""Inspect a file of movement data: detect its kind, and the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.base._errors import InputError
-from mechdesign.data._joining import Joined, PlacesAsked, join, refers_to_places
-from mechdesign.data._layout import composed, dialect_of
+from mechdesign.data._joining import Joined, PlacesTable, join, refers_to_places
+from mechdesign.data._layout import dialect_of, to_nfc
 from mechdesign.data._movement import Points, Written, read_points, read_trajectories
-from mechdesign.data._text import column_text, columns_text, is_number, one_column_remedy, opened, read_rows
+from mechdesign.data._text import column_text, columns_text, is_number, one_column_remedy, open_lines, read_rows
 from mechdesign.data._times import TimeColumns, find_times, order_of
 from mechdesign.data._trajectories import Trajectory
 
-# How many lines are looked at; more where a column that is called a time is blank in all of them.
-_SAMPLE, _LARGEST_SAMPLE = 200, 200_000
-_NAMED = 5
-_DAY = 86400
+# Number of lines in the sample. It grows up to the maximum while a column with the name of a time is blank in it.
+_SAMPLE_LINES = 200
+_MAX_SAMPLE_LINES = 200_000
+# An error lists up to this number of folders.
+_MAX_NAMED_FOLDERS = 5
+_DAY_S = 86_400
 
-# What columns are called, without case and signs; the first that fits is taken.
+# Usual names of columns, in lower case and letters only; the first that occurs is used.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "latitude": ("latitude", "lat", "ylat", "venuelatitude", "startlatitude", "ycoordinate"),
     "longitude": ("longitude", "lon", "lng", "long", "xlon", "venuelongitude", "startlongitude", "xcoordinate"),
@@ -40,13 +42,19 @@ _Rows = list[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What was found: the traces, and how to read them again.
+class DataSource:
+    """The traces of a file, with everything needed to read it again.
 
-    `columns` holds the names of the columns "latitude", "longitude" and, where they are, "user", "date", "time" and
-    "trace"; it is empty for a folder of trajectories (.plt). With a table of places, `joined`, "place" stands for
-    latitude and longitude. `said` is what was given of how it is written; `unread` tells of columns that may be times
-    and are not read, and `notes` of rows that are left out, and of what was recognised.
+    Attributes:
+        path: The table or folder.
+        columns: The column names for "latitude", "longitude" and, if present, "user", "date", "time" and "trace". With
+            a table of places, "place" replaces latitude and longitude. Empty for a folder of trajectories (.plt).
+        delimiter: The character between columns.
+        traces: The traces.
+        joined: The table of places, if there is one.
+        unread: Sentences about columns that may be times but are not read.
+        notes: Sentences about rows that are left out, and about settings that were recognised.
+        said: The layout of times and longitudes that the user gave.
     """
 
     path: Path
@@ -60,41 +68,49 @@ class Found:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of trajectories."""
+        """Whether the source is a folder of trajectories."""
         return not self.columns
 
     @property
     def order(self) -> str:
-        """Say the first and last time, and in which order points are taken to be."""
+        """A sentence with the first and last time, and with the assumed order of the points."""
         return order_of([trace.time for trace in self.traces])
 
 
-def look_at(
+def inspect_data(
     path: Path,
     given: Mapping[str, str | None] | None = None,
     said: Written | None = None,
-    places: PlacesAsked | None = None,
-) -> Found:
-    """Return what is in a table of check-ins, also gzipped or Parquet, or in a folder of trajectories.
+    places: PlacesTable | None = None,
+) -> DataSource:
+    """Read a table of check-ins, or a folder of trajectories, and detect its columns.
 
-    `given` names columns that are known already, and `said` tells how times and longitudes are written. Latitude and
-    longitude may stand in a table of `places` that check-ins refer to. Raises `InputError` where they cannot be found,
-    with the columns that there are.
+    Args:
+        path: Table (text, gzip or Parquet) or folder.
+        given: Columns that the user named, by their meaning.
+        said: Layout of times and longitudes that the user gave.
+        places: Table of places that check-ins refer to, if latitude and longitude are there.
+
+    Returns:
+        The traces, with the columns and notes.
+
+    Raises:
+        InputError: The columns of the coordinates cannot be found; the message lists the columns of the table.
     """
     said = said or Written()
     if path.is_dir():
         if places is not None:
             raise InputError("--places", "does not go with a folder of trajectories", value=str(places.path))
         points = _trajectories(path, said)
-        return Found(path, {}, ",", points.traces, notes=points.said(), said=said)
+        return DataSource(path, {}, ",", points.traces, notes=points.said(), said=said)
     delimiter = _delimiter(path)
     header, body = _head(path, delimiter)
-    known = {name: composed(column) for name, column in (given or {}).items() if column is not None}
+    known = {name: to_nfc(column) for name, column in (given or {}).items() if column is not None}
     _require_columns(known, header)
     if not known and len(header) > 1 and any(map(is_number, header)):
         raise InputError(
             str(path),
-            "has no header line: there are numbers in its first line",
+            "has no header line: its first line contains numbers",
             remedy="add one that names the columns, such as user,time,latitude,longitude",
         )
     recognised = {name: column for name in _NAMES if (column := _column(name, header, known)) is not None}
@@ -122,14 +138,14 @@ def look_at(
 
 
 def _require_columns(known: Mapping[str, str], header: Sequence[str]) -> None:
-    """Raise `InputError` if a named column does not exist, or was named twice."""
+    """Raise `InputError` if a column that the user named does not exist, or is named twice."""
     for name, column in known.items():
         if column not in header:
             bound = f"one of {columns_text(header, [column])}"
             raise InputError(f"--{name}", "is not a column", value=column, bound=bound)
     for (name, column), (other, second) in itertools.combinations(known.items(), 2):
         if second == column:
-            raise InputError(f"--{other}", "is the same column", value=column, bound=f"another one than --{name}")
+            raise InputError(f"--{other}", f"is also the column of --{name}", value=column, bound="another column")
 
 
 def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
@@ -137,15 +153,15 @@ def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
     if separated := one_column_remedy(header):
         return separated
     if (pair := _pair(header, body)) is not None:
-        return f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
-    remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
+        return f"write latitude and longitude, which {column_text(pair)} holds, into separate columns"
+    remedy = f"name them: {' and '.join(f'--{each} COLUMN' for each in lacking)}"
     if (key := refers_to_places(header)) is not None:
         remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
     return remedy
 
 
-def _require_decimals(found: Found) -> None:
-    """Raise `InputError` if all degrees are whole numbers: the column holds something else."""
+def _require_decimals(found: DataSource) -> None:
+    """Raise `InputError` if all degrees are whole numbers: such a column probably does not hold degrees."""
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             joined = found.joined
@@ -153,34 +169,35 @@ def _require_decimals(found: Found) -> None:
                 f"{found.path}, column {found.columns[name]}" if joined is None else f"{joined.path}, column {name}",
                 "holds whole numbers only",
                 bound=f"a {name} in decimal degrees",
-                remedy=f"say --{name}, if it is another column",
+                remedy=f"name the right column: --{name}",
             )
 
 
 def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
-    """Say of the columns of a table that are called times, or may hold them, why none is read; none is named.
+    """Return a sentence for each column that may hold times, with the reason why it is not read.
 
-    Those in `taken` hold something else.
+    Columns in `taken` have another meaning.
     """
     header, body = _head(path, delimiter)
     found = _times(path, header, body, delimiter, (Written(), None, None, taken))
     if found.time is not None:
-        return (f"the column {column_text(found.time)} can be read, and is not named",)
+        return (f"the column {column_text(found.time)} holds times, but is not named",)
     return found.notes
 
 
-_Asked = tuple[Written, str | None, str | None, Sequence[str]]
+# Layout of times, column with the time, column with the date, columns with another meaning.
+_TimeOptions = tuple[Written, str | None, str | None, Sequence[str]]
 
 
-def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None, asked: _Asked) -> TimeColumns:
-    """Return where the times are, by a sample that grows where a column of them is blank in all of it."""
-    size, before = _SAMPLE, 0
-    said, time, date, taken = asked
+def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None, options: _TimeOptions) -> TimeColumns:
+    """Return the columns with the times, found in a sample that grows while such a column is blank in it."""
+    size, before = _SAMPLE_LINES, 0
+    said, time, date, taken = options
 
     def look(body: _Rows) -> TimeColumns:
         return find_times(header, body, said.time_format, time, date, taken, said.share)
 
-    while (found := look(body)).blank and before < len(body) and size < _LARGEST_SAMPLE:
+    while (found := look(body)).blank and before < len(body) and size < _MAX_SAMPLE_LINES:
         size, before = 10 * size, len(body)
         _, body = _head(path, delimiter, size)
     return found
@@ -188,22 +205,22 @@ def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None
 
 def _delimiter(path: Path) -> str:
     """Return the character between columns."""
-    with opened(path) as lines:
+    with open_lines(path) as lines:
         dialect = dialect_of(lines)
         if not lines.first_rows(dialect):
-            raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+            raise InputError(str(path), "is empty", bound="a header line and at least one more line")
         return dialect.delimiter
 
 
-def _head(path: Path, delimiter: str | None, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
-    """Return the header, and the first rows below it with their lines."""
+def _head(path: Path, delimiter: str | None, size: int = _SAMPLE_LINES) -> tuple[list[str], _Rows]:
+    """Return the header, and the first rows below it with their line numbers."""
     rows = list(itertools.islice(read_rows(path, delimiter), size))
     header = rows[0][1] if rows else []
     return header, [row for row in rows[1:] if len(row[1]) == len(header)]
 
 
 def _trajectories(path: Path, said: Written) -> Points:
-    """Return the trajectories in a folder; where there are none, say in which folders below it there are."""
+    """Return the trajectories in a folder; if it has none, the error names folders below it that have some."""
     try:
         return read_trajectories(path, said.share)
     except InputError as error:
@@ -212,8 +229,8 @@ def _trajectories(path: Path, said: Written) -> Points:
         within = next(filter(None, map(list, sets)), None)
         if within is None or error.problem != "holds no trajectories":
             raise
-        some = ", ".join(str(each.relative_to(path)) for each in within[:_NAMED])
-        more = f" and {len(within) - _NAMED} more" if len(within) > _NAMED else ""
+        some = ", ".join(str(each.relative_to(path)) for each in within[:_MAX_NAMED_FOLDERS])
+        more = f" and {len(within) - _MAX_NAMED_FOLDERS} more" if len(within) > _MAX_NAMED_FOLDERS else ""
         remedy = f"name one of the folders in it that do: {some}{more}"
         raise InputError(str(path), error.problem, remedy=remedy) from error
 
@@ -225,11 +242,11 @@ def _read(
     delimiter: str,
     said: Written,
     joined: Joined | None = None,
-) -> Found:
+) -> DataSource:
     for key in ("time_format", "time_zone"):
         if (value := getattr(said, key)) is not None and times.time is None:
-            remedy = "; ".join(times.notes) or "say --time COLUMN"
-            raise InputError(key, "fits no column of times", value=value, remedy=remedy)
+            remedy = "; ".join(times.notes) or "name the column: --time COLUMN"
+            raise InputError(key, "does not fit any column of times", value=value, remedy=remedy)
     named = {**columns, "date": times.date, "time": times.time}
     ordered = {
         name: column
@@ -250,28 +267,28 @@ def _read(
         date=times.date,
         said=said,
     )
-    notes = (*_interchanged(columns), *points.said())
-    return Found(path, ordered, delimiter, points.traces, joined, times.notes, notes, said)
+    notes = (*_describe_interchange(columns), *points.said())
+    return DataSource(path, ordered, delimiter, points.traces, joined, times.notes, notes, said)
 
 
-def _interchanged(columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Say that a column with the usual name of a longitude is taken as the latitude, or the reverse."""
+def _describe_interchange(columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence for each column that is read as a latitude but named like a longitude, or the reverse."""
     return tuple(
-        f"the column {column_text(columns[name])} is taken as the {name}, although its name says {other}"
+        f"the column {column_text(columns[name])} is read as the {name}, although it is named like a {other}"
         for name, other in (_ESSENTIAL, _ESSENTIAL[::-1])
         if name in columns and _column(other, [columns[name]], {}) is not None
     )
 
 
 def _is_counted_from_zero(trace: Trajectory) -> bool:
-    """Tell whether all times are within a day of 1970-01-01: hours of a day, or numbers of lines."""
+    """Return whether all times are within a day of 1970-01-01: they are probably hours of a day, or line numbers."""
     if trace.time is None:
         return False
-    return bool((np.abs(trace.time.astype(np.int64)) < _DAY).all())
+    return bool((np.abs(trace.time.astype(np.int64)) < _DAY_S).all())
 
 
 def _pair(header: Sequence[str], body: _Rows) -> str | None:
-    """Return the column whose cells hold two coordinates each, such as POINT (7.44 46.95), None where there is none."""
+    """Return the column whose cells hold two coordinates each, such as POINT (7.44 46.95), or None."""
     for place, name in enumerate(header):
         if body and all(_PAIR.fullmatch(row[place]) for _, row in body):
             return name

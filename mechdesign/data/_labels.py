@@ -1,4 +1,4 @@
-"""Rows and members by label, or by position."""
+"""Find secrets by label or by index, and match the rows of a file with them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._texts import escape
-from mechdesign.data._layout import cell, composed
+from mechdesign.data._layout import cell, to_nfc
 from mechdesign.data._text import check_column, column_text, read_columns, read_rows
 
-# Numbers with as many digits as coordinates have: two of them in a text may be a place.
+# Numbers with as many digits as coordinates. A text with two of them may be a place.
 _COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
-_LONGEST = 40
+_MAX_NAME_LENGTH = 40
 _WHOLE = re.compile(r"\s*[+-]?\d+(\.0*)?\s*")
-_SAID = "is no label; it is not taken for an index, since all labels are numbers"
+_NOT_A_LABEL = "is not a label; it is not read as an index, since all labels are numbers"
 
 
 @dataclass(frozen=True)
 class Names:
-    """The names of members: their labels, and their positions from 0 on.
+    """An index of secrets (or other members) by label; positions count from 0.
 
     Attributes:
-        places: the position of every label.
-        numbers: whether all labels are whole numbers, and others than the positions themselves. A number that is no
-            label is then not taken for a position: it may be meant as a label.
+        places: The position of every label.
+        numbers: Whether all labels are whole numbers that differ from the positions. If so, a number that is not a
+            label is not read as a position, because it may be a mistyped label.
     """
 
     places: Mapping[str, int]
@@ -35,65 +35,64 @@ class Names:
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Names:
-        """Return the names of members with these labels, in order.
+        """Return the index of members with these labels, in order.
 
         >>> Names.of(["0", "1", "2"]).numbers, Names.of(["3", "1"]).numbers, Names.of(["home", "7"]).numbers
         (False, True, False)
 
-        Raises InputError for labels that differ only in letters and marks that stand apart.
+        Raises `InputError` if two labels are equal in Unicode form NFC.
         """
         numbered = all(label == str(position) for position, label in enumerate(labels))
         whole = not numbered and all(map(_WHOLE.fullmatch, labels))
         places: dict[str, int] = {}
         for position, label in enumerate(labels):
-            first = places.setdefault(composed(label), position)
+            first = places.setdefault(to_nfc(label), position)
             if labels[first] != label:
-                problem = f"repeats labels[{first}], once letters and marks are joined (Unicode NFC)"
+                problem = f"repeats labels[{first}] after Unicode normalisation (NFC)"
                 raise InputError(f"labels[{position}]", problem, value=label, bound="distinct from all others")
         return cls(places, whole)
 
-    def find_typed(self, name: int | str, path: str) -> int:
-        """Return the position of a member named in a specification: a text is a label, an integer a position.
+    def find_in_specification(self, name: int | str, path: str) -> int:
+        """Return the position of a member named in a specification: a string is a label, an integer a position.
 
-        Raises InputError, naming `path`, for a text that is no label, for an integer that is no position, and for one
-        that may be meant as a label: any where labels are whole numbers, and one that is the label of another member.
+        Raises `InputError` at `path` for an unknown label or a position out of range. An integer is also refused if it
+        may be a label: if labels are whole numbers, or if it is the label of another member.
         """
         if isinstance(name, str):
-            found = self.places.get(composed(name))
+            found = self.places.get(to_nfc(name))
             if found is None:
                 digits = name.isascii() and name.isdecimal() and not self.numbers
                 remedy = "an index is written without quotes" if digits else ""
-                raise InputError(path, "is not a secret", value=_shown(name), bound=self._labels, remedy=remedy)
+                raise InputError(path, "is not a secret", value=_mask_places(name), bound=self._labels, remedy=remedy)
             return found
         if self.numbers or self.places.get(str(name), name) != name:
-            problem = "is an index, and may be meant as a label, since labels are whole numbers"
+            problem = "is an index, but may be meant as a label, since labels are whole numbers"
             raise InputError(path, problem, value=name, bound="a label, in quotes")
         return self.find_position(name, path)
 
-    def find_written(self, text: str, path: str) -> int:
-        """Return the position of a member named in a file of text: by its label, or by its position.
+    def find_in_file(self, text: str, path: str) -> int:
+        """Return the position of a member named in a text file, by its label or by its position.
 
-        Raises InputError, naming `path`, for any other text, and for a number that is no label where labels are whole
-        numbers.
+        Raises `InputError` at `path` for any other text. If labels are whole numbers, positions are refused as well.
         """
-        if composed(text) in self.places:
-            return self.places[composed(text)]
+        if to_nfc(text) in self.places:
+            return self.places[to_nfc(text)]
         digits = text.isascii() and text.isdecimal() and len(text) < 20
         if digits and self.numbers:
-            raise InputError(path, _SAID, value=_shown(text), bound="a label")
+            raise InputError(path, _NOT_A_LABEL, value=_mask_places(text), bound="a label")
         if not digits or int(text) >= len(self.places):
-            raise InputError(path, "is not a secret", value=_shown(text), bound=self._either)
+            raise InputError(path, "is not a secret", value=_mask_places(text), bound=self._either)
         if self.places.get(str(int(text)), int(text)) != int(text):
-            problem = "is no label, and may be meant as the label of one secret or as the index of another"
-            raise InputError(path, problem, value=_shown(text), bound="a label, as it is spelled")
+            problem = "is not a label, and may be meant as the label of one secret or as the index of another"
+            raise InputError(path, problem, value=_mask_places(text), bound="a label, as it is spelled")
         return int(text)
 
-    def find_given(self, name: int | str, path: str) -> int:
-        """Return the position of a member given in Python: an integer is a position, a text a label."""
-        return self.find_typed(name, path) if isinstance(name, str) else self.find_position(name, path)
+    def find_in_python(self, name: int | str, path: str) -> int:
+        """Return the position of a member given in Python: an integer is a position, a string a label."""
+        return self.find_in_specification(name, path) if isinstance(name, str) else self.find_position(name, path)
 
     def find_position(self, number: int, path: str) -> int:
-        """Return a position itself; raise InputError, naming `path`, where there is no such member."""
+        """Return a position; raise `InputError` at `path` if it is out of range."""
         if not 0 <= number < len(self.places):
             raise InputError(path, "is not a secret", value=number, bound=self._either)
         return number
@@ -110,9 +109,9 @@ class Names:
         return f"a label{some}, or an index from 0 to {len(self.places) - 1}"
 
 
-def _shown(name: str) -> str:
-    """Return what an error shows of an argument or a key: the form of a text that may hold true places."""
-    places = len(name) > _LONGEST or len(_COORDINATE.findall(name)) > 1
+def _mask_places(name: str) -> str:
+    """Return the text that an error shows for an argument or a key: its form if it may contain true places."""
+    places = len(name) > _MAX_NAME_LENGTH or len(_COORDINATE.findall(name)) > 1
     return cell(name) if places else name
 
 
@@ -123,9 +122,9 @@ class Matched(NamedTuple):
     """Columns of a file with a row for each secret, in the order of the secrets.
 
     Attributes:
-        columns: the texts in each column that was asked for.
-        note: how rows were matched with secrets.
-        rows: the number of the row, from 1, that each secret has in the file.
+        columns: The texts in each requested column.
+        note: A sentence about the way in which rows were matched with secrets.
+        rows: The row number of each secret in the file, from 1.
     """
 
     columns: Mapping[str, list[str]]
@@ -139,16 +138,19 @@ def read_matched(
     """Return the columns `names` of a file with a header and a row for each secret, in the order of the secrets.
 
     Args:
-        path: the file.
-        names: the columns to be read.
-        labels: the labels of the secrets, in order.
-        label: the column that holds labels; "" where rows are in the order of the secrets. Unless it is given, a column
-            that holds labels is found: one in which most texts are labels.
-        delimiter: the character between columns; recognised unless given.
+        path: The file.
+        names: The columns to read.
+        labels: The labels of the secrets, in order.
+        label: The column that holds labels; "" if rows are in the order of the secrets. If None, the function looks for
+            a column in which most texts are labels.
+        delimiter: The character between columns; recognised if None.
+
+    Returns:
+        The columns, with a note about the matching.
 
     Raises:
-        InputError: a missing column, a text that is no label, a label twice or without a row, more or fewer rows than
-            secrets where they are matched by labels, or several columns that may hold labels.
+        InputError: A column is missing, or several columns may hold labels. Or rows do not match the secrets: a text is
+            not a label, a label occurs twice, or a secret has no row.
     """
     _, header = next(read_rows(path, delimiter), (0, []))
     others = [name for name in dict.fromkeys(header) if name not in names and header.count(name) == 1]
@@ -160,7 +162,7 @@ def read_matched(
         found = [name for name in others if _holds_labels(read[name], known)]
         if len(found) > 1:
             shown = " and ".join(map(column_text, found))
-            remedy = 'name one of them: label = "…"; label = "" takes the rows in order'
+            remedy = 'name one of them: label = "…"; label = "" uses the order of the rows'
             raise InputError(str(path), f"has several columns of labels, {shown}", remedy=remedy)
         label = found[0] if found else ""
         if label:
@@ -169,18 +171,21 @@ def read_matched(
             _require_no_other_spelling({name: read[name] for name in others}, known, path)
     file = escape(path.name)
     if label:
-        order = _matched_rows(read[label], label, known, path)
+        order = _match_rows(read[label], label, known, path)
         columns = {name: [read[name][row] for row in order] for name in names}
         note = f"{file}: rows are matched with the secrets by the column {column_text(label)}"
         return Matched(columns, note, tuple(row + 1 for row in order))
     count = len(read[names[0]])
-    note = f"{file}: without a column of labels, its rows are taken for the secrets in their order"
+    note = f"{file}: it has no column of labels, so its rows are matched with the secrets in order"
     return Matched({name: read[name] for name in names}, note, tuple(range(1, count + 1)))
 
 
 def _holds_labels(texts: Sequence[str], known: Names) -> bool:
-    """Tell whether a column seems to hold labels: numbers must be distinct, and the positions themselves complete."""
-    distinct = set(map(composed, texts))
+    """Return whether a column seems to hold labels.
+
+    Most of its texts must be labels. Numbers must also be distinct; positions must also be complete.
+    """
+    distinct = set(map(to_nfc, texts))
     if _are_positions(known):
         return distinct == known.places.keys() and len(distinct) == len(texts)
     if known.numbers and len(distinct) < len(texts):
@@ -193,23 +198,23 @@ def _are_positions(known: Names) -> bool:
 
 
 def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -> None:
-    """Raise `InputError` where a column that nobody named would number rows in another order than the file's."""
+    """Raise `InputError` if a column of positions, not chosen by the user, would change the order of the rows."""
     if _are_positions(known) and list(texts) != list(known.places):
         raise InputError(
             str(path),
-            f"has a column {column_text(label)} that may number the secrets, in another order than its rows",
-            remedy=f'say label = "{escape(label)}" if it does, and label = "" if rows are in the order of the secrets',
+            f"has a column {column_text(label)} that may number the secrets, but not in the order of its rows",
+            remedy=f'set label = "{escape(label)}" if it does, or label = "" if rows are in the order of the secrets',
         )
 
 
 def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Names, path: Path) -> None:
-    """Raise `InputError` where a column seems to hold labels that are spelled otherwise, or numbers from 1 on."""
-    labels = set(map(_simplified, known.places))
+    """Raise `InputError` if a column seems to hold labels in another spelling, or numbers that count from 1."""
+    labels = set(map(_simplify, known.places))
     for name, texts in columns.items():
-        simple = list(map(_simplified, texts))
+        simple = list(map(_simplify, texts))
         found = set(simple)
         if _are_positions(known):
-            # In order, rows are where these numbers would lead them.
+            # Numbers in increasing order agree with the order of the rows, so they are harmless.
             counted = found == set(map(str, range(1, len(texts) + 1))) and simple != sorted(simple, key=int)
             alike = counted or (found == labels and simple != list(known.places))
         elif known.numbers:
@@ -219,27 +224,27 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
         if alike and len(texts) > 1:
             raise InputError(
                 str(path),
-                f"has a column {column_text(name)} that may name the secrets, and most of it is no label",
+                f"has a column {column_text(name)} that may name the secrets, but most of its entries are not labels",
                 bound="the labels as they are spelled, or none",
-                remedy=f'correct it and say label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
+                remedy=f'correct it and set label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
             )
 
 
-def _simplified(text: str) -> str:
-    """Return a text in small letters and without blanks around it, and a whole number without what stands for none."""
-    plain = composed(text).strip().casefold()
+def _simplify(text: str) -> str:
+    """Return a text in lower case and stripped; a whole number also loses leading zeros and decimal zeros."""
+    plain = to_nfc(text).strip().casefold()
     return str(int(plain.split(".")[0])) if _PADDED.fullmatch(plain) else plain
 
 
-def _matched_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:
-    """Return which row each secret has; raise `InputError` for the first mismatch."""
+def _match_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:
+    """Return the row of each secret; raise `InputError` for the first mismatch."""
     rows: dict[int, int] = {}
     for row, text in enumerate(texts):
         where = f"{path}, row {row + 1}, column {label}"
-        position = known.places.get(composed(text))
+        position = known.places.get(to_nfc(text))
         if position is None:
-            remedy = "correct it, or say which column holds the labels"
-            raise InputError(where, "is no label of a secret", value=cell(text), bound="a label", remedy=remedy)
+            remedy = "correct it, or name the column that holds the labels"
+            raise InputError(where, "is not the label of a secret", value=cell(text), bound="a label", remedy=remedy)
         if position in rows:
             raise InputError(
                 where, f"repeats the label of row {rows[position] + 1}", value=cell(text), bound="one row each"

@@ -1,7 +1,7 @@
-"""Count the rows of a file that are left out, by reason, and refuse a file of which too many are.
+"""Count the rows of a file that are left out, by reason, and refuse a file with too many of them.
 
-Positions, times and places of a row that cannot be read say nothing of the others, where rows are counted. Where each
-row has a place of its own, as the records of a table or the steps of a trace without times, none is left out.
+Rows may be left out if they are only counted, so that an unreadable row does not affect the others. They must not be
+left out if their position matters, as for the records of a table or the steps of a trace without times.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.model._locate import INTERCHANGED
 
 MOST_LEFT_OUT = 0.05
-"""The share of rows that may be left out unless another one is given."""
+"""The default share of rows that may be left out."""
 
-# Reasons.
+# Reasons for leaving out a row.
 UNREADABLE_TIME = "with a time that cannot be read"
 SET_CLOCK = "at an hour that clocks repeat or skip"
 FIELDS = "with another number of fields"
@@ -33,14 +33,17 @@ NO_STATE = "without a state"
 BLANK = "without anything"
 NO_TIME = "without a time"
 
-# Of so many reasons the numbers are said.
-_NAMED = 6
+# A message lists the counts of this many reasons.
+_MAX_NAMED_REASONS = 6
 
 
 class RowError(Exception):
-    """A row cannot be counted: the `reason`, and the `error` that says where and what.
+    """A row cannot be read.
 
-    `interchangeable` says of a latitude beyond 90° whether it may be the longitude, and the longitude the latitude.
+    Args:
+        reason: One of the reasons of this module, by which rows are counted.
+        error: The error for the row, with its position and value.
+        interchangeable: For a latitude beyond 90°, whether the two coordinates would be valid if interchanged.
     """
 
     def __init__(self, reason: str, error: InputError, interchangeable: bool = False) -> None:
@@ -52,9 +55,20 @@ class RowError(Exception):
 
 
 class LeftOut:
-    """The rows of one file that were read, and those that were left out: how many for each reason, and of whom.
+    """The number of rows of one file that were read, and of those left out, by reason and by user.
 
-    `missing` is the share that may be left out.
+    Args:
+        missing: The share of rows that may be left out, in [0, 1].
+
+    Attributes:
+        kept: The number of rows that were read.
+
+    >>> rows = LeftOut(missing=0.5)
+    >>> rows.kept = 3
+    >>> rows.add(RowError(USER, InputError("data.csv, line 2", "has no user")))
+    >>> rows.check()
+    >>> dict(rows.counts)
+    {'without a user': 1}
     """
 
     def __init__(self, missing: float = MOST_LEFT_OUT) -> None:
@@ -65,7 +79,12 @@ class LeftOut:
         self._interchangeable = True
 
     def add(self, row: RowError, user: str = "") -> None:
-        """Count a row of a user, and keep what is wrong with it where it is the first of its kind."""
+        """Count a row that is left out.
+
+        Args:
+            row: The reason and the error. The first error for each reason is kept for `check`.
+            user: The user of the row, "" if unknown.
+        """
         self._counts.setdefault(user, Counter())[row.reason] += 1
         self._first.setdefault(row.reason, row.error)
         if row.reason == LATITUDE:
@@ -73,18 +92,28 @@ class LeftOut:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many rows were left out for each reason."""
+        """The number of rows left out for each reason."""
         return sum(self._counts.values(), Counter())
 
     def of(self, user: str) -> Mapping[str, int]:
-        """Return how many rows of one user were left out for each reason."""
+        """Return the number of rows of one user left out for each reason.
+
+        Args:
+            user: The user.
+
+        Returns:
+            Counts by reason.
+        """
         return self._counts.get(user, Counter())
 
     def check(self) -> None:
-        """Raise `InputError`, as for the first row of the most frequent reason, where too many rows are left out."""
+        """Raise `InputError` if the share of rows left out exceeds `missing`.
+
+        The error is that of the first row with the most frequent reason.
+        """
         counts = self.counts
         left_out = sum(counts.values())
-        if left_out > printed(self.missing) * (left_out + self.kept):
+        if left_out > as_decimal(self.missing) * (left_out + self.kept):
             self._refuse(counts, left_out)
 
     def _refuse(self, counts: Mapping[str, int], left_out: int) -> NoReturn:
@@ -94,27 +123,27 @@ class LeftOut:
         if LATITUDE in counts and self._interchangeable:
             error = self._first[LATITUDE]
             problem, remedies = f"{error.problem}: {INTERCHANGED}", ["exchange the names of the two columns"]
-        said = f"{left_out} of {rows} row{'s' * (rows != 1)} would be left out: {_by_reason(counts)}"
+        summary = f"{left_out} of {rows} row{'s' * (rows != 1)} would be left out: {_by_reason(counts)}"
         if self.kept > left_out:
             needed = math.ceil(100 * Fraction(left_out, rows)) / 100
-            said += f"; say --missing {needed:g} (missing = {needed:g}) where that may be"
-        remedies.append(said)
+            summary += f"; set --missing {needed:g} (missing = {needed:g}) to allow this"
+        remedies.append(summary)
         remedy = "; ".join(filter(None, remedies))
         raise InputError(error.path, problem, value=error.value, bound=error.bound, remedy=remedy) from error
 
 
 def as_share(missing: object, path: str = "missing") -> float:
-    """Return the share of rows that may be left out; raise `InputError` for what is none."""
+    """Return the share of rows that may be left out; raise `InputError` unless it lies in [0, 1]."""
     share = as_number(missing, path)
     if not 0 <= share <= 1:
-        raise InputError(path, "is no share of rows", value=share, bound="between 0 and 1")
+        raise InputError(path, "is not a share of rows", value=share, bound="between 0 and 1")
     return share
 
 
-def left_out_text(counts: Mapping[str, int]) -> str:
-    """Say how many rows are left out, and why.
+def describe_left_out(counts: Mapping[str, int]) -> str:
+    """Return a sentence with the number of rows left out, and the reasons.
 
-    >>> left_out_text({"without a time": 3, "with a latitude beyond 90 degrees": 1})
+    >>> describe_left_out({"without a time": 3, "with a latitude beyond 90 degrees": 1})
     '4 rows are left out: 3 without a time, 1 with a latitude beyond 90 degrees'
     """
     total = sum(counts.values())
@@ -127,5 +156,6 @@ def left_out_text(counts: Mapping[str, int]) -> str:
 
 def _by_reason(counts: Mapping[str, int]) -> str:
     found = sorted(counts.items(), key=lambda each: -each[1])
-    said = [f"{count} {reason}" for reason, count in found[:_NAMED]]
-    return ", ".join(said + [f"{sum(count for _, count in found[_NAMED:])} for other reasons"] * (len(found) > _NAMED))
+    named = [f"{count} {reason}" for reason, count in found[:_MAX_NAMED_REASONS]]
+    others = found[_MAX_NAMED_REASONS:]
+    return ", ".join(named + [f"{sum(count for _, count in others)} for other reasons"] * bool(others))

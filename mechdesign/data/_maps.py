@@ -1,4 +1,4 @@
-"""Places and outlines."""
+"""Read places from tables, and outlines from GeoJSON files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _left_out as reasons
 from mechdesign.data._bounds import content_of
-from mechdesign.data._degrees import errors_at, place_in, refused, say_beyond, within_180
+from mechdesign.data._degrees import error_of, errors_at, place_in, say_beyond, within_180
 from mechdesign.data._layout import cell, names_of, withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError
 from mechdesign.data._text import (
@@ -30,24 +30,44 @@ from mechdesign.data._text import (
 )
 from mechdesign.model._locate import DEGREES, Axes
 
-# How deep the positions of the lines of each type are.
+# Nesting depth of the lists of positions in each geometry type.
 _DEPTHS = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
 _MEMBERS = {"FeatureCollection": "features", "GeometryCollection": "geometries"}
 
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """Lines on a map: each an array (k, 2) of longitude and latitude in degrees, or of x and y on the plane."""
+    """Lines on a map.
+
+    Attributes:
+        lines: Arrays of shape (k, 2): longitude and latitude in degrees, or x and y on the plane.
+
+    >>> Outline((np.array([[7.4, 46.9], [7.5, 47.0]]),)).lines[0].shape
+    (2, 2)
+    """
 
     lines: tuple[Floats, ...]
 
 
 @withholding()
 def read_outline(path: str | Path) -> Outline:
-    """Return the lines, and the borders of the polygons, in a GeoJSON file; points in it are left out.
+    """Read the lines, and the borders of polygons, from a GeoJSON file; points are ignored.
+
+    Args:
+        path: GeoJSON file.
+
+    Returns:
+        The lines, in the coordinates of the file.
 
     Raises:
-        InputError: The file cannot be read, is not GeoJSON, or holds no line.
+        InputError: The file cannot be read, is not GeoJSON, or has no lines.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "river.json")
+    ...     _ = file.write_text('{"type": "LineString", "coordinates": [[7.4, 46.9], [7.5, 47.0]]}')
+    ...     read_outline(file).lines[0].tolist()
+    [[7.4, 46.9], [7.5, 47.0]]
     """
     file = Path(path)
     try:
@@ -84,18 +104,21 @@ def _lines(given: Any, path: str) -> Iterator[Floats]:
         yield from _positions(given.get("coordinates"), _DEPTHS[kind], path)
     elif kind not in ("Point", "MultiPoint"):
         raise InputError(
-            path, "is no GeoJSON object", value=_kind(kind), bound=f"one of {', '.join((*_MEMBERS, *_DEPTHS))}"
+            path,
+            "is not a supported GeoJSON object",
+            value=_kind(kind),
+            bound=f"one of {', '.join((*_MEMBERS, *_DEPTHS))}",
         )
 
 
 def _kind(given: object) -> str:
-    """Return what an error shows of the type of an object: its form, where it is a text at all."""
+    """Return the text that an error shows for the type of an object: the form of a string, or its Python type."""
     return cell(given) if isinstance(given, str) else type(given).__name__
 
 
 def _line(given: Any) -> Floats | None:
     try:
-        # A position may have a height.
+        # Ignore the altitude that a position may have.
         return np.array([position[:2] for position in given], dtype=np.float64)
     except (TypeError, ValueError, IndexError):
         return None
@@ -123,16 +146,24 @@ COLUMNS = {
     "x": ("x",),
     "y": ("y",),
 }
-"""Names of columns that are understood, in capital or small letters."""
+"""Accepted column names, in lower case."""
 
 
 def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None) -> tuple[Floats, Floats]:
-    """Return the coordinates in a file with a header line, a float64 array for each axis.
+    """Return the coordinates in a file with a header line.
 
-    Other columns are left alone. Longitudes beyond 180 degrees are taken as 360 degrees less.
+    Other columns are ignored. Longitudes beyond 180 degrees are reduced by 360 degrees.
+
+    Args:
+        path: File to read.
+        axes: The two coordinates: latitude and longitude, or x and y.
+        delimiter: The character between columns; recognised if None.
+
+    Returns:
+        A float64 array for each axis.
 
     Raises:
-        InputError: The file cannot be read, has no such columns, or has an entry that is no finite number in range.
+        InputError: The file cannot be read, a column is missing, or an entry is not a finite number in range.
     """
     first, second, rows = _coordinates(Path(path), axes, delimiter, None)
     assert not rows.counts
@@ -142,10 +173,10 @@ def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None 
 def count_places(
     path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None, missing: float = MOST_LEFT_OUT
 ) -> tuple[Floats, Floats, LeftOut]:
-    """Return what `read_places` does of a file in which places are counted, and what was left out.
+    """Return the coordinates as `read_places` does, for places that are only counted, and the rows left out.
 
-    A row without a place, with a latitude beyond 90 degrees, or with another number of fields, and a blank line between
-    rows, is left out: at most the share `missing` of all.
+    A row is left out if it is blank, has no place, has a latitude beyond 90 degrees, or another number of fields. At
+    most the share `missing` of all rows may be left out.
     """
     left_out = LeftOut(missing)
     found = _coordinates(Path(path), axes, delimiter, left_out)
@@ -157,7 +188,7 @@ def _coordinates(
     source: Path, axes: Axes, delimiter: str | None, left_out: LeftOut | None
 ) -> tuple[Floats, Floats, LeftOut]:
     def suits(header: list[str]) -> bool:
-        return all(len(_named(header, axis)) == 1 for axis in axes)
+        return all(len(_find_columns(header, axis)) == 1 for axis in axes)
 
     header = next((fields for _, fields in read_rows(source, delimiter, suits=suits)), [])
     chosen = [_column(source, header, axis) for axis in axes]
@@ -177,7 +208,7 @@ def _coordinates(
             found.append(_point((texts[0], texts[1]), axes, (chosen[0], chosen[1]), f"{source}, row {row}"))
         except RowError as fault:
             if left_out is None:
-                raise refused(fault) from None
+                raise error_of(fault) from None
             rows.add(fault)
     rows.kept = len(found)
     both = np.array(found, dtype=np.float64).reshape(-1, 2)
@@ -190,7 +221,7 @@ def _coordinates(
 def _whole_rows(
     source: Path, names: list[str], delimiter: str | None, suits: Suits, left_out: LeftOut
 ) -> tuple[dict[str, list[str]], list[int]]:
-    """Return the texts in columns, and the numbers of their rows; rows of another length are left out."""
+    """Return the texts in columns, and their row numbers; rows of another length are left out."""
     rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
     filled = [index for index, (_, row) in enumerate(rows) if row]
     header = rows[filled[0]][1]
@@ -214,7 +245,7 @@ def _whole_rows(
 
 
 def _point(texts: tuple[str, str], axes: Axes, names: tuple[str, str], where: str) -> tuple[float, float]:
-    """Return the place in two cells; raise `RowError` where there is none."""
+    """Return the place in two cells; raise `RowError` if a coordinate is missing or not a number."""
     if axes == DEGREES:
         return place_in(
             texts, names, lambda problem, value, bound: InputError(where, problem, value=value, bound=bound)
@@ -229,9 +260,9 @@ def _point(texts: tuple[str, str], axes: Axes, names: tuple[str, str], where: st
 
 
 def _column(source: Path, header: list[str], axis: str) -> str:
-    found = _named(header, axis)
+    found = _find_columns(header, axis)
     if len(found) != 1:
-        problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
+        problem = f"has no column for the {axis}" if not found else f"has more than one column for the {axis}"
         bound = f"a header line with a column {' or '.join(names_of(axis, COLUMNS[axis]))}"
         remedy = f"name it: {axis}, or --{axis} of the command" if axis in DEGREES else ""
         shown = Shown(columns_text(header, COLUMNS[axis]))
@@ -239,6 +270,6 @@ def _column(source: Path, header: list[str], axis: str) -> str:
     return found[0]
 
 
-def _named(header: list[str], axis: str) -> list[str]:
-    """Return the columns of a header that are called as the coordinate on an axis is."""
+def _find_columns(header: list[str], axis: str) -> list[str]:
+    """Return the columns of a header with an accepted name for a coordinate."""
     return [name for name in header if name.strip().lower() in names_of(axis, COLUMNS[axis])]

@@ -1,8 +1,8 @@
-"""Matrices and labelled channels from files.
+"""Read matrices and labelled channels from files.
 
-``chain-counts.json`` holds ``schema``, ``smoothing`` (what was added to each count), ``states`` (n), ``steps`` (row,
-column and count, for each count above 0, as the rows of ``forward.csv`` are numbered), and ``matrices``, the SHA-256 of
-``forward.csv`` and ``backward.csv``. It is as private as the data that were counted.
+``chain-counts.json`` holds ``schema``, ``smoothing`` (the number added to each count) and ``states`` (n). ``steps``
+holds row, column and count for each positive count, with the row numbers of ``forward.csv``. ``matrices`` holds the
+SHA-256 of ``forward.csv`` and ``backward.csv``. The file is as private as the data that were counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechdesign.base._arrays import LARGEST_MATRIX, Floats
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.certify._exact import exact
 from mechdesign.data._bounds import content_of, require_unpacked
-from mechdesign.data._layout import mark_of, said, withholding
+from mechdesign.data._layout import current_layout, mark_of, withholding
 from mechdesign.data._text import number, read_lines, read_rows, unreadable
 from mechdesign.model._open_chain import ENDS, ROW_OF_ZEROS
 
@@ -34,17 +34,37 @@ _CORNER = "secret"
 
 
 def has_labels(path: Path) -> bool:
-    """Tell whether a text starts with the header of a channel with labels: ``secret``, then the observables."""
+    """Return whether a text starts with the header of a labelled channel: ``secret``, then the observables."""
     try:
         with path.open("rb") as file:
             return file.read(len(_CORNER) + 4).lstrip(b"\xef\xbb\xbf").startswith(f"{_CORNER},".encode())
     except OSError:
-        # Whoever reads the file says what is wrong with it.
+        # The function that reads the file reports the error.
         return False
 
 
 def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """Return the labels of the secrets, and p(o|s) as fractions, dtype object, shape (n, m)."""
+    r"""Read a channel with labels from CSV.
+
+    The header line is ``secret``, then the observables. Each further line holds the label of a secret and its row.
+
+    Args:
+        path: File to read.
+
+    Returns:
+        The labels of the secrets, and p(o|s) as fractions, dtype object, shape (n, m).
+
+    Raises:
+        InputError: A line has the wrong number of fields, or an entry is not a number.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "channel.csv")
+    ...     _ = file.write_text("secret,yes,no\nyes,3/4,1/4\nno,1/4,3/4\n")
+    ...     labels, matrix = read_labelled(file)
+    >>> labels, matrix[0, 0]
+    (('yes', 'no'), Fraction(3, 4))
+    """
     rows = read_rows(path, ",")
     _, header = next(rows)
     labels, values = [], []
@@ -65,43 +85,51 @@ def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
 
 Shape = tuple[int | None, int | None]
 _UNKNOWN = (None, None)
-_ROW_OF_NANS = f"is a row of NaN, as 0 divided by 0 is; of counts it {ROW_OF_ZEROS}"
+_ROW_OF_NANS = f"is a row of NaN, like 0 divided by 0; as counts it {ROW_OF_ZEROS}"
 
-# What NumPy, zipfile and SciPy raise for damaged arrays and archives; NotImplementedError is what zipfile raises for a
-# compression method that it does not know.
+# Exceptions of NumPy, zipfile and SciPy for damaged arrays and archives. zipfile raises NotImplementedError for an
+# unknown compression method.
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, RuntimeError),
     *(SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 
-_REMEDY = (
-    "leave out names of columns and rows, or say that they are there: header, numbered (--header, --numbered of the "
-    "command)"
-)
-# Numbers with a comma, and blanks between them.
+_REMEDY = "remove names of columns and rows, or declare them: header, numbered (--header, --numbered of the command)"
+# Numbers with decimal commas, separated by blanks.
 _DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)?)+\s*")
-_FEWEST_NUMBERED = 3
+# Shortest line 0, 1, 2, … that may be a header.
+_MIN_HEADER_LENGTH = 3
 
 
 def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats:
-    """Return the matrix in a file as float64 of two axes; infinities and NaN pass.
+    r"""Read a matrix; infinities and NaN are accepted.
 
     Args:
-        path: A file .npy or .npz (sparse), or else text with a row a line. A first line that names or numbers columns,
-            or a first column that does so with rows, is skipped under ``reading_as(header=True, numbered=True)``.
-        delimiter: The character between the numbers of a text; unless given, each line may have tabs, semicolons,
-            commas or blanks, and # starts a comment.
-        shape: How many rows and columns are wanted, as far as it is known: nothing numbers a matrix that has them.
+        path: A file .npy, .npz (sparse), or a text with one row per line. Under ``reading_as(header=True,
+            numbered=True)`` the first line (names of columns) and the first column (names of rows) are skipped.
+        delimiter: The character between the numbers of a text. If None, tabs, semicolons, commas or blanks separate
+            numbers, and # starts a comment.
+        shape: The expected numbers of rows and columns, None if unknown. A matrix of this shape has no header.
+
+    Returns:
+        The matrix, float64 with two axes.
 
     Raises:
-        InputError: For a file that cannot be read or holds no matrix, naming the line where there is one; or whose
-            first line or column may number the others, where neither is said.
+        InputError: The file cannot be read or does not hold a matrix. Or its first line or column may be a header, and
+            `reading_as` does not specify it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "matrix.csv")
+    ...     _ = file.write_text("0.5,0.5\n0.25,0.75\n")
+    ...     read_matrix(file).tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
     """
     return dense(read_any_matrix(path, delimiter, shape), path)
 
 
 def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
-    """Return a matrix that was read from `path` as an array; raise `InputError` for one that would be too large."""
+    """Return a matrix read from `path` as a dense array; raise `InputError` if it would be too large."""
     if not isinstance(found, sparse.csr_array):
         return found
     if math.prod(found.shape) > LARGEST_MATRIX:
@@ -110,7 +138,7 @@ def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
 
 
 def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats | sparse.csr_array:
-    """Return what `read_matrix` does, but leave a sparse matrix sparse."""
+    """Read a matrix as `read_matrix` does, but leave a sparse matrix sparse."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _read_npy(path)
@@ -124,10 +152,9 @@ def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UN
 
 @withholding()
 def read_only_array(path: Path) -> NDArray[Any] | None:
-    """Return the array in an archive .npz that NumPy wrote, or None where it holds several.
+    """Return the array in an archive .npz written by NumPy, or None if it holds several arrays.
 
-    Raises:
-        InputError: It cannot be read, is damaged, or unpacks to too much.
+    Raises `InputError` if the archive cannot be read, is damaged, or unpacks to more than the limit.
     """
     content = _content(path)
     try:
@@ -139,45 +166,61 @@ def read_only_array(path: Path) -> NDArray[Any] | None:
     except InputError:
         raise
     except _DAMAGE as error:
-        raise InputError(str(path), f"is no archive of NumPy ({_reason(error)})") from None
+        raise InputError(str(path), f"is not a NumPy archive ({_reason(error)})") from None
 
 
 def read_chain_matrix(
     path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN
 ) -> tuple[Floats | sparse.csr_array, str]:
-    """Return the matrix of a chain, and the word that stands in place of some of its rows, if any.
+    r"""Read the transition matrix of a chain, some of whose rows may be unknown.
 
-    In a text, a line may hold one of the words "stay", "mixture" and "any" in place of a row: nobody was seen to leave
-    that state (see `mechdesign.model._markov`). Its row is then zero, and under "stay" it has a 1 on the diagonal.
+    In a text, a line may hold one of the words "stay", "mixture" and "any" instead of a row. It means that no departure
+    from that state was observed (see `mechdesign.model._markov`). A row "stay" is replaced by a row with a 1 on the
+    diagonal, the others by rows of zeros.
+
+    Args:
+        path: File to read, as for `read_matrix`.
+        delimiter: The character between the numbers of a text; recognised if None.
+        shape: The expected numbers of rows and columns, None if unknown.
+
+    Returns:
+        The matrix, sparse for a file .npz, and the word "mixture" or "any", or "" if no row remains unknown.
 
     Raises:
-        InputError: As `read_any_matrix` does; or several words stand in one file, or nothing but words, or a row of
-            zeros.
+        InputError: The file cannot be read, has different words, no known row, or a row of zeros.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "chain.csv")
+    ...     _ = file.write_text("0.5,0.5\nany\n")
+    ...     matrix, word = read_chain_matrix(file)
+    >>> matrix.tolist(), word
+    ([[0.5, 0.5], [0.0, 0.0]], 'any')
     """
     if path.suffix.lower() in (".npy", ".npz"):
         return read_any_matrix(path, delimiter), ""
     words: dict[int, str] = {}
     lines: list[int] = []
 
-    def known() -> Iterator[tuple[int, list[str]]]:
+    def numeric_rows() -> Iterator[tuple[int, list[str]]]:
         for place, (line, row) in enumerate(_rows(path, delimiter)):
-            # A spreadsheet fills a line up with empty fields.
+            # Spreadsheet programs pad a line with empty fields.
             if row[0].strip() in ENDS and not any(row[1:]):
                 words[place] = row[0].strip()
             else:
                 lines.append(line)
                 yield line, row
         if words and not lines:
-            raise InputError(str(path), "has no row that is known", bound="some lines of numbers beside those of words")
+            raise InputError(str(path), "has no known row", bound="at least one line of numbers")
 
-    found = _numbers(path, list(known()))
+    found = _numbers(path, list(numeric_rows()))
     if not words:
         require_unnumbered(path, found, shape)
     if len(set(words.values())) > 1:
         bound = "the same word in all lines that have one"
         raise InputError(
             str(path),
-            "has several words in place of rows",
+            "has different words instead of rows",
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
@@ -200,7 +243,7 @@ def _require_sums(found: Floats, path: Path, lines: list[int]) -> None:
     zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:
         remedy = (
-            "put a 1 on its diagonal if people stay, or write one of the words stay, mixture and any in its place; or "
+            "put a 1 on its diagonal if people stay, or replace the line by one of the words stay, mixture and any; or "
             "count with smoothing, or leave the state out"
         )
         bound = "a row that sums to 1"
@@ -226,27 +269,27 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
 
 
 def _rows(path: Path, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a text and their fields, without a header and without names of rows where that is said."""
-    layout = said()
+    """Yield the lines of a text and their fields, without the header and row names that the layout declares."""
+    layout = current_layout()
     character = layout.delimiter if delimiter is None else delimiter
     rows = _free_rows(path) if character is None else read_rows(path, character)
     for place, (line, row) in enumerate(rows):
         if place or not layout.header:
-            # A word in place of a row has nothing after it.
-            alone = layout.numbered and len(row) > 1
-            yield line, row[1:] if alone else row
+            # A word instead of a row is the only field of its line.
+            has_name = layout.numbered and len(row) > 1
+            yield line, row[1:] if has_name else row
 
 
 def _free_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     lines = ((line, text.split("#", 1)[0].rstrip("\r\n")) for line, text in read_lines(path))
     filled = [(line, content) for line, content in lines if content.strip()]
-    # With decimal commas, blanks separate as well as commas do elsewhere.
+    # With decimal commas, blanks separate the numbers.
     signs = [sign for sign in ("\t", ";", ",") if all(sign in content for _, content in filled)]
-    commas = said().decimal != "," and not any(_DECIMAL_COMMAS.fullmatch(content) for _, content in filled)
+    commas = current_layout().decimal != "," and not any(_DECIMAL_COMMAS.fullmatch(content) for _, content in filled)
     for line, content in filled:
         separator = next((sign for sign in signs if sign != "," or commas), None)
         separator = separator or next((sign for sign in ";," if sign in content and (sign != "," or commas)), None)
-        # Quotes shield names from spreadsheets, and numbers need none.
+        # Names may be quoted; numbers are not.
         yield line, [field.strip().strip('"') for field in content.split(separator)]
 
 
@@ -261,7 +304,7 @@ def _read_npy(path: Path) -> Floats:
         raise InputError(str(path), f"is not a NumPy file ({_reason(error)})") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         found = Shown(f"{array.ndim} axes of {array.dtype}") if isinstance(array, np.ndarray) else None
-        problem, bound = "does not hold a matrix of numbers", "an array of two axes, of real numbers"
+        problem, bound = "does not hold a matrix of numbers", "an array of real numbers with two axes"
         raise InputError(str(path), problem, value=found, bound=bound)
     return array.astype(np.float64)
 
@@ -273,10 +316,10 @@ def _read_npz(path: Path) -> sparse.csr_array:
         _require_sizes(content, path)
         content.seek(0)
         loaded = sparse.load_npz(content)
-        # What is made of it has a number for each row, or column, also where nothing is in it.
+        # A sparse matrix stores a pointer for each row, or column, even without entries.
         require_unpacked(path, len(content.getbuffer()), 8 * max(loaded.shape))
         if hasattr(loaded, "check_format"):
-            # An index beyond the shape would be followed to wherever it points in memory.
+            # An index out of range would make SciPy access invalid memory.
             loaded.check_format(full_check=True)
         found = sparse.csr_array(loaded)
     except InputError:
@@ -284,7 +327,7 @@ def _read_npz(path: Path) -> sparse.csr_array:
     except _DAMAGE as error:
         if "does not contain a sparse" in str(error) and len(names := _arrays(content)) > 1:
             shown = Shown(f"{len(names)} array{'s' * (len(names) != 1)}")
-            bound, remedy = "a sparse matrix of SciPy", "save one array by np.save, as .npy"
+            bound, remedy = "a sparse matrix of SciPy", "save a single array with np.save, as .npy"
             raise InputError(str(path), "is an archive of arrays", value=shown, bound=bound, remedy=remedy) from None
         raise InputError(str(path), f"is not a sparse matrix of SciPy ({_reason(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "biuf":
@@ -293,7 +336,7 @@ def _read_npz(path: Path) -> sparse.csr_array:
 
 
 def _arrays(content: io.BytesIO) -> list[str]:
-    """Return the names of the entries of an archive, none where it is no archive."""
+    """Return the names of the entries of an archive, or nothing if it cannot be read."""
     try:
         with zipfile.ZipFile(content) as archive:
             return archive.namelist()
@@ -302,81 +345,79 @@ def _arrays(content: io.BytesIO) -> list[str]:
 
 
 def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> None:
-    """Raise `InputError` where the first line, or column, of a text may number the others and nothing says whether.
+    """Raise `InputError` if the first line or column of a text may be a header, and the layout does not specify it.
 
-    Of the `shape`, what is known: a matrix with as many rows, or columns, as are wanted has nothing more.
-
-    A first line 0, 1, 2, … or 1, 2, 3, … may, as may such a column; but not in the distances along a line, nor, of two
-    columns, among whole numbers: places and edges look so.
+    A first line or column 0, 1, 2, … or 1, 2, 3, … may be a header. A matrix with the expected `shape` has no header.
+    Neither has a matrix of distances along a line, nor one with two columns of whole numbers, such as a list of edges.
     """
-    layout = said()
+    layout = current_layout()
     if _is_line(matrix):
         return
     whole = bool((matrix == np.floor(matrix)).all())
-    for key, what, others, line, asked in (
+    for key, name, others, line, declared in (
         ("header", "line", "columns", matrix[0], layout.header),
         ("numbered", "column", "rows", matrix[:, 0], layout.numbered),
     ):
-        few = len(line) < _FEWEST_NUMBERED or (min(matrix.shape) < _FEWEST_NUMBERED and whole)
+        few = len(line) < _MIN_HEADER_LENGTH or (min(matrix.shape) < _MIN_HEADER_LENGTH and whole)
         wanted = matrix.shape[key == "numbered"] == shape[key == "numbered"]
-        if asked is None and not few and not wanted and _counts(line):
+        if declared is None and not few and not wanted and _counts(line):
             raise InputError(
                 str(path),
-                f"has a first {what} that may number its {others}",
+                f"has a first {name} that may number its {others}",
                 value=Shown(f"{line[0]:g}, {line[1]:g}, …, {line[-1]:g}"),
-                bound="what is said to be, or not to be, a number of the matrix",
-                remedy=f"say {key} = true if it numbers them, and false if not (--{key}, --no-{key} of the command)",
+                bound="declared as numbers of the matrix or as a header",
+                remedy=f"set {key} = true if it numbers them, and false if not (--{key}, --no-{key} of the command)",
             )
 
 
 def _counts(line: Floats) -> bool:
-    """Tell whether numbers are 0, 1, 2, … or 1, 2, 3, …."""
+    """Return whether numbers are 0, 1, 2, … or 1, 2, 3, …."""
     return bool((line == np.arange(len(line)) + line[0]).all()) and line[0] in (0, 1)
 
 
 def _is_line(matrix: Floats) -> bool:
-    """Tell whether a matrix holds the distances |i - j| along a line, which begin with 0, 1, 2, … both ways."""
+    """Return whether a matrix holds the distances |i - j| along a line, whose first row and column are 0, 1, 2, …."""
     return np.array_equal(matrix, np.abs(np.subtract.outer(*map(np.arange, matrix.shape))))
 
 
 class _ClaimError(ValueError):
-    """An archive says of itself what it does not keep."""
+    """The header of an array contradicts its content."""
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong with a file, without what stands in it: what other libraries say may quote it."""
+    """Return the reason why a file is unreadable, without its content, which errors of other libraries may quote."""
     if "Object arrays cannot be loaded" in str(error):
         return "it holds objects of Python: save numbers, as float64"
-    return str(error) if isinstance(error, _ClaimError) else "it is damaged, or of another format"
+    return str(error) if isinstance(error, _ClaimError) else "it is damaged, or has another format"
 
 
 def _require_sizes(content: io.BytesIO, path: Path) -> None:
-    """Raise `ValueError` where arrays of an archive claim more than they hold, `InputError` where they hold too much.
+    """Raise `ValueError` if arrays of an archive claim more data than they hold, `InputError` if they hold too much.
 
-    Only ways of compression whose results are read piece by piece pass: others unpack at once whatever is claimed.
+    Only compression methods that unpack in pieces are accepted. Other methods unpack at once, whatever the size.
     """
     with zipfile.ZipFile(content) as archive:
         require_unpacked(path, len(content.getbuffer()), sum(entry.file_size for entry in archive.infolist()))
         for entry in archive.infolist():
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise _ClaimError("it is compressed in another way than NumPy does")
+                raise _ClaimError("it is compressed by a method that NumPy does not use")
             with archive.open(entry) as source:
                 _require_size(source, entry.file_size)
 
 
 def _require_size(source: IO[bytes], size: int) -> None:
-    """Raise `ValueError` where the header of an array claims more than `size` bytes; other headers raise `_DAMAGE`."""
+    """Raise `ValueError` if the header of an array claims more than `size` bytes; a damaged header raises `_DAMAGE`."""
     version = np.lib.format.read_magic(source)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:
-        raise _ClaimError(f"the version {version} of the format is unknown")
+        raise _ClaimError(f"version {version} of the format is unknown")
     shape, _, dtype = read(source)
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise _ClaimError(f"it claims the shape {shape}, which is more than it holds")
 
 
 def _content(path: Path) -> io.BytesIO:
-    """Return the content of a file, read as a whole: readers of damaged archives may leave files open."""
+    """Return the content of a file, read at once, because readers of damaged archives may leave files open."""
     try:
         return io.BytesIO(content_of(path))
     except OSError as error:

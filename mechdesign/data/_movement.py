@@ -1,6 +1,6 @@
-"""Read movement data, and turn it into visits to the cells of a grid.
+"""Read movement data: check-ins and GPS traces.
 
-All coordinates are WGS84 degrees, all times UTC; a time of day without a zone is taken as UTC.
+All coordinates are WGS84 degrees. All times are UTC; a time without a zone is read as UTC.
 """
 
 from __future__ import annotations
@@ -28,20 +28,28 @@ from mechdesign.data import _left_out as reasons
 from mechdesign.data._degrees import (
     Error,
     Longitudes,
+    error_of,
     longitudes_note,
     place_in,
     possible_longitudes,
-    refused,
     within_180,
 )
 from mechdesign.data._layout import Dialect, Lines, Mark, cell, dialect_of, form_of, mark_of, require_delimiter
-from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
-from mechdesign.data._text import as_float, check_column, fields_of, has_columns, opened, plain_numbers, read_columns
-from mechdesign.data._times import Clock, Moment, SetClockError, read_with
+from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, describe_left_out
+from mechdesign.data._text import (
+    as_float,
+    check_column,
+    fields_of,
+    has_columns,
+    open_lines,
+    plain_numbers,
+    read_columns,
+)
+from mechdesign.data._times import Clock, Instant, SetClockError, read_with
 from mechdesign.data._trajectories import Trajectory
 from mechdesign.model._locate import INTERCHANGED
 
-# The user of a table that names none.
+# The user of all rows in a table without a column of users.
 _EVERYBODY = "everybody"
 
 _PLT_HEADER_LINES = 6
@@ -49,13 +57,32 @@ _PLT_FIELDS = 7
 
 
 def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> tuple[Trajectory, ...]:
-    """Read GeoLife trajectories: a trace for each ``<user>/Trajectory/*.plt`` below `folder`, sorted by name.
+    r"""Read GeoLife trajectories: one trace for each file ``<user>/Trajectory/*.plt``, sorted by name.
 
-    A `folder` that holds .plt files itself is read as one user, named after it (or, if it is called ``Trajectory``,
-    after the folder it is in). A file has six header lines, then lines of latitude, longitude, 0, altitude, days, date
-    and time; points are put in order of time. Nothing deeper is searched, and hidden files are not read. Lines that
-    cannot be read, and files without points, are left out, with a `LeftOutWarning`; at most the share `missing` of all.
-    Raises `InputError` naming file and line.
+    A file has six header lines, then lines of latitude, longitude, 0, altitude, days, date and time. Points are sorted
+    by time. Lines that cannot be read, and files without points, are left out with a `LeftOutWarning`. Hidden files and
+    deeper folders are ignored.
+
+    Args:
+        folder: The folder with the folders of users. A folder that holds .plt files itself is read as one user. That
+            user has the name of the folder, or of its parent if the folder is called ``Trajectory``.
+        missing: The share of lines that may be left out, in [0, 1].
+
+    Returns:
+        The traces.
+
+    Raises:
+        InputError: The folder holds no trajectories, or too many lines cannot be read; the message names the line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "ada").mkdir()
+    ...     line = "46.95,7.44,0,492,39744.25,2008-10-23,06:00:00"
+    ...     file = Path(folder, "ada", "1.plt")
+    ...     _ = file.write_text("\n".join([*["header"] * 6, line]))
+    ...     trace = read_plt(file.parent)[0]
+    >>> trace.user, len(trace), str(trace.time[0])
+    ('ada', 1, '2008-10-23T06:00:00')
     """
     found = read_trajectories(folder, missing)
     _warn_of(found, str(folder))
@@ -63,7 +90,26 @@ def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> 
 
 
 def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OUT) -> Points:
-    """Return what `read_plt` reads, and count what is left out in place of a warning."""
+    r"""Read GeoLife trajectories as `read_plt` does, but return the notes and the lines left out without a warning.
+
+    Args:
+        folder: The folder with the folders of users, or with the .plt files of one user.
+        missing: The share of lines that may be left out, in [0, 1].
+
+    Returns:
+        The traces, the numbers of lines left out, and notes.
+
+    Raises:
+        InputError: The folder holds no trajectories, or too many lines cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     line = "46.95,7.44,0,492,39744.25,2008-10-23,06:00:00"
+    ...     _ = Path(folder, "1.plt").write_text("\n".join([*["header"] * 6, *[line] * 30, "0,0"]))
+    ...     points = read_trajectories(folder)
+    >>> len(points.traces[0]), points.said()
+    (30, ('1 row with another number of fields is left out',))
+    """
     folder = as_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
@@ -87,7 +133,7 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
             "holds no trajectories",
             value=str(root),
             bound="a folder with <user>/Trajectory/*.plt or *.plt",
-            remedy="name the folder in which the users' folders are",
+            remedy="name the folder that holds the folders of users",
         )
     left_out.check()
     if not traces:
@@ -98,11 +144,11 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
 
 
 def _warn_of(found: Points, name: str) -> None:
-    """Warn of rows that are left out, and of what was recognised."""
+    """Warn of rows that are left out, and of settings that were recognised."""
     counts = found.left_out.counts
     if counts:
         kind = MissingTimeWarning if set(counts) == {reasons.NO_TIME} else LeftOutWarning
-        warn(f"{name}: {left_out_text(counts)}", kind, stacklevel=3)
+        warn(f"{name}: {describe_left_out(counts)}", kind, stacklevel=3)
     for note in found.notes:
         warn(f"{name}: {note}", RecognisedWarning, stacklevel=3)
 
@@ -124,33 +170,55 @@ def read_checkins(
     longitudes: Longitudes | None = None,
     missing: float = MOST_LEFT_OUT,
 ) -> tuple[Trajectory, ...]:
-    """Read a text file with one check-in a line and a header line with the names of the columns.
+    r"""Read a table with one check-in per row and a header line.
 
-    `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
-    trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
-    first occur. Points are put in order of time if there is one, and else keep the order of the file. The file may be
-    compressed by gzip, or be Parquet. Where commas separate no such columns, other delimiters are recognised; decimal
-    commas and encodings are by `mechdesign.data._layout.reading_as`, too. With `places`, which gives latitude and
-    longitude by key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
+    The file is text, plain or compressed by gzip, or Parquet. There is one trace for each user, or for each pair of a
+    user and a value in the column `trace`. Points are sorted by time, including fractions of seconds; without `time`
+    they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a
+    `RecognisedWarning` reports unusual settings. `reading_as` sets them.
 
-    A row that cannot be counted is left out, with a `LeftOutWarning` that counts them by reason: its time is missing
-    (blank, NaT, NULL, NaN, NA; where there is no other reason the warning is a `MissingTimeWarning`) or cannot be read,
-    its user or place is missing, or its latitude is beyond 90 degrees, say. Where that is more than the share `missing`
-    of all rows, the file is refused. Blank lines are no rows.
+    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples are a missing
+    user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing (blank, NaT, NULL,
+    NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
 
-    Times are ISO 8601 or another date with the year first or the month by name, such as "2022/5/2 7:05 PM" or "Tue Apr
-    03 18:00:09 +0000 2012"; days and months in digits where a column tells which stands first, or between points the
-    day; or seconds since 1970, or thousandths, millionths or billionths, between 1980 and the end of next year. Points
-    are in the order of the parts of seconds, too, which `Trace.time` does not keep. A time without a zone is one of
-    `time_zone`, such as "Europe/Zurich", and else UTC. `date` names the column with the date, where `time` has the time
-    of day. `time_format` says how both together are written: a pattern of `datetime.strptime`, such as "%Y%m%d", or
-    "unix", "unix-ms", "unix-us" or "unix-ns" since 1970. It is needed for what may mean two moments.
+    These times are recognised:
 
-    `longitudes` says whether they go to "180" or to "360" degrees: to 360 where some are beyond 180 and none is
-    negative, unless it is given. What was recognised so is said by a `RecognisedWarning`.
+    - ISO 8601, and other dates with the year first, such as "2022/5/2 7:05 PM";
+    - dates with the month by name, such as "Tue Apr 03 18:00:09 +0000 2012";
+    - days and months in digits, if the column shows their order, or day.month.year with points;
+    - seconds, milliseconds, microseconds or nanoseconds since 1970, from 1980 to the end of next year.
+
+    Args:
+        path: File to read.
+        user: Column with the user. If None, all rows belong to one user.
+        latitude: Column with the latitude in degrees.
+        longitude: Column with the longitude in degrees.
+        time: Column with the time.
+        trace: Column that distinguishes several traces of one user.
+        delimiter: The character between columns. The default, a comma, also recognises other delimiters.
+        place: Column with the key of a place, with `places`.
+        places: Latitude and longitude of each place by key, see `read_places`; replaces `latitude` and `longitude`.
+        date: Column with the date, if `time` holds the time of day only.
+        time_format: Format of the times: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms",
+            "unix-us" or "unix-ns". It is required if times are ambiguous.
+        time_zone: Zone of times without a zone, such as "Europe/Zurich"; UTC if None.
+        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, they go to
+            360 if some are beyond 180 and none is negative.
+        missing: The share of rows that may be left out, in [0, 1].
+
+    Returns:
+        The traces, in the order in which users first occur.
 
     Raises:
-        InputError: The file cannot be read so; the path names the line.
+        InputError: A column is missing, times are ambiguous, or too many rows cannot be read; the path names the line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "checkins.csv")
+    ...     _ = file.write_text("user,latitude,longitude\nada,46.95,7.44\nada,46.96,7.45\n")
+    ...     traces = read_checkins(file)
+    >>> traces[0].user, traces[0].latitude.tolist()
+    ('ada', [46.95, 46.96])
     """
     found = read_points(
         path,
@@ -159,7 +227,7 @@ def read_checkins(
         longitude=longitude,
         time=time,
         trace=trace,
-        # Commas are what is tried first.
+        # Recognising a delimiter tries commas first.
         delimiter=None if delimiter == "," else delimiter,
         place=place,
         places=places,
@@ -172,7 +240,7 @@ def read_checkins(
 
 
 def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
-    """Warn where all points are in the Antarctic, and would be where people live with their columns exchanged."""
+    """Warn if all points are in Antarctica, but would be in inhabited regions with their columns exchanged."""
     if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
         warn(
             f"{source}: all points are south of 60 degrees south: {INTERCHANGED}. Exchange the names of the columns",
@@ -182,9 +250,16 @@ def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
 
 
 class Written(NamedTuple):
-    """How a table of check-ins is written, as far as it is given: see `read_checkins`.
+    """The layout of a table of check-ins, as far as the user gives it.
 
-    `missing` is the share of rows that may be left out.
+    Attributes:
+        time_format: Format of the times, see `read_checkins`.
+        time_zone: Zone of times without a zone.
+        longitudes: "180" or "360", the largest longitude in degrees.
+        missing: The share of rows that may be left out, in [0, 1].
+
+    >>> Written(time_format="unix").share
+    0.05
     """
 
     time_format: str | None = None
@@ -194,12 +269,22 @@ class Written(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of rows that may be left out."""
+        """The share of rows that may be left out, with its default."""
         return MOST_LEFT_OUT if self.missing is None else as_share(self.missing)
 
 
 class Points(NamedTuple):
-    """The traces of a table, the rows that were left out, what was recognised, and how many lines are blank."""
+    """The content of a table of check-ins.
+
+    Attributes:
+        traces: The traces.
+        left_out: The numbers of rows that were read and left out.
+        notes: Sentences about settings that were recognised.
+        blank: The number of blank lines between rows.
+
+    >>> Points((), LeftOut(), blank=2).said()
+    ('2 blank lines between rows are skipped',)
+    """
 
     traces: tuple[Trajectory, ...]
     left_out: LeftOut
@@ -207,11 +292,18 @@ class Points(NamedTuple):
     blank: int = 0
 
     def said(self, user: str | None = None) -> tuple[str, ...]:
-        """Say what was recognised, and which rows are left out: all, or those of one user."""
+        """Return sentences about recognised settings, blank lines, and rows left out.
+
+        Args:
+            user: Count only the rows of this user; None counts all rows.
+
+        Returns:
+            The sentences, in this order.
+        """
         counts = self.left_out.counts if user is None else self.left_out.of(user)
         many = self.blank != 1
         blank = f"{self.blank} blank line{'s' * many} between rows {'are' if many else 'is'} skipped"
-        return (*self.notes, *([blank] if self.blank else []), *([left_out_text(counts)] if counts else []))
+        return (*self.notes, *([blank] if self.blank else []), *([describe_left_out(counts)] if counts else []))
 
 
 def read_points(
@@ -228,7 +320,35 @@ def read_points(
     date: str | None = None,
     said: Written | None = None,
 ) -> Points:
-    """Return what `read_checkins` reads, and count the rows that are left out in place of a warning."""
+    r"""Read a table as `read_checkins` does, but return the notes and the rows left out without a warning.
+
+    Args:
+        path: File to read.
+        user: Column with the user. If None, all rows belong to one user.
+        latitude: Column with the latitude in degrees.
+        longitude: Column with the longitude in degrees.
+        time: Column with the time, or None.
+        trace: Column that distinguishes several traces of one user, or None.
+        delimiter: The character between columns; recognised if None.
+        place: Column with the key of a place, with `places`.
+        places: Latitude and longitude of each place by key; replaces `latitude` and `longitude`.
+        date: Column with the date, if `time` holds the time of day only.
+        said: Layout of times and longitudes, and the share of rows that may be left out.
+
+    Returns:
+        The traces, the numbers of rows left out, and notes.
+
+    Raises:
+        InputError: A column is missing, times are ambiguous, or too many rows cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "checkins.csv")
+    ...     _ = file.write_text("lat,lon\n46.95,7.44\n46.96,7.45\n")
+    ...     points = read_points(file, None, "lat", longitude="lon", time=None, trace=None, delimiter=None)
+    >>> len(points.traces[0]), points.left_out.kept
+    (2, 2)
+    """
     source, said = as_path(path, "path"), said or Written()
     share = said.share
     require_delimiter(delimiter)
@@ -238,7 +358,7 @@ def read_points(
         if value is not None and time is None:
             raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
     if place is not None and places is None:
-        raise InputError("places", "are missing, which place refers to", bound="what read_places returns")
+        raise InputError("places", "are missing, but place is given", bound="the result of read_places")
     named = _Named(user, (latitude, longitude) if places is None else (place or "place",), date, time, trace)
     clock = Clock(said.time_format, " and ".join(filter(None, (date, time))), zone=said.time_zone)
 
@@ -249,7 +369,7 @@ def read_points(
 
 
 class _Named(NamedTuple):
-    """The names of the columns of a table of check-ins: `where` are those of the place, or that of its key."""
+    """The column names of a table of check-ins; `where` holds latitude and longitude, or the key of a place."""
 
     user: str | None
     where: tuple[str, ...]
@@ -259,13 +379,13 @@ class _Named(NamedTuple):
 
 
 class _Found:
-    """The points of a trace: latitudes, longitudes, seconds and nanoseconds, as compact arrays of numbers."""
+    """The points of a trace that are read so far: latitudes, longitudes, seconds and nanoseconds in compact arrays."""
 
     def __init__(self) -> None:
         self.latitude, self.longitude = array("d"), array("d")
         self.seconds, self.nanoseconds = array("q"), array("l")
 
-    def add(self, point: tuple[float, float], moment: Moment | None) -> None:
+    def add(self, point: tuple[float, float], moment: Instant | None) -> None:
         self.latitude.append(point[0])
         self.longitude.append(point[1])
         if moment is not None:
@@ -273,7 +393,7 @@ class _Found:
             self.nanoseconds.append(moment.nanoseconds)
 
     def trace(self, user: str, kept: Flags | None = None) -> Trajectory | None:
-        """Return the trace of the points that are `kept`, in the order of their times; None where there is none."""
+        """Return the trace of the points in the mask `kept`, sorted by time; None if no point is kept."""
         chosen = slice(None) if kept is None else kept
         latitudes, longitudes = np.array(self.latitude)[chosen], within_180(np.array(self.longitude)[chosen])
         if not len(latitudes):
@@ -281,7 +401,7 @@ class _Found:
         if not self.seconds:
             return Trajectory(user, latitudes, longitudes)
         seconds = np.array(self.seconds, dtype=np.int64)[chosen]
-        # Stable: equal moments keep the order of the file.
+        # The sort is stable: points with equal times keep the order of the file.
         order = np.lexsort((np.array(self.nanoseconds, dtype=np.int64)[chosen], seconds))
         return Trajectory(user, latitudes[order], longitudes[order], seconds[order].astype("datetime64[s]"))
 
@@ -297,7 +417,7 @@ def _points(
 ) -> Points:
     points: dict[tuple[str, str], _Found] = {}
     beyond = _Beyond()
-    with opened(source) as lines:
+    with open_lines(source) as lines:
         wanted = [name for each in columns for name in (each if isinstance(each, tuple) else (each,)) if name]
         dialect = dialect_of(lines, delimiter, has_columns(wanted))
         rows = _Rows(source, lines, dialect, csv.QUOTE_MINIMAL)
@@ -348,7 +468,7 @@ def _of_traces(
     longitudes: Longitudes | None,
     blank: int,
 ) -> Points:
-    """Return the traces, after longitudes were taken to be between -180 and 180 degrees."""
+    """Return the traces, with longitudes wrapped to between -180 and 180 degrees."""
     notes = clock.notes
     kept: dict[tuple[str, str], Flags] = {}
     if (
@@ -356,18 +476,18 @@ def _of_traces(
         and not beyond.errors
         and any(min(found.longitude, default=0) < 0 for found in points.values())
     ):
-        bound = "0 to 360 degrees, as longitudes says"
+        bound = '0 to 360 degrees, for longitudes = "360"'
         raise InputError(
-            f"{source}, column {columns.where[-1]}", "is negative", bound=bound, remedy="leave longitudes out"
+            f"{source}, column {columns.where[-1]}", "is negative", bound=bound, remedy="remove the key longitudes"
         )
     if beyond.errors and points:
         every = np.concatenate([found.longitude for found in points.values()])
         if possible_longitudes(every, longitudes).all():
             notes += longitudes_note(every, columns.where[-1]) if longitudes is None else ()
         else:
-            as_they_are = "180" if longitudes is None else longitudes
+            longest = "180" if longitudes is None else longitudes
             for key, found in points.items():
-                kept[key] = good = possible_longitudes(np.array(found.longitude), as_they_are)
+                kept[key] = good = possible_longitudes(np.array(found.longitude), longest)
                 for _ in range(int((~good).sum())):
                     left_out.kept -= 1
                     left_out.add(RowError(reasons.LONGITUDE, beyond.errors[key[0]]), key[0])
@@ -376,21 +496,21 @@ def _of_traces(
         problem, remedy = "holds no check-ins", ""
         if left_out.counts:
             problem = f"{problem} with a time in the column {columns.time}"
-            remedy = "leave time out: the order is the file's"
+            remedy = "omit time; points then keep the order of the file"
         raise InputError(str(source), problem, bound="at least one line after the header", remedy=remedy)
     left_out.check()
     return Points(tuple(trace for trace in traces if trace is not None), left_out, notes, blank)
 
 
 class _Beyond:
-    """The first longitude of each user that may be beyond what longitudes may be, by an error about it."""
+    """An error for the first longitude beyond 180 degrees of each user; the range may turn out to be 0 to 360."""
 
     def __init__(self) -> None:
         self.errors: dict[str, InputError] = {}
 
     def note(self, longitude: float, user: str, rows: _Rows, name: str) -> None:
         if longitude > 180 and user not in self.errors:
-            remedy = 'say longitudes = "360" if they go from 0 to 360 degrees'
+            remedy = 'set longitudes = "360" if they go from 0 to 360 degrees'
             self.errors[user] = InputError(
                 rows.where(),
                 f"{name} is out of range",
@@ -403,7 +523,7 @@ class _Beyond:
 def _user(row: Sequence[str], place: int, fields: int, error: Error, name: str) -> str:
     user = row[place] if place < len(row) else ""
     if not user.strip() and len(row) == fields:
-        raise RowError(reasons.USER, error(f"has no {name}", cell(user), "a text that is not empty"))
+        raise RowError(reasons.USER, error(f"has no {name}", cell(user), "a non-empty text"))
     return user
 
 
@@ -411,8 +531,8 @@ def _wrong_fields(error: Error, row: Sequence[str], header: Sequence[str]) -> In
     return error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
 
 
-def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Moment:
-    """Return the moment of a row; raise `RowError` where it has none."""
+def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Instant:
+    """Return the time of a row; raise `RowError` if it is missing or cannot be read."""
     try:
         moment = clock.moment(text, rows.where, day)
     except SetClockError as error:
@@ -437,7 +557,7 @@ def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error
 
 
 def _plt_files(folder: Path) -> list[Path]:
-    """Return the trajectories in a folder, whatever the case of their ending; hidden files are none."""
+    """Return the .plt files in a folder, in any letter case, without hidden files."""
     paths = folder.iterdir() if folder.is_dir() else ()
     return sorted(
         path for path in paths if path.suffix.lower() == ".plt" and path.is_file() and not path.name.startswith(".")
@@ -445,9 +565,9 @@ def _plt_files(folder: Path) -> list[Path]:
 
 
 def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trajectory | None:
-    """Return the points of a file, None where it has none; rows that cannot be read are counted."""
+    """Return the trace of a file, or None if it has no points; rows that cannot be read are counted."""
     found, clock = _Found(), Clock(name="date and time")
-    with opened(path) as lines:
+    with open_lines(path) as lines:
         rows = _Rows(path, lines, Dialect(","), csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
         for row in rows:
             try:
@@ -468,22 +588,21 @@ def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trajectory | Non
 
 
 def _is_point(row: Sequence[str]) -> bool:
-    """Tell whether a row is a point of a trajectory, by its fields."""
+    """Return whether the fields of a row are those of a point in a .plt file."""
     if len(row) != _PLT_FIELDS or any(as_float(text) is None for text in row[:2]):
         return False
     return "-" in row[5] and ":" in row[6]
 
 
 class _Rows:
-    """Rows of fields from a text file, after the header lines and without blank ones; errors name the line."""
+    """Rows of fields from a text file, without header lines and blank lines; errors name the line."""
 
     def __init__(
         self, path: Path, lines: Lines, dialect: Dialect, quoting: Literal[0, 3], header_lines: int = 0
     ) -> None:
         self._path = path
         self._header_lines = header_lines
-        # The lines of the header, once the first row was asked for.
-        # Blank lines with a row after them.
+        # The number of blank lines with a row after them.
         self.blank = 0
         self._dialect = dialect
         self._reader = csv.reader(
@@ -495,7 +614,7 @@ class _Rows:
             for _ in range(self._header_lines):
                 if _is_point(next(self._reader, [])):
                     bound = f"{self._header_lines} header lines, then points"
-                    raise self.error("is a point, where the header is", None, bound)
+                    raise self.error("is a point, although the header is expected here", None, bound)
             first, blank = True, 0
             for row in self._reader:
                 if not row:
@@ -504,14 +623,14 @@ class _Rows:
                 self.blank, blank, first = self.blank + blank, 0, False
                 yield fields_of(row, self._dialect)
         except csv.Error as error:
-            raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
+            raise self.error(f"cannot be read ({error})", None, "a line of CSV with closed quotes") from error
 
     def where(self) -> str:
-        """Return the path of the row just read."""
+        """Return the file and line of the row that was read last."""
         return f"{self._path}, line {self._reader.line_num}"
 
     def error(self, problem: str, value: object, bound: str) -> InputError:
-        """Return an error about the row just read."""
+        """Return an error about the row that was read last."""
         return InputError(self.where(), problem, value=value, bound=bound)
 
 
@@ -527,7 +646,28 @@ def read_places(
     longitude: str = "longitude",
     delimiter: str | None = None,
 ) -> dict[str, tuple[float, float]]:
-    """Read latitude and longitude of places by their key from a table with a header; raise `InputError` for others."""
+    r"""Read the coordinates of places from a table with a header line.
+
+    Args:
+        path: File to read.
+        key: Column with the key.
+        latitude: Column with the latitude in degrees.
+        longitude: Column with the longitude in degrees.
+        delimiter: The character between columns; recognised if None.
+
+    Returns:
+        Latitude and longitude by key, in degrees.
+
+    Raises:
+        InputError: A column is missing, a coordinate cannot be read, or a key has two places.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "places.csv")
+    ...     _ = file.write_text("id,lat,lon\ncafe,46.95,7.44\n")
+    ...     read_places(file, "id", "lat", longitude="lon")
+    {'cafe': (46.95, 7.44)}
+    """
     path = as_path(path, "path")
     found: dict[str, tuple[float, float]] = {}
     rows = read_columns(Path(path), [key, latitude, longitude], delimiter)
@@ -542,8 +682,8 @@ def read_places(
         try:
             latitude_, longitude_ = place_in((texts[1], texts[2]), (latitude, longitude), error)
         except RowError as fault:
-            raise refused(fault) from None
+            raise error_of(fault) from None
         point = latitude_, float(within_180(np.array(longitude_)))
         if found.setdefault(texts[0], point) != point:
-            raise error(f"{key} has another place in an earlier row", cell(texts[0]), "one place for each key")
+            raise error(f"{key} has a different place in an earlier row", cell(texts[0]), "one place for each key")
     return found

@@ -1,4 +1,4 @@
-"""Read the trace that is to be released: the true state of each step, by label, by position or by place."""
+"""Read a trace to release: the true state of each step, given by label, by index or by coordinates."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _left_out as reasons
 from mechdesign.data._degrees import Error, errors_at, place_in, say_beyond
 from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell, composed, mark_of, names_of, withholding
-from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data._layout import cell, mark_of, names_of, to_nfc, withholding
+from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, describe_left_out
 from mechdesign.data._resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data._text import as_float, check_column, columns_text, is_parquet, number, read_rows
 from mechdesign.data._times import (
     Clock,
-    Moment,
+    Instant,
     SetClockError,
     TimeColumns,
     find_times,
@@ -37,25 +37,31 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, PLANE, locate
 
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
-"""The true states of a trace: a file, columns by name, or one state, or place, after the other."""
+"""The true states of a trace: a file, columns by name, or a sequence of states or places."""
 
 _Locate = Callable[[str, list[float]], int]
 
-# What a column is called, without case and signs, that says whose state it is.
+# Usual names of columns with the user, in lower case and letters only.
 _USERS = ("user", "userid", "uid", "username", "person", "personid", "driver", "driverid")
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
-    "a state a line (a label or an index), or a header line with the column state, the columns x and y, or latitude "
-    "and longitude"
+    "one state per line (a label or an index), or a header line with state, with x and y, or with latitude and "
+    "longitude"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The true states of a trace: indices, int64 of shape (steps,), and when they were, datetime64[s], or None.
+    """The true states of a trace, with their times.
 
-    `notes` say of a file how its times were read, `given` when the first and the last state were before even steps were
-    made of them.
+    Attributes:
+        states: Indices of the states, int64 of shape (steps,).
+        times: UTC, datetime64[s] of shape (steps,), or None.
+        notes: Sentences about the way in which a file was read.
+        given: First and last time before resampling, or None if the trace was not resampled.
+
+    >>> Steps(np.array([0, 1]), np.array([0, 60], dtype="datetime64[s]")).interval
+    60.0
     """
 
     states: Integers
@@ -64,7 +70,17 @@ class Steps:
     given: tuple[np.datetime64, np.datetime64] | None = None
 
     def resampled(self, sampling: Sampling) -> tuple[Steps, str]:
-        """Return the states at even steps, and a sentence about it; raise `InputError` without times, or at a gap."""
+        """Return the states at even steps, and a sentence with the statistics.
+
+        Args:
+            sampling: The time step and the longest gap.
+
+        Returns:
+            The resampled trace, and the sentence.
+
+        Raises:
+            InputError: The trace has no times, or has a longer gap.
+        """
         if self.times is None:
             raise InputError("trace", "has no times to resample by", bound="a column time")
         found = sampled(self.times, sampling)
@@ -75,25 +91,25 @@ class Steps:
                 f"is interrupted after step {end}",
                 value=cell(f"{self.times[end]}, then {self.times[int(found[1][0])]}"),
                 bound=f"no gap longer than {seconds_text(sampling.gap or 0)}",
-                remedy="release the parts as traces of their own, or give a longer gap",
+                remedy="release the parts as separate traces, or allow a longer gap",
             )
         taken = found[0]
         times = self.times[taken]
         if sampling.every is not None:
             times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
-        facts = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
-        return Steps(self.states[taken], times, self.notes, self.span), str(facts)
+        statistics = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
+        return Steps(self.states[taken], times, self.notes, self.span), str(statistics)
 
     @property
     def span(self) -> tuple[np.datetime64, np.datetime64] | None:
-        """The first and the last time of the trace as it was given; None without times."""
+        """The first and the last time of the trace before resampling; None without times."""
         if self.given is not None or self.times is None or not len(self.times):
             return self.given
         return self.times[0], self.times[-1]
 
     @property
     def interval(self) -> float | None:
-        """The median time between two states, in seconds; None where it is not known."""
+        """The median time between successive states, in seconds; None if times are unknown."""
         if self.times is None or len(self.times) < 2:
             return None
         return float(np.median(np.diff(self.times).astype(np.int64)))
@@ -110,14 +126,29 @@ def as_steps(
     time_zone: str | None = None,
     missing: float = MOST_LEFT_OUT,
 ) -> Steps:
-    """Return the states of a trace, see `as_states`, with their times, where it has some.
+    """Return the states of a trace with their times, if it has any.
 
-    The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
-    date, where `time` holds the time of day only, and `time_format` and `time_zone` say how times are written, as
-    `mechdesign.data.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
-    is left out, and counted by reason in `Steps.notes`, where its time or its state is missing or its latitude is
-    beyond 90 degrees, say; at most the share `missing` of all steps. Raises `InputError` beyond it, for times that may
-    be two, and for times that descend; the parts of seconds count there.
+    In a trace with times, a step with a missing time or state, or with an impossible latitude, is left out.
+    `Steps.notes` counts these steps by reason. The times of a mapping are its column ``time``.
+
+    Args:
+        trace: A file or the states themselves, see `as_states`.
+        domain: The states.
+        delimiter: The character between columns of a file; recognised if None.
+        time: Column of a file with the time. If None, a column with a usual name.
+        date: Column with the date, if `time` holds the time of day only.
+        time_format: Format of the times, see `read_checkins`.
+        time_zone: Zone of times without a zone, see `read_checkins`.
+        missing: The share of steps that may be left out, in [0, 1].
+
+    Returns:
+        The states and times.
+
+    Raises:
+        InputError: Too many steps are left out, or times are ambiguous or decrease (including fractions of seconds).
+
+    >>> as_steps(["work", "home"], Domain.from_labels(["home", "work"])).states.tolist()
+    [1, 0]
     """
     clock, share = Clock(time_format, zone=time_zone), as_share(missing)
     if isinstance(trace, str | os.PathLike):
@@ -125,7 +156,9 @@ def as_steps(
     else:
         steps = _steps_in_memory(trace, domain, delimiter, clock, share)
     if steps.times is not None and not len(steps.times):
-        raise InputError("trace", "has no step with a time", remedy="leave the times out: the order is the file's")
+        raise InputError(
+            "trace", "has no step with a time", remedy="omit the times; steps then keep the order of the file"
+        )
     return steps
 
 
@@ -141,16 +174,16 @@ def _steps_in_memory(
         given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
     if not isinstance(trace, Mapping) or given is None:
         return Steps(as_states(trace, domain, delimiter))
-    form, rows = _given(trace)
+    form, rows = _extract_rows(trace)
     column = as_array(given, "times")
     if len(column) != len(rows):
-        raise InputError("trace.time", "differs in length", value=len(column), bound=f"{len(rows)} times")
+        raise InputError("trace.time", "has the wrong length", value=len(column), bound=f"{len(rows)} times")
     texts = [_text_of(value) for value in (column.astype("datetime64[ns]") if column.dtype.kind == "M" else given)]
     names = Names.of(domain.labels)
 
-    def read(clock: Clock) -> tuple[list[int], list[Moment], LeftOut, tuple[str, ...]]:
+    def read(clock: Clock) -> tuple[list[int], list[Instant], LeftOut, tuple[str, ...]]:
         kept: list[int] = []
-        moments: list[Moment] = []
+        moments: list[Instant] = []
         left_out = LeftOut(missing)
         for step, (text, row) in enumerate(zip(texts, rows, strict=True)):
             try:
@@ -168,29 +201,29 @@ def _steps_in_memory(
     if not kept:
         return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
     chosen = {name: [column[step] for step in kept] for name, column in trace.items()}
-    return Steps(as_states(chosen, domain, delimiter), _ascending(moments), (*notes, *_said(left_out)))
+    return Steps(as_states(chosen, domain, delimiter), _ascending(moments), (*notes, *_describe(left_out)))
 
 
 def _text_of(value: object) -> str:
-    """Return a value in memory as a file would hold it; nothing where it is missing."""
+    """Return a value in memory as the text that a file would hold; "" for a missing value."""
     if value is None or value != value:
         return ""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _said(left_out: LeftOut) -> tuple[str, ...]:
-    return (left_out_text(left_out.counts),) if left_out.counts else ()
+def _describe(left_out: LeftOut) -> tuple[str, ...]:
+    return (describe_left_out(left_out.counts),) if left_out.counts else ()
 
 
 def _check_share(left_out: LeftOut, kept: int) -> None:
-    """Raise `InputError` where too many steps are left out; not where none has a time, which is said otherwise."""
+    """Raise `InputError` if too many steps are left out, except if no step has a time; the caller reports that."""
     left_out.kept = kept
     if left_out.kept or set(left_out.counts) != {reasons.NO_TIME}:
         left_out.check()
 
 
-def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) -> Moment:
-    """Return the moment of a step; raise `RowError` where it has none."""
+def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) -> Instant:
+    """Return the time of a step; raise `RowError` if it is missing or cannot be read."""
     try:
         moment = clock.moment(text, where, day)
     except InputError as error:
@@ -202,24 +235,24 @@ def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) 
 
 
 def _check_state(form: str, texts: Sequence[str], names: Names, error: Error) -> None:
-    """Raise `RowError` where the state of a step is missing, or no place; an unknown state is none of these."""
+    """Raise `RowError` if the state or place of a step is missing or malformed; an unknown state passes."""
     if form == "degrees":
         place_in((texts[0], texts[1]), DEGREES, error)
     elif form == "plane":
         for text, axis in zip(texts, PLANE, strict=False):
             if not math.isfinite(as_float(text) or 0.0) or as_float(text) is None:
-                raise RowError(reasons.NO_PLACE, error(f"{axis} is no finite number", cell(text), "a finite number"))
+                raise RowError(reasons.NO_PLACE, error(f"{axis} is not a finite number", cell(text), "a finite number"))
     elif texts[0] not in names.places and is_missing(texts[0]):
         raise RowError(reasons.NO_STATE, error("has no state", cell(texts[0]), "an index or a label"))
 
 
-def _ascending(moments: Sequence[Moment]) -> NDArray[np.datetime64]:
-    """Return moments as datetime64[s]; raise `InputError` where one is before the one that precedes it."""
+def _ascending(moments: Sequence[Instant]) -> NDArray[np.datetime64]:
+    """Return instants as datetime64[s]; raise `InputError` if they decrease."""
     early = next((step for step in range(1, len(moments)) if moments[step] < moments[step - 1]), None)
     times = np.array([moment.seconds for moment in moments], dtype=np.int64).astype("datetime64[s]")
     if early is not None:
         remedy = "sort the steps by their times"
-        problem = "is before the step that precedes it"
+        problem = "is earlier than the step before it"
         raise InputError(f"trace, step {early}", problem, value=cell(str(times[early])), remedy=remedy)
     return times
 
@@ -232,15 +265,15 @@ def _steps_in_file(
     written: tuple[str | None, str | None],
     missing: float,
 ) -> Steps:
-    """Return the states and times in a file; `named` are the columns with the time and the date, where they are known.
+    """Return the states and times in a file.
 
-    `written` are the form and the zone of times. A column called time must be one; others are told of where they cannot
-    be read.
+    `named` holds the columns with the time and the date, or None. `written` holds the format and the zone of times. The
+    column called "time" must hold times. Other columns with the name of a time that cannot be read only make a note.
     """
     rows = _rows_of(source, domain, delimiter)
     filled = [row for row in rows if row[1]]
     header = [field.strip() for field in filled[0][1]] if filled else []
-    time, date = (None if name is None else composed(name) for name in named)
+    time, date = (None if name is None else to_nfc(name) for name in named)
     for column in filter(None, named):
         check_column(column, header, source)
     own = [name for name in header if name.lower() == "time"]
@@ -259,9 +292,9 @@ def _steps_in_file(
     steps = _TimedRows(len(header), (header.index(found.time), at_date), places, Names.of(domain.labels))
     body = rows[rows.index(filled[0]) + 1 : len(rows) - next(k for k, row in enumerate(reversed(rows)) if row[1])]
 
-    def read(clock: Clock) -> tuple[list[tuple[int, list[str]]], list[Moment], LeftOut, tuple[str, ...]]:
+    def read(clock: Clock) -> tuple[list[tuple[int, list[str]]], list[Instant], LeftOut, tuple[str, ...]]:
         kept, left_out = filled[:1], LeftOut(missing)
-        moments: list[Moment] = []
+        moments: list[Instant] = []
         for line, row in body:
             try:
                 moment = steps.moment(row, clock, f"{source}, line {line}")
@@ -277,7 +310,7 @@ def _steps_in_file(
     if not moments and len(filled) > 1:
         return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
     times = _ascending(moments)
-    notes = (*found.notes, *_unread_places(header), *notes, *_said(left_out), order_of([times], "steps"))
+    notes = (*found.notes, *_unread_places(header), *notes, *_describe(left_out), order_of([times], "steps"))
     return Steps(_states_of(kept, source, domain), times, notes)
 
 
@@ -289,15 +322,15 @@ def _require_unsaid(given: Mapping[str, str | None]) -> None:
 
 
 class _TimedRows(NamedTuple):
-    """How many fields rows have, which of them hold the time, the date and the state, and the names of states."""
+    """The width of rows, the columns of time, date and state, and the index of states."""
 
     width: int
     times: tuple[int, int | None]
     places: tuple[str, tuple[int, ...]]
     names: Names
 
-    def moment(self, row: list[str], clock: Clock, where: str) -> Moment:
-        """Return the time of a row; raise `RowError` where it cannot be read, or has no state."""
+    def moment(self, row: list[str], clock: Clock, where: str) -> Instant:
+        """Return the time of a row; raise `RowError` if it cannot be read, or if the state is missing."""
         error = errors_at(where)
         if not row:
             raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
@@ -322,49 +355,74 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
 
 
 def as_states(trace: States, domain: Domain, delimiter: str | None = None) -> Integers:
-    """Return the state of each step, int64 of shape (steps,): indices into `domain`.
+    """Return the state of each step, as indices into a domain.
 
     Args:
-        trace: A file, see `read_states`; positions (integers) or labels (texts); places, an array (steps, 2) of x and y
-            in the unit of the domain; or a mapping with the columns that a file may have.
+        trace: A file, see `read_states`, or a sequence of indices (integers) or labels (strings). Or places: an array
+            (steps, 2) of x and y in the unit of the domain. Or a mapping with the columns that a file may have.
         domain: The states.
-        delimiter: The character between columns of a file; recognised unless given.
+        delimiter: The character between columns of a file; recognised if None.
+
+    Returns:
+        Indices, int64 of shape (steps,).
 
     Raises:
-        InputError: A state is not known, or a place is outside the grid; the path names the step.
+        InputError: A state is unknown, or a place is outside the grid; the path names the step.
+
+    >>> as_states(["work", "home", 1], Domain.from_labels(["home", "work"])).tolist()
+    [1, 0, 1]
     """
     if isinstance(trace, str | os.PathLike):
         return read_states(trace, domain, delimiter)
-    form, rows = _given(trace)
+    form, rows = _extract_rows(trace)
     if not rows:
         raise InputError("trace", "holds no steps", bound="at least one state")
     named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
     if form == "state":
         names = Names.of(domain.labels)
-        return np.array([names.find_given(_name(row[0], path), path) for path, row in named], dtype=np.int64)
+        return np.array([names.find_in_python(_name(row[0], path), path) for path, row in named], dtype=np.int64)
     locate = _locator(domain, form, "trace")
     return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
 
 def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | None = None) -> Integers:
-    """Return the state of each step, int64 of shape (steps,): indices into `domain`.
+    r"""Read the state of each step from a file, as indices into a domain.
 
-    A file without a header has a state a line: its label, or its position, unless labels are whole numbers. With a
-    header, the column ``state`` is read likewise, or ``label`` beside it where it holds labels; or ``x`` and ``y``, in
-    the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``, ``lng``), in degrees. A place is
-    the cell of a grid that it lies in, and the nearest member of any other domain, the first of equals.
+    A file without a header has one state per line: its label, or its index, unless labels are whole numbers. Otherwise
+    a header line names the columns:
+
+    - ``state``, with an optional ``label``;
+    - ``x`` and ``y``, in the unit of the domain;
+    - ``latitude`` and ``longitude`` (also ``lat``, ``lon``, ``lng``), in degrees.
+
+    A place is mapped to its cell in a grid, or to the nearest member of another domain (the first of equals).
+
+    Args:
+        path: File to read.
+        domain: The states.
+        delimiter: The character between columns; recognised if None.
+
+    Returns:
+        Indices, int64 of shape (steps,).
 
     Raises:
-        InputError: An unknown state, a place outside as `Domain.cell_of` has it, a blank line before the last state,
-            with its line, or a file without steps.
+        InputError: A state is unknown, a place is outside the domain (see `Domain.cell_of`), a line is blank, or the
+            file has no steps. The path names the line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "trace.csv")
+    ...     _ = file.write_text("state\nwork\nhome\n")
+    ...     read_states(file, Domain.from_labels(["home", "work"])).tolist()
+    [1, 0]
     """
     source = Path(path)
     return _states_of(_rows_of(source, domain, delimiter), source, domain)
 
 
 def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[int, list[str]]]:
-    """Return the lines of a file, by number and fields, with points before the decimals of places."""
-    known = {composed(label) for label in domain.labels}
+    """Return the lines of a file, by number and fields; coordinates have decimal points."""
+    known = {to_nfc(label) for label in domain.labels}
 
     def suits(row: list[str]) -> bool:
         one = row[0].strip() if len(row) == 1 else ""
@@ -372,7 +430,7 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
 
     rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
     if is_parquet(source):
-        # Each row is a step, the last one, too.
+        # In Parquet a blank row is a step, even at the end.
         rows = [(line, row or [""]) for line, row in rows]
     header = next((row for _, row in rows if row), [])
     form, columns = _columns([field.strip().lower() for field in header])
@@ -390,7 +448,7 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
 
 
 def _require_one_user(header: Sequence[str], body: Sequence[Sequence[str]], source: Path) -> None:
-    """Raise `InputError` where a column says that the steps are those of several people."""
+    """Raise `InputError` if a column of users names several people."""
     for column, name in enumerate(header):
         users = {row[column].strip() for row in body} - {""}
         if re.sub(r"[^a-z]", "", name.lower()) in _USERS and len(users) > 1:
@@ -398,16 +456,16 @@ def _require_one_user(header: Sequence[str], body: Sequence[Sequence[str]], sour
                 f"{source}, column {name.strip()}",
                 "names several people",
                 value=Shown(f"{len(users)} of them"),
-                bound="one: a trace, and its budget, are of one person",
-                remedy="release the lines of each as a trace of their own",
+                bound="one person: a trace and its budget belong to one person",
+                remedy="release the lines of each person as a separate trace",
             )
 
 
 def _unread_places(header: Sequence[str]) -> tuple[str, ...]:
-    """Say that places are not read where there are states."""
+    """Return a note if a file has states and places, because places are then ignored."""
     head = [field.strip().lower() for field in header]
-    rest = ["" if name == "state" else name for name in head]
-    form, columns = _columns(rest)
+    others = ["" if name == "state" else name for name in head]
+    form, columns = _columns(others)
     if "state" not in head or not form:
         return ()
     return (f"states are read from the column state; {' and '.join(head[each] for each in columns)} are not read",)
@@ -421,21 +479,21 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     rows = rows[filled[0] : filled[-1] + 1]
     blank = next((line for line, row in rows if not row), None)
     if blank is not None:
-        remedy = "delete the line if no state is missing there; else release the parts as traces of their own"
+        remedy = "delete the line if no state is missing there; otherwise release the parts as separate traces"
         raise InputError(f"{source}, line {blank}", "is blank", bound="a state in every line", remedy=remedy)
     names = Names.of(domain.labels)
     head = [field.strip().lower() for field in rows[0][1]]
     form, columns = _columns(head) if head[0] not in names.places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
     if form == "state" and head.count("label") == 1 and body:
-        # A released trace holds both: its labels tell, where they may be numbers, too.
+        # A released trace has both columns. Labels identify the states even if they are numbers.
         label = head.index("label")
         if len(body[0][1]) > label and body[0][1][label].strip() in names.places:
             columns += (label,)
     if not form:
         if len(head) > 1:
             shown = Shown(columns_text(rows[0][1], ["state", *_LATITUDES, *_LONGITUDES]))
-            raise InputError(f"{source}, line {rows[0][0]}", "names no states", value=shown, bound=_FORMS)
+            raise InputError(f"{source}, line {rows[0][0]}", "has no column of states", value=shown, bound=_FORMS)
         form, columns = "state", (0,)
     if not body:
         raise InputError(str(source), "holds no steps", bound="at least one line below its header")
@@ -455,13 +513,15 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
         return np.array([locate(where, place) for (where, _), place in zip(fields, places, strict=True)])
 
 
-def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
-    """Return how states are given, and what is given of each step."""
+def _extract_rows(
+    trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any],
+) -> tuple[str, list[list[object]]]:
+    """Return the form of the states ("state", "degrees" or "plane"), and the values of each step."""
     if isinstance(trace, Mapping):
         form, places = _columns([str(name).strip().lower() for name in trace])
         if not form:
             bound = "the column state, the columns x and y, or latitude and longitude"
-            raise InputError("trace", "names no states", value=list(trace), bound=bound)
+            raise InputError("trace", "has no column of states", value=list(trace), bound=bound)
         every = list(trace.values())
         lengths = [len(every[place]) for place in places]
         if len(set(lengths)) != 1:
@@ -474,19 +534,19 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
 
 
 def _name(state: object, path: str) -> int | str:
-    """Return a state as `Names.find_given` takes it: a position, or a label."""
+    """Return a state as an argument of `Names.find_in_python`: an index or a label."""
     if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
         return int(state)
     if isinstance(state, str):
         return str(state)
-    raise InputError(path, "is not a secret", value=cell(str(state)), bound="a label, or an index, an integer")
+    raise InputError(path, "is not a secret", value=cell(str(state)), bound="a label (string) or an index (integer)")
 
 
 def _state(names: Names, texts: Sequence[str], where: str) -> int:
-    """Return the state in a line of a file: its label or position, or both, which must then agree."""
-    found = names.find_written(texts[-1], where)
+    """Return the state in a line of a file, given by label or index; if both are given, they must agree."""
+    found = names.find_in_file(texts[-1], where)
     if len(texts) > 1 and texts[0] not in (texts[-1], str(found)):
-        raise InputError(where, "names two states", value=cell(", ".join(texts)), bound="a label, and its position")
+        raise InputError(where, "names two states", value=cell(", ".join(texts)), bound="a label and its index")
     return found
 
 
@@ -497,7 +557,7 @@ def _place(row: Sequence[object], path: str) -> list[float]:
 
 
 def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Return how states are given, and in which columns; nothing where the line is no header."""
+    """Return the form of the states and their columns; "" if the line is not a header."""
 
     def place(names: Sequence[str]) -> int | None:
         found = [index for index, name in enumerate(head) if name in names]
@@ -512,28 +572,28 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def _locator(domain: Domain, form: str, path: str) -> _Locate:
-    """Return the function that finds the member at a place: (x, y), or (latitude, longitude) in the form "degrees"."""
+    """Return a function that finds the member at (x, y), or at (latitude, longitude) for the form "degrees"."""
     axes = DEGREES if form == "degrees" else PLANE
     area = domain.area(axes)
     if area is None:
         raise InputError(
             path,
-            "gives places, and the domain has none of this kind",
+            "gives coordinates that the domain does not have",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
-            bound="states by label or position, or a domain with such places",
+            bound="states by label or index, or a domain with such coordinates",
         )
     if area.is_scattered and area.reach is None:
-        problem = "gives places, and the domain has no two places apart that tell how far they may be"
+        problem = "gives coordinates, but the domain has no two distinct places, so nothing limits the distance"
         raise InputError(path, problem, bound="states by index or label")
 
-    def found(path: str, place: list[float]) -> int:
+    def find_member(path: str, place: list[float]) -> int:
         try:
             return int(locate(area, (np.array(place[0]), np.array(place[1])))[0])
         except InputError as error:
-            remedy = error.remedy if "swapped" in error.remedy else "leave such steps out, or use a larger domain"
+            remedy = error.remedy if "swapped" in error.remedy else "remove such steps, or use a larger domain"
             raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
-    return found
+    return find_member
 
 
 def _finite(text: str, path: str) -> float:

@@ -1,4 +1,4 @@
-"""Columns and numbers from text files; digests."""
+"""Read columns and numbers from text files, and compute digests of files."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from mechdesign.data._layout import (
     Dialect,
     Lines,
     cell,
-    composed,
+    current_layout,
     dialect_of,
     encoding_of,
     form_of,
     mark_of,
     require_delimiter,
-    said,
-    shortened,
+    shorten,
+    to_nfc,
     wide_fields,
     withholding,
 )
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder, that of the names and contents of all files in it.
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder.
 
-    What has not changed since, in size and time, is not read again. Raises `InputError` for what cannot be read.
+    The digest is cached while sizes and modification times stay the same. Raises `InputError` for unreadable files.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            # Devices and pipes would never end.
-            raise OSError(None, "it is no file", str(path))
+            # Reading a device or a pipe might never end.
+            raise OSError(None, "it is not a regular file", str(path))
         inner = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
         stamps = tuple((each, (found := each.stat()).st_size, found.st_mtime_ns) for each in inner)
         return _digest(path, stamps)
@@ -76,7 +76,7 @@ Rows = Sequence[tuple[int, Sequence[str]]]
 
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-# How files begin that are no texts, and what they are.
+# First bytes of binary files, and their kinds.
 _BINARY = {
     b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office",
     b"BZh": "compressed by bzip2",
@@ -95,11 +95,14 @@ _BINARY = {
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
 }
-# What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
+# Decimals, long numbers, dates or degrees: these occur in data, but not in column names.
 _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
-_MOST_DIGITS, _LONGEST_NAME = 20, 80
-_NUMBERS_BELOW = 2
-# What columns are usually called, in small letters: a first line with one of these names is no line of data.
+# A header line has at most this many digits, and a column name at most this many characters.
+_MAX_HEADER_DIGITS = 20
+_MAX_NAME_LENGTH = 80
+# A line above at least this many columns of numbers is a header line.
+_MIN_NUMERIC_COLUMNS = 2
+# Usual column names, in lower case: a first line with one of them is a header line.
 _USUAL = frozenset(
     (
         *(
@@ -136,29 +139,33 @@ _USUAL = frozenset(
         ),
     )
 )
-_ALIKE = 0.75
+# Least similarity, in [0, 1], of a column name to the name of a requested column.
+_MIN_SIMILARITY = 0.75
 # The fields of a blank line of a table with one column.
 _BLANK = [""]
 
 _CSV = Dialect(",")
-_COMMAS = 'leave out what parts thousands; say decimal = "," (--decimal of the command) where it stands before decimals'
+_COMMAS = (
+    'remove thousands separators, or set decimal = "," (--decimal of the command) if the comma is the decimal mark'
+)
 _ENCODING = (
-    "say its encoding (encoding, or --encoding of the command), such as windows-1252 in Western Europe or gb18030 in "
+    "set its encoding (encoding, or --encoding of the command), such as windows-1252 in Western Europe or gb18030 in "
     "China; or save it as UTF-8"
 )
 _EXPORT = "export the data as CSV, with a header line and a row for each line"
 _SEVERAL = re.compile(r"[^\w.()/-]")
 _ONE_COLUMN = (
-    "say delimiter (--delimiter of the command) if one of its signs separates columns, and delete what stands above "
-    "the names of columns"
+    "set delimiter (--delimiter of the command) if one of its characters separates columns, and delete all lines above "
+    "the column names"
 )
-_UTF_16 = 'say its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
-_NESTED = "it holds lists, structures or bytes: write what is needed into a column of its own"
+_UTF_16 = 'set its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
+_NESTED = "it holds lists, structures or bytes: write the values that are needed into a separate column"
 
-# How files of other formats begin, and what they are; the first that fits is taken.
-_BEGINNING = 1000
+# Number of characters in which other text formats are recognised.
+_PREFIX_LENGTH = 1000
 _BUFFER_BYTES = 2**17
-_OTHERS = {
+# Patterns of the beginning of other text formats, and their names; the first match counts.
+_OTHER_FORMATS = {
     re.compile(pattern, re.IGNORECASE | re.DOTALL): name
     for pattern, name in {
         r"\s*[\[{].*\"(?:FeatureCollection|Feature|GeometryCollection|coordinates)\"": "GeoJSON",
@@ -170,7 +177,7 @@ _OTHERS = {
         r"\s*<(?:[?!]|[\w:.-]+(?:\s[^>]*)?>\s*<)": "XML",
         r"\$G[A-Z]{4},": "NMEA",
         r"SQLite format 3": "a database of SQLite",
-        r"version https://git-lfs": "a pointer of Git LFS in place of the file (git lfs pull fetches it)",
+        r"version https://git-lfs": "a Git LFS pointer instead of the file (git lfs pull fetches the file)",
     }.items()
 }
 
@@ -180,14 +187,13 @@ def read_columns(
 ) -> dict[str, list[str]]:
     """Return the texts in the columns `names` of a file with a header line.
 
-    A blank line is a row where the file has one column, as far as the last line break; with more columns it is refused,
-    but before the header and at the end of the file. A file with nothing below its header is refused unless it
-    `may_be_empty`.
+    In a file with one column, a blank line is a row. In a file with several columns, blank lines are refused, except
+    before the header and at the end of the file. A file without rows is refused unless it `may_be_empty`.
     """
     rows = read_rows(path, delimiter, blanks=True, suits=has_columns(names))
     header = next((row for _, row in rows if row), None)
     if header is None:
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+        raise InputError(str(path), "is empty", bound="a header line and at least one more line")
     places = {name: check_column(name, header, path) for name in names}
     columns: dict[str, list[str]] = {name: [] for name in names}
     blank = 0
@@ -203,7 +209,7 @@ def read_columns(
                 "has the wrong number of fields",
                 value=len(row),
                 bound=f"{len(header)} as in the header",
-                remedy='say delimiter = ";" if the comma stands before decimals' if len(header) == 1 else "",
+                remedy='set delimiter = ";" if the comma is the decimal mark' if len(header) == 1 else "",
             )
         for name, place in places.items():
             columns[name].append((row or _BLANK)[place])
@@ -219,29 +225,29 @@ def _blank_line(path: Path, line: int) -> InputError:
 
 
 def has_columns(names: Sequence[str]) -> Callable[[list[str]], bool]:
-    """Return what tells whether a header has these columns."""
-    return lambda header: all(composed(name) in header for name in names)
+    """Return a predicate for headers that have these columns."""
+    return lambda header: all(to_nfc(name) in header for name in names)
 
 
 def check_column(name: str, header: Sequence[str], path: Path) -> int:
-    """Return where the column of this name is in a header; raise `InputError` unless there is exactly one."""
-    plain = composed(name)
+    """Return the position of a column in a header; raise `InputError` unless exactly one column has the name."""
+    plain = to_nfc(name)
     if header.count(plain) == 1:
         return header.index(plain)
     problem = "has no column" if plain not in header else "has more than one column"
     if plain not in header and plain in unread_columns(path):
-        raise InputError(str(path), f"has nothing to read in the column {name!r}", bound="plain values", remedy=_NESTED)
+        raise InputError(str(path), f"has no plain values in the column {name!r}", bound="plain values", remedy=_NESTED)
     bound = f"one of {columns_text(header, [name])}"
     raise InputError(str(path), f"{problem} {name!r}", bound=bound, remedy=one_column_remedy(header))
 
 
 def one_column_remedy(header: Sequence[str]) -> str:
-    """Return what to do where a header has one name, and signs in it that may separate several."""
+    """Return the remedy for a header with one name that contains a possible delimiter; "" for other headers."""
     return _ONE_COLUMN if len(header) == 1 and _SEVERAL.search(header[0]) else ""
 
 
 def unread_columns(path: Path) -> tuple[str, ...]:
-    """Return the names of the columns of a Parquet file that hold no plain values; none of other files."""
+    """Return the columns of a Parquet file that do not hold plain values; nothing for other files."""
     if not is_parquet(path):
         return ()
     from mechdesign.data._parquet import columns_left_out
@@ -250,55 +256,55 @@ def unread_columns(path: Path) -> tuple[str, ...]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell whether a file is one of Parquet, by its first bytes."""
+    """Return whether a file is a Parquet file, according to its first bytes."""
     return path.is_file() and _start(path).startswith(_PARQUET)
 
 
 def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
-    """Return the names of columns for an error, as many as are short; only their forms where the line may hold data.
+    """Return the column names for an error, truncated if long; only their forms if the first line may be data.
 
-    It is taken for a line of names where one of them is usual, or like one that is `wanted`; or where two numbers stand
-    in each row `below` it, and none in it.
+    The first line is a header if it contains a usual name or one similar to a `wanted` name. It is also a header if it
+    has no digits and every row `below` has at least two numbers.
 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
     >>> columns_text(["Ada", "46.9512"])
-    'the columns in its first line, of which the form alone is shown, as it may hold data: aaa, 99.9999'
+    'the columns in its first line, shown by their form only because they may be data: aaa, 99.9999'
     """
-    names = shortened(", ".join(map(escape, header)))
-    if values_are_shown() or (_names_columns(header, wanted, below) and sum(map(str.isdigit, names)) <= _MOST_DIGITS):
+    names = shorten(", ".join(map(escape, header)))
+    few_digits = sum(map(str.isdigit, names)) <= _MAX_HEADER_DIGITS
+    if values_are_shown() or (_names_columns(header, wanted, below) and few_digits):
         return f"the columns {names}"
-    forms = shortened(", ".join(map(form_of, header)))
-    return f"the columns in its first line, of which the form alone is shown, as it may hold data: {forms}"
+    forms = shorten(", ".join(map(form_of, header)))
+    return f"the columns in its first line, shown by their form only because they may be data: {forms}"
 
 
 def _names_columns(header: Sequence[str], wanted: Sequence[str], below: Rows) -> bool:
-    """Tell whether a first line names columns, as far as it tells itself."""
+    """Return whether a first line seems to be a header."""
     if any(map(_may_be_data, header)):
         return False
     names = [name.strip().lower() for name in header]
     known = [name.lower() for name in wanted]
     if below and not any(map(str.isdigit, "".join(names))):
         numbers = sum(all(is_number(row[place]) for _, row in below) for place in range(len(names)))
-        if numbers >= _NUMBERS_BELOW:
+        if numbers >= _MIN_NUMERIC_COLUMNS:
             return True
-    return not _USUAL.isdisjoint(names) or any(get_close_matches(name, known, 1, _ALIKE) for name in names)
+    return not _USUAL.isdisjoint(names) or any(get_close_matches(name, known, 1, _MIN_SIMILARITY) for name in names)
 
 
 def _may_be_data(name: str) -> bool:
-    """Tell whether a field of a first line may be something else than the name of a column."""
-    return is_number(name) or len(name) > _LONGEST_NAME or _DECIMALS.search(name) is not None
+    """Return whether a field of a first line may be data and not a column name."""
+    return is_number(name) or len(name) > _MAX_NAME_LENGTH or _DECIMALS.search(name) is not None
 
 
 def column_text(name: str) -> str:
-    """Return the name of a column for a note, or its form where the line that it stands in may hold data."""
-    return str(form_of(name)) if _may_be_data(name) and not values_are_shown() else shortened(escape(name))
+    """Return the name of a column for a note, or its form if it may be data."""
+    return str(form_of(name)) if _may_be_data(name) and not values_are_shown() else shorten(escape(name))
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a number."""
+    """Return whether a text is a number, with a decimal point or a decimal comma."""
     try:
-        # Also one with a decimal comma.
         float(text.replace(",", ".", 1))
     except ValueError:
         return False
@@ -306,27 +312,27 @@ def is_number(text: str) -> bool:
 
 
 def read_numbers(path: Path, name: str, delimiter: str | None = None) -> Floats:
-    """Return the numbers in column `name`, float64 of shape (lines,)."""
+    """Return the numbers in column `name`, float64 of shape (rows,)."""
     return numbers_in(read_columns(path, [name], delimiter)[name], path, name)
 
 
 def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> Floats:
-    """Return the numbers in the texts of a column, float64 of shape (lines,); infinities and NaN pass.
+    """Return the numbers in the texts of a column, float64 of shape (rows,); infinities and NaN are accepted.
 
-    None is above `largest`, where a comma may stand before decimals.
+    `largest` is an upper bound of the numbers, which helps to recognise decimal commas.
     """
     plain = plain_numbers(texts, path, column, largest)
     return np.array([number(text, f"{path}, row {row}, column {column}") for row, text in enumerate(plain, 1)])
 
 
 def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:
-    """Return the texts of a column of numbers with points before decimals, see `mechdesign.data._layout.mark_of`."""
+    """Return the texts of a column of numbers with decimal points, see `mechdesign.data._layout.mark_of`."""
     mark = mark_of(texts, f"{path}, column {column}", largest)
     return [mark.plain(text) for text in texts]
 
 
 def number(text: str, path: str, remedy: str = "") -> float:
-    """Return the number in `text`, which stands in a file; infinities and NaN pass."""
+    """Return the number in a text from a file; infinities and NaN are accepted."""
     value = as_float(text)
     if value is None:
         remedy = remedy or (_COMMAS if "," in text else "")
@@ -335,9 +341,9 @@ def number(text: str, path: str, remedy: str = "") -> float:
 
 
 def as_float(text: str) -> float | None:
-    """Return the number in a text, None where there is none."""
+    """Return the number in a text, or None if it is not a number."""
     try:
-        # Python reads 1_0 as 10.
+        # Python would read 1_0 as 10.
         return float("x" if "_" in text else text)
     except ValueError:
         return None
@@ -354,12 +360,12 @@ def read_rows(
     blanks: bool = False,
     suits: Callable[[list[str]], bool] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line, and its fields; blank lines, without fields, only where `blanks` says so.
+    """Yield the line number and the fields of each row; blank lines, without fields, only with `blanks`.
 
-    `suits` tells the first row that is looked for, see `mechdesign.data._layout.dialect_of`.
+    `suits` returns whether a first row has the expected fields, see `mechdesign.data._layout.dialect_of`.
     """
     require_delimiter(delimiter)
-    with opened(path) as lines:
+    with open_lines(path) as lines:
         dialect = dialect_of(lines, delimiter, suits)
         reader = csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=dialect.padded, strict=True)
         try:
@@ -367,12 +373,12 @@ def read_rows(
                 if row or blanks:
                     yield reader.line_num, fields_of(row, dialect)
         except csv.Error as error:
-            bound = "a line of CSV, its quotes closed"
+            bound = "a line of CSV with closed quotes"
             raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})", bound=bound) from error
 
 
 def fields_of(row: list[str], dialect: Dialect = _CSV) -> list[str]:
-    """Return the texts that stand in a row of CSV, without the apostrophes that shield some from spreadsheets."""
+    """Return the fields of a row of CSV, without the apostrophes that protect some from spreadsheet programs."""
     if dialect.padded:
         row = [field.strip() for field in row]
     return list(map(from_cell, row)) if any(field.startswith("'") for field in row) else row
@@ -380,18 +386,17 @@ def fields_of(row: list[str], dialect: Dialect = _CSV) -> list[str]:
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line."""
-    with opened(path) as lines:
+    with open_lines(path) as lines:
         yield from enumerate(lines, 1)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Lines]:
-    """Open the lines of a text, also one that gzip compressed, or of a Parquet file as if it were one, with commas.
+def open_lines(path: Path) -> Iterator[Lines]:
+    """Open the lines of a text, plain or compressed by gzip; a Parquet file is converted to CSV with commas.
 
-    It is UTF-8 unless its byte order mark, or `mechdesign.data._layout.reading_as`, says otherwise. Raises `InputError`
-    for what is neither.
+    The encoding is UTF-8 unless the layout or a byte order mark sets another one. Raises `InputError` for other files.
     """
-    # What other libraries raise may hold what stands in the file.
+    # Errors of other libraries may quote the content of the file.
     with withholding(), wide_fields():
         try:
             start = _start(path)
@@ -403,7 +408,7 @@ def opened(path: Path) -> Iterator[Lines]:
                 lines.seek(0)
                 yield Lines(path, lines, is_text)
         except UnicodeError as error:
-            encoding = said().encoding or "UTF-8"
+            encoding = current_layout().encoding or "UTF-8"
             reason = error.reason if isinstance(error, UnicodeDecodeError) else "it has no byte order mark"
             problem = f"is not a text in {encoding} ({reason})"
             raise InputError(str(path), problem, bound="a text in UTF-8", remedy=_ENCODING) from None
@@ -419,41 +424,41 @@ def _parquet(path: Path) -> TextIO:
 
         from mechdesign.data._parquet import csv_of
     except ImportError as error:
-        raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or write it as CSV") from error
+        raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or save it as CSV") from error
     try:
         text = csv_of(path)
     except arrow.ArrowException as error:
-        # What it says may hold what stands in the file.
-        raise InputError(str(path), f"is no table of Parquet that can be read ({type(error).__name__})") from None
+        # The message of this error may quote the content of the file.
+        raise InputError(str(path), f"is not a readable Parquet table ({type(error).__name__})") from None
     return io.TextIOWrapper(text, encoding="utf-8", newline="")
 
 
 def _require_table(beginning: str, path: Path, is_text: bool) -> None:
     """Raise `InputError` if the beginning of a text shows that it is not a table."""
-    for pattern, name in _OTHERS.items():
+    for pattern, name in _OTHER_FORMATS.items():
         if pattern.match(beginning):
             raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=_EXPORT)
     if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
-        raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
+        raise InputError(str(path), "has zero bytes, like UTF-16", bound="a text", remedy=_UTF_16)
     if "\0" in beginning.rstrip("\0") and is_text:
-        raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
+        raise InputError(str(path), "has zero bytes", bound="a text, or Parquet", remedy=_EXPORT)
 
 
 def _first_signs(lines: TextIO) -> str:
-    """Return the beginning of a text, without the blanks before it."""
-    beginning = lines.read(_BEGINNING)
+    """Return the beginning of a text, without leading blanks."""
+    beginning = lines.read(_PREFIX_LENGTH)
     while beginning.isspace():
-        beginning = lines.read(_BEGINNING)
-    return beginning + lines.read(_BEGINNING)
+        beginning = lines.read(_PREFIX_LENGTH)
+    return beginning + lines.read(_PREFIX_LENGTH)
 
 
 def _start(path: Path) -> bytes:
-    """Return the first bytes of a file; raise `InputError` if a file can be read once only."""
+    """Return the first bytes of a file; raise `InputError` for a pipe or a device, which can be read only once."""
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-        # Opened a second time a pipe would wait for ever.
-        remedy = f"write what it says to a file first: cat {path} > data.csv"
-        raise InputError(str(path), "is a pipe or a device, and data are read twice", bound="a file", remedy=remedy)
+        # A pipe that is opened a second time would block forever.
+        remedy = f"write its content to a file first: cat {path} > data.csv"
+        raise InputError(str(path), "is a pipe or a device, but data are read twice", bound="a file", remedy=remedy)
     with path.open("rb") as file:
         return file.read(8)
 
@@ -462,7 +467,7 @@ def _require_text(start: bytes, path: Path) -> None:
     """Raise `InputError` if a file is not plain text, text compressed by gzip, or Parquet."""
     remedy = "unpack it, or save the table as CSV"
     if start.startswith(_ZIP):
-        bound = "a text, also compressed by gzip, or Parquet"
+        bound = "a text, which may be compressed by gzip, or Parquet"
         raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
     for mark, name in _BINARY.items():
         if start.startswith(mark):

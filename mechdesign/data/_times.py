@@ -1,9 +1,9 @@
-"""Times as people and programs write them, and the columns that hold them.
+"""Parse times in many formats, and find the columns that hold them.
 
-All times are UTC; a time without a zone is taken as UTC unless a zone is given. A number is taken for seconds since
-1970, or for thousandths, millionths or billionths, only where no usual form of a date has the same digits, and where
-its year is a likely one. Of day and month in digits a column tells which stands first, and between points it is the
-day. What was recognised is said; all else is asked for.
+All times are UTC; a time without a zone is read as UTC unless a zone is given. A number is read as seconds,
+milliseconds, microseconds or nanoseconds since 1970 if its year is plausible and its digits are not a date. The order
+of day and month in digits is inferred from the whole column; with points, as in 1.2.2023, the day comes first. Notes
+report these inferences. If a column is ambiguous, an error asks for the format.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._errors import InputError
-from mechdesign.data._layout import cell, shortened
+from mechdesign.data._layout import cell, shorten
 from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._text import column_text
 
-# Years 1 to 9999, in seconds since 1970: what a date can show.
+# First and last second of the years 1 to 9999, the range of `datetime`, in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_SECOND = timedelta(seconds=1)
 
-# Numbers since 1970-01-01 00:00 UTC, by their parts of a second.
 _OFFSET = re.compile(r"(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?|utc|gmt")
+# Formats of numbers since 1970-01-01 00:00 UTC, with the number of units per second.
 UNITS: Mapping[str, int] = MappingProxyType({"unix": 1, "unix-ms": 10**3, "unix-us": 10**6, "unix-ns": 10**9})
 
 _NANOSECONDS = 10**9
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
-# Dates in digits: how many there are, and the form.
+# Formats of dates in digits, with their number of digits.
 _DIGITS = (
     *((8, "%Y%m%d"), (6, "%Y%m"), (7, "%Y%j"), (10, "%Y%m%d%H"), (12, "%Y%m%d%H%M"), (14, "%Y%m%d%H%M%S")),
     *((6, "%y%m%d"), (10, "%y%m%d%H%M"), (12, "%y%m%d%H%M%S")),
@@ -56,7 +56,7 @@ OF_DAY = (
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]+))?)?"
     r"(?: *(?:(?P<half>[ap])\.?m\.?|uhr))?"
 )
-# Letters that mean one offset from UTC, in hours; others, such as IST and CST, mean several.
+# Abbreviations with a unique offset from UTC, in hours; others, such as IST and CST, are ambiguous.
 _LETTERS: Mapping[str, int] = MappingProxyType(
     {
         letters: hours
@@ -73,7 +73,7 @@ ZONE = (
     r"(?: *\((?:utc|gmt|[a-z]{3,4}|[a-z ]+ time)\))?(?:\[[a-z_/+-]+\])?"
 )
 _AFTER = rf"(?:(?:[ t]|, ?) *{OF_DAY}(?: *{ZONE})?)?"
-# Forms that mean one moment only: year first, or the month by its name.
+# Unambiguous formats: year first, or the month by its name.
 FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
@@ -87,25 +87,25 @@ FORMS = tuple(
 EITHER_FIRST = re.compile(
     rf"(?P<one>[0-9]{{1,2}})(?P<sign>[-/.])(?P<two>[0-9]{{1,2}})(?P=sign)(?P<year>[0-9]{{4}}){_AFTER}", re.IGNORECASE
 )
-# More digits of a second than a datetime keeps.
+# A fraction of a second with more digits than `datetime` keeps.
 _FINE = re.compile(r"[.,]([0-9]{7,})")
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _KNOWN = frozenset("YymdjHIMSfpbBaAz%")
 
-# Longer texts are no time.
-_LONGEST = 100
+# Longer texts are not parsed as times.
+_MAX_TEXT_LENGTH = 100
 
 
-class Moment(NamedTuple):
-    """A moment: whole seconds since 1970, rounded down, and what is more, in nanoseconds."""
+class Instant(NamedTuple):
+    """An instant: whole seconds since 1970, rounded down, and the remaining nanoseconds."""
 
     seconds: int
     nanoseconds: int = 0
 
 
 def check_form(form: str, path: str) -> None:
-    """Raise `InputError` unless a form is known, and means one moment."""
+    """Raise `InputError` unless a time format is known and determines a unique instant."""
     if form in UNITS:
         return
     given = _DIRECTIVE.findall(form) if isinstance(form, str) else []
@@ -113,12 +113,12 @@ def check_form(form: str, path: str) -> None:
     parts = [each for each in given if each != "%"]
     bound = f'a pattern such as "%d/%m/%Y %H:%M:%S", or one of {", ".join(UNITS)}'
     if not parts:
-        problem = "is not a form of times"
+        problem = "is not a time format"
     elif unknown is not None:
-        problem = f"has %{unknown}, which is not taken"
-        bound = f"a pattern of {', '.join('%' + each for each in sorted(_KNOWN))}, and UTC itself in place of %Z"
+        problem = f"has %{unknown}, which is not supported"
+        bound = f"a pattern of {', '.join('%' + each for each in sorted(_KNOWN))}, with UTC instead of %Z"
     elif len(parts) != len(set(parts)):
-        problem = "has a part twice"
+        problem = "contains a directive twice"
     elif not {"Y", "y"} & set(parts):
         problem = "has no year"
     elif ("I" in parts) != ("p" in parts):
@@ -128,18 +128,18 @@ def check_form(form: str, path: str) -> None:
     raise InputError(path, problem, value=form, bound=bound)
 
 
-def as_told(text: str, form: str, zone: tzinfo) -> Moment:
-    """Return the moment in a text of a given form; raise `ValueError` or `OverflowError` for another text."""
+def parse_as(text: str, form: str, zone: tzinfo) -> Instant:
+    """Return the instant in a text of a given format; raise `ValueError` or `OverflowError` for another text."""
     if form not in UNITS:
-        # Programs write a column of digits with a gap as decimal numbers.
+        # Programs write a column of integers with missing values as decimal numbers, such as 20230102.0.
         return _since(_strictly(_digits(text), form), zone)
     if not NUMBER.fullmatch(text):
         raise ValueError
-    return count(text, UNITS[form])
+    return parse_number(text, UNITS[form])
 
 
 def _strictly(text: str, form: str) -> datetime:
-    """Return the moment in a text; where it has digits only, zeros in front must not lack."""
+    """Parse a text with `datetime.strptime`; a text of digits must have all leading zeros."""
     moment = datetime.strptime(text, form)
     if text.isdecimal() and "%f" not in form and len(text) != len(moment.strftime(form)):
         raise ValueError
@@ -147,24 +147,24 @@ def _strictly(text: str, form: str) -> datetime:
 
 
 def _digits(text: str) -> str:
-    """Return a text without the decimal zero of a whole number."""
+    """Return a whole number without a trailing ".0"; other texts unchanged."""
     whole = text.removesuffix(".0")
     return whole if whole.isdecimal() else text
 
 
-def count(text: str, parts: int) -> Moment:
-    """Return the moment of a number of parts of a second; raise `OverflowError` beyond all years."""
-    if len(text) > _LONGEST:
+def parse_number(text: str, parts: int) -> Instant:
+    """Return the instant of a number, with `parts` units per second; raise `OverflowError` outside years 1 to 9999."""
+    if len(text) > _MAX_TEXT_LENGTH:
         raise OverflowError
     number = int(text) if text.lstrip("+-").isdecimal() else Fraction(text)
     seconds, rest = divmod(number, parts)
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         raise OverflowError
-    return Moment(int(seconds), int(rest * _NANOSECONDS // parts))
+    return Instant(int(seconds), int(rest * _NANOSECONDS // parts))
 
 
-def dates_in(text: str) -> list[str]:
-    """Return the forms in which digits are a likely date."""
+def find_date_forms(text: str) -> list[str]:
+    """Return the formats in which digits are a plausible date."""
     found, digits = [], _digits(text)
     for count, form in _DIGITS:
         if len(digits) == count and digits.isdecimal():
@@ -174,9 +174,9 @@ def dates_in(text: str) -> list[str]:
     return found
 
 
-def written(text: str, zone: tzinfo) -> Moment:
-    """Return the moment in a date and time that means one moment; raise `ValueError` for any other text."""
-    if len(text) > _LONGEST:
+def parse_date_time(text: str, zone: tzinfo) -> Instant:
+    """Return the instant of an unambiguous date and time; raise `ValueError` for any other text."""
+    if len(text) > _MAX_TEXT_LENGTH:
         raise ValueError
     try:
         moment = datetime.fromisoformat(text)
@@ -186,14 +186,14 @@ def written(text: str, zone: tzinfo) -> Moment:
             raise
         named = found.groupdict().get("name")
         month = int(found["month"]) if named is None else _MONTHS.index(named[:3].lower()) + 1
-        return built(found, month, "day", zone)
+        return build_moment(found, month, "day", zone)
     whole = _since(moment, zone)
     fine = _FINE.search(text)
-    return whole if fine is None else Moment(whole.seconds, _part(fine[1]))
+    return whole if fine is None else Instant(whole.seconds, _part(fine[1]))
 
 
-def built(found: re.Match[str], month: int, day: str, zone: tzinfo) -> Moment:
-    """Return the moment of the parts of a text; `day` is the group with the day."""
+def build_moment(found: re.Match[str], month: int, day: str, zone: tzinfo) -> Instant:
+    """Return the instant of a matched text; `day` is the name of the group with the day."""
     part = found.groupdict()
     hour, half = int(part["hour"] or 0), (part["half"] or "").lower()
     if half:
@@ -201,21 +201,21 @@ def built(found: re.Match[str], month: int, day: str, zone: tzinfo) -> Moment:
             raise ValueError
         hour = hour % 12 + 12 * (half == "p")
     second = int(part["second"] or 0)
-    # A second that is put in to keep clocks with the Earth.
+    # A leap second.
     leap = int(second == 60)
     own = _zone((part["zone"] or "").lower())
     moment = datetime(int(part["year"]), month, int(part[day]), hour, int(part["minute"] or 0), second - leap)
     seconds, _ = _since(moment if own is None else moment.replace(tzinfo=own), zone)
-    return Moment(seconds + leap, _part(part["part"] or "0"))
+    return Instant(seconds + leap, _part(part["part"] or "0"))
 
 
 def _part(digits: str) -> int:
-    """Return the nanoseconds of the digits behind the seconds, rounded down."""
+    """Return the nanoseconds of the decimal digits of a second, rounded down."""
     return int(digits[:9].ljust(9, "0"))
 
 
 def _zone(text: str) -> timezone | None:
-    """Return the zone that stands in a text, None where there is none."""
+    """Return the zone of an abbreviation or an offset; None for an empty text."""
     if not text:
         return None
     if text in _LETTERS:
@@ -228,8 +228,8 @@ def _zone(text: str) -> timezone | None:
     return timezone(-apart if offset[0] == "-" else apart)
 
 
-def zone_called(name: object) -> tzinfo:
-    """Return the zone of a name, or of an offset; raise `InputError` where there is none."""
+def find_zone(name: object) -> tzinfo:
+    """Return the zone with a name or an offset; raise `InputError` if it is unknown."""
     bound = 'a name such as "Europe/Zurich", or an offset such as "+02:00"'
     if isinstance(name, str):
         with suppress(ValueError):
@@ -237,16 +237,16 @@ def zone_called(name: object) -> tzinfo:
                 return _zone(name.lower()) or UTC
         with suppress(ValueError, OSError, ZoneInfoNotFoundError):
             return ZoneInfo(name)
-    remedy = "" if available_timezones() else "this machine knows no zones: pip install tzdata, or give an offset"
+    remedy = "" if available_timezones() else "this machine has no zone database: pip install tzdata, or give an offset"
     raise InputError("time_zone", "is not a time zone", value=name, bound=bound, remedy=remedy)
 
 
 class ClockIsSetError(Exception):
-    """A time of day that happens twice or never."""
+    """A time of day that occurs twice, or never, because clocks change."""
 
 
-def _since(moment: datetime, zone: tzinfo) -> Moment:
-    """Return the moment; a time without a zone is one of `zone`."""
+def _since(moment: datetime, zone: tzinfo) -> Instant:
+    """Return the instant of a date and time; without a zone, it is in `zone`."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
         if zone is not UTC and moment.utcoffset() != moment.replace(fold=1).utcoffset():
@@ -254,51 +254,56 @@ def _since(moment: datetime, zone: tzinfo) -> Moment:
     seconds, rest = divmod(moment - EPOCH, ONE_SECOND)
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         raise OverflowError
-    return Moment(seconds, rest.microseconds * 1000)
+    return Instant(seconds, rest.microseconds * 1000)
 
 
 Times = NDArray[np.datetime64]
 
-# How tables write that nothing is known.
+# Entries of tables for missing values, in lower case.
 _MISSING = frozenset({"", "nat", "null", "nan", "na", "n/a", "none", "<na>", "#n/a", "\\n"})
 
-# Numbers that mean an earlier moment, or one after next year, are hardly seconds since 1970.
+# First plausible year of numbers since 1970; the last is next year.
 _FIRST_YEAR = 1980
 _UNIT_NAMES: Mapping[str, str] = MappingProxyType(
     {"unix": "seconds", "unix-ms": "milliseconds", "unix-us": "microseconds", "unix-ns": "nanoseconds"}
 )
 
-# What may have two meanings.
+# Kinds of ambiguity: a number may be a date, and the order of day and month is unknown.
 _NUMBERS, _ORDER = "numbers", "order"
-# Where the day and the month stand, by which of them is first.
+# Groups of the day and the month in `EITHER_FIRST`, by which of them comes first.
 _PLACES: Mapping[str, tuple[str, str]] = MappingProxyType({"day": ("one", "two"), "month": ("two", "one")})
 _OTHER_ORDER: Mapping[str, str] = MappingProxyType({"day": "%m/%d/%Y", "month": "%d/%m/%Y"})
 
 _LETTERS_AFTER = re.compile(r"[0-9] *[a-z]{2,5}\s*$", re.IGNORECASE)
-# Two numbers and two digits of a year, which may be a day, too; and a time without its day.
+# Two numbers and a year of two or four digits, which is ambiguous; and a time without a day.
 _TWO_WAYS = re.compile(r"[0-9]{1,2}(?P<sign>[-/.])[0-9]{1,2}(?P=sign)(?P<year>[0-9]{2}|[0-9]{4})(?![0-9]).*", re.DOTALL)
 _NO_DAY = re.compile(rf"{OF_DAY}(?: *{ZONE})?", re.IGNORECASE)
 
 
 class ReadAgainError(Exception):
-    """A line shows that the lines before it were read wrongly; `clock` reads the table from its beginning."""
+    """A line shows that earlier lines were read wrongly; the table must be read again with `clock`."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__("the table is to be read again")
+        super().__init__("the table must be read again")
         self.clock = clock
 
 
 class SetClockError(InputError):
-    """A time of day that happens twice, or never, as clocks are set in its zone."""
+    """A time of day that occurs twice, or never, because clocks change in its zone."""
 
 
 class Clock:
-    """How the times of one column are written: as `form` says, else as they themselves tell.
+    """A parser for the times of one column; without a format, it infers the format from the texts.
 
-    `form` is a pattern of `datetime.strptime`, such as "%d/%m/%Y %H:%M", or "unix", "unix-ms", "unix-us" or "unix-ns":
-    a number of seconds, or of parts of a second, since 1970. `name` is that of the column, for errors, and `path` that
-    of the form. Times without a zone are those of `zone`, such as "Europe/Zurich" or "+02:00"; UTC unless given. Raises
-    `InputError` for a form or a zone that is none.
+    Args:
+        form: A pattern of `datetime.strptime`, such as "%d/%m/%Y %H:%M", or "unix", "unix-ms", "unix-us" or "unix-ns"
+            for numbers since 1970.
+        name: Name of the column, for errors.
+        path: Path of the format, for errors.
+        zone: Zone of times without a zone, such as "Europe/Zurich" or "+02:00"; UTC if None.
+
+    Raises:
+        InputError: The format or the zone is not valid.
     """
 
     def __init__(
@@ -307,24 +312,24 @@ class Clock:
         self._form, self._name, self._zone_name = form, name, zone
         years = (_FIRST_YEAR, datetime.now(UTC).year + 2)
         self._likely = range(*((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) // ONE_SECOND for year in years))
-        # The first text that may mean another moment, and its forms, for numbers and for the order of day and month;
-        # and of which of them another text has told what they mean.
+        # The first ambiguous text of each kind, with its path and its possible formats.
         self._doubts: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+        # The kinds of ambiguity that another text has resolved.
         self._settled: set[str] = set()
-        # What was recognised: the unit of numbers, and which of day and month stands first.
+        # The inferred unit of numbers, and whether the day or the month comes first.
         self._unit: str | None = None
         self._first: str | None = None
         self._sign = ""
         if form is not None:
             check_form(form, path)
-        self._zone = UTC if zone is None else zone_called(zone)
+        self._zone = UTC if zone is None else find_zone(zone)
 
-    def moment(self, text: str, where: Callable[[], str], day: str | None = None) -> Moment | None:
-        """Return the moment in a text, or None where the text says that nothing is known.
+    def moment(self, text: str, where: Callable[[], str], day: str | None = None) -> Instant | None:
+        """Return the instant in a text, or None for a missing value.
 
-        `day` is the text in the column with the date, where there is one. Raises `InputError` at the path `where()` for
-        a text that is no time, or may be two; it shows its form only. Raises `ReadAgainError` where a text shows that
-        the month stands first, and texts before were read with the day first.
+        `day` is the text in a separate column with the date. Raises `InputError` at the path `where()` for a text that
+        is not a time or is ambiguous; the error masks the text. Raises `ReadAgainError` if a text shows that the month
+        comes first, after earlier texts were read with the day first.
         """
         text = text.strip()
         if day is not None:
@@ -336,17 +341,17 @@ class Clock:
             return self._number(text, where)
         is_set = False
         try:
-            if (moment := self._written(text, where)) is not None:
+            if (moment := self._parse(text, where)) is not None:
                 return moment
         except ClockIsSetError:
             is_set = True
-        # Raised here, without what was raised before: that may hold the text.
+        # Raise outside the except block: the context of the error could contain the text.
         if is_set:
             raise SetClockError(
                 where(),
-                f"{self._name} happens twice, or never, in the zone {self._zone_name}, as clocks are set",
+                f"{self._name} occurs twice, or never, in the zone {self._zone_name}, because clocks change",
                 value=cell(text),
-                bound="a time that happens once",
+                bound="a time that occurs once",
                 remedy="write the offset, such as +0100",
             )
         if is_missing(text):
@@ -354,82 +359,82 @@ class Clock:
         raise self._error(text, where())
 
     def check(self) -> None:
-        """Raise `InputError` where every text that was read may mean another moment, too."""
+        """Raise `InputError` if the column is ambiguous: no text has resolved a doubt."""
         for what, (text, where, forms) in self._doubts.items():
             if what not in self._settled:
                 raise self._two_meanings(text, where, forms)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was recognised, and how to overrule it, in sentences."""
+        """Sentences about inferred settings, and the options that overrule them."""
         found = []
         if self._unit is not None and self._unit != "unix":
             unit = _UNIT_NAMES[self._unit]
-            found.append(f"numbers in {self._name} are taken as {unit} since 1970 (--time-format says if they are not)")
+            found.append(f"numbers in {self._name} are read as {unit} since 1970 (--time-format overrules it)")
         if self._first is not None:
             other = _OTHER_ORDER[self._first].replace("/", self._sign)
-            found.append(f'the {self._first} stands first in {self._name} (else say --time-format "{other}" and so on)')
+            found.append(f'the {self._first} comes first in {self._name} (--time-format "{other}" … overrules it)')
         if self._zone_name is not None:
-            found.append(f"times without a zone are those of {self._zone_name}")
+            found.append(f"times without a zone are in the zone {self._zone_name}")
         return tuple(found)
 
-    def _written(self, text: str, where: Callable[[], str]) -> Moment | None:
-        """Return the moment in a text that is no number, None where there is none."""
+    def _parse(self, text: str, where: Callable[[], str]) -> Instant | None:
+        """Return the instant in a text that is not a plain number, or None if it is not a time."""
         if self._form is None and (found := EITHER_FIRST.fullmatch(text)):
             return self._day_and_month(text, found, where)
         with suppress(ValueError, OverflowError):
             if self._form is not None:
-                return as_told(text, self._form, self._zone)
-            return written(text, self._zone)
+                return parse_as(text, self._form, self._zone)
+            return parse_date_time(text, self._zone)
         return None
 
-    def _number(self, text: str, where: Callable[[], str]) -> Moment:
+    def _number(self, text: str, where: Callable[[], str]) -> Instant:
         for unit, parts in UNITS.items():
             with suppress(OverflowError):
-                moment = count(text, parts)
+                moment = parse_number(text, parts)
                 if moment.seconds in self._likely:
                     return self._number_in(unit, moment, text, where)
-        if dates := dates_in(text):
+        if dates := find_date_forms(text):
             raise self._two_meanings(text, where(), (dates[0], "unix"))
         raise InputError(
             where(),
-            f"{self._name} is a number, and as seconds since 1970 it is before {_FIRST_YEAR} or after next year",
+            f"{self._name} is a number, but as seconds since 1970 it is before {_FIRST_YEAR} or after next year",
             value=cell(text),
             bound="a date and time, or seconds since 1970",
-            remedy=f"say if it is one: {_say('unix')}, or for milliseconds {_say('unix-ms')}",
+            remedy=f"if it is a time, set {_option('unix')}, or for milliseconds {_option('unix-ms')}",
         )
 
-    def _number_in(self, unit: str, moment: Moment, text: str, where: Callable[[], str]) -> Moment:
-        """Return a moment that a number means in a unit; raise `InputError` where those before it have another one."""
+    def _number_in(self, unit: str, moment: Instant, text: str, where: Callable[[], str]) -> Instant:
+        """Return the instant of a number in a unit; raise `InputError` if earlier numbers have another unit."""
         self._unit = self._unit or unit
         if unit != self._unit:
-            problem = f"{self._name} is in {_UNIT_NAMES[unit]}, and those before it in {_UNIT_NAMES[self._unit]}"
+            problem = f"{self._name} is in {_UNIT_NAMES[unit]}, but earlier lines are in {_UNIT_NAMES[self._unit]}"
             raise InputError(where(), problem, value=cell(text), bound="the same unit in all lines")
         if _NUMBERS not in self._settled:
-            if dates := dates_in(text):
+            if dates := find_date_forms(text):
                 self._doubts.setdefault(_NUMBERS, (text, where(), (dates[0], unit)))
             else:
                 self._settled.add(_NUMBERS)
         return moment
 
-    def _day_and_month(self, text: str, found: re.Match[str], where: Callable[[], str]) -> Moment | None:
-        """Return the moment in a text with day and month in digits before the year, None where there is none.
+    def _day_and_month(self, text: str, found: re.Match[str], where: Callable[[], str]) -> Instant | None:
+        """Return the instant in a text with day and month in digits before the year, or None if it is not a date.
 
-        The day stands first where any of the texts says so, the month likewise; and the day between points.
+        Any text with a number above 12 determines the order. With points, the day comes first by default.
         """
         possible = {}
         for first, (day, month) in _PLACES.items():
             with suppress(ValueError, OverflowError):
-                possible[first] = built(found, int(found[month]), day, UTC)
+                possible[first] = build_moment(found, int(found[month]), day, UTC)
         if not possible:
             return None
         if self._first is None:
             self._first, self._sign = "day" if "day" in possible else "month", found["sign"]
         if self._first not in possible:
             if _ORDER in self._settled:
-                problem = f"{self._name} has another order of day and month than lines before"
-                raise InputError(where(), problem, value=cell(text), bound=f"the {self._first} first, as there")
-            # All texts so far may have the month first.
+                problem = f"{self._name} has another order of day and month than earlier lines"
+                raise InputError(where(), problem, value=cell(text), bound=f"the {self._first} first, as in them")
+            # All earlier texts are also valid with the month first.
             other = Clock(None, self._name, zone=self._zone_name)
             other._first, other._sign = "month", self._sign
             other._settled.add(_ORDER)
@@ -437,52 +442,52 @@ class Clock:
         if len(possible) == 1:
             self._settled.add(_ORDER)
         elif found["sign"] != "." and possible["day"] != possible["month"]:
-            # Between points the day stands first, unless another text cannot be so.
+            # With points the day comes first, unless a later text contradicts it.
             signs = (found["sign"].join((*first, "%Y")) + " %H:%M:%S" for first in (("%d", "%m"), ("%m", "%d")))
             self._doubts.setdefault(_ORDER, (text, where(), tuple(signs)))
         day, month = _PLACES[self._first]
-        return built(found, int(found[month]), day, self._zone)
+        return build_moment(found, int(found[month]), day, self._zone)
 
     def _two_meanings(self, text: str, where: str, forms: Sequence[str]) -> InputError:
         if forms[1] in UNITS:
             problem = f"{self._name} is a number that may be a date, or {_UNIT_NAMES[forms[1]]} since 1970"
         else:
-            problem = f"{self._name} may have the day first, or the month"
+            problem = f"{self._name} may have the day first or the month first"
         return InputError(
             where,
             problem,
             value=cell(text),
-            bound="a time that can be read in one way only",
-            remedy=f"say which, as the text is written: {_say(forms[0])}, or {_say(forms[1])}",
+            bound="an unambiguous time",
+            remedy=f"set the format: {_option(forms[0])}, or {_option(forms[1])}",
         )
 
     def _error(self, text: str, where: str) -> InputError:
         bound = "ISO 8601, or another date with the year first or the month by name, or seconds since 1970"
         if self._form is not None:
-            problem, remedy, bound = f"{self._name} is not a time", "", f"as time_format says, {self._form!r}"
+            problem, remedy, bound = f"{self._name} is not a time", "", f"in the format {self._form!r} (time_format)"
         elif any(form.fullmatch(text) for form in (*FORMS, EITHER_FIRST)):
             problem, remedy = f"{self._name} is not a time: there is no such day or hour", ""
         elif found := _TWO_WAYS.fullmatch(text):
-            problem, sign = f"{self._name} may have the day first, or the month", found["sign"]
+            problem, sign = f"{self._name} may have the day first or the month first", found["sign"]
             year = "%Y" if len(found["year"]) == 4 else "%y"
-            day, month = (_say(sign.join((*first, year)) + " %H:%M:%S") for first in (("%d", "%m"), ("%m", "%d")))
-            remedy = f"say which, as the text is written: {day}, or {month}"
+            day, month = (_option(sign.join((*first, year)) + " %H:%M:%S") for first in (("%d", "%m"), ("%m", "%d")))
+            remedy = f"set the format: {day}, or {month}"
         elif _NO_DAY.fullmatch(text):
             problem = f"{self._name} is not a time: it has no day"
-            remedy = "name the column with the day, too: date (--date on the command line)"
+            remedy = "also name the column with the day: date (--date on the command line)"
         elif _LETTERS_AFTER.search(text):
-            problem = f"{self._name} is not a time: its zone is not known, or may be two"
-            remedy = "write the offset, such as +0100, in place of the letters"
+            problem = f"{self._name} is not a time: its zone is unknown or ambiguous"
+            remedy = "replace the letters by the offset, such as +0100"
         else:
             problem, remedy = (
                 f"{self._name} is not a time",
-                f"say how it is written, such as {_say('%d.%m.%Y %H:%M')}",
+                f"set the format, such as {_option('%d.%m.%Y %H:%M')}",
             )
         return InputError(where, problem, value=cell(text), bound=bound, remedy=remedy)
 
 
 def is_missing(text: str) -> bool:
-    """Tell whether a text is what tables write where nothing is known."""
+    """Return whether a text stands for a missing value."""
     return text.strip().lower() in _MISSING
 
 
@@ -490,7 +495,7 @@ Read = TypeVar("Read")
 
 
 def read_with(clock: Clock, read: Callable[[Clock], Read]) -> Read:
-    """Return what `read` makes of a table with a clock; it reads again where a line says so, and checks the clock."""
+    """Call `read` with a clock, and once more if a line raises `ReadAgainError`; then check the clock."""
     try:
         found = read(clock)
     except ReadAgainError as again:
@@ -501,26 +506,27 @@ def read_with(clock: Clock, read: Callable[[Clock], Read]) -> Read:
 
 
 def order_of(times: Sequence[Times | None], what: str = "points") -> str:
-    """Say the first and last of the times of traces, and the order in which their points are."""
+    """Return a sentence with the first and last time of traces, and the order of their points."""
     known = [each for each in times if each is not None and len(each)]
     if len(known) < len(times) or not known:
-        return f"no times are read: {what} are in the order of the file (--time COLUMN, or the key time, names times)"
+        return f"no times are read: {what} are in the order of the file (--time, or the key time, names a column)"
     first, last = (
         str(end).replace("T", " ") for end in (min(each.min() for each in known), max(each.max() for each in known))
     )
-    said = f"times from {first} to {last} (UTC): {what} are in the order of their times"
+    note = f"times from {first} to {last} (UTC): {what} are in the order of their times"
     if equal := sum(int((np.diff(each) == np.timedelta64(0, "s")).sum()) for each in known):
-        said += f"; {equal} in the second of the one before are in the order of its parts, then of the file"
-    return said
+        note += f"; {equal} of them are in the same second as the one before, and sorted by fractions of the second"
+    return note
 
 
-def _say(form: str) -> str:
+def _option(form: str) -> str:
+    """Return the option and the key that set a time format."""
     return f'--time-format "{form}" (time_format = "{form}")'
 
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 
-# What columns with a time are called, without case and signs; the first that fits is taken.
+# Usual names of columns with times, in lower case and letters only; the first that can be read is used.
 _TIME_NAMES = (
     *("time", "timestamp", "datetime", "dateandtime", "datetimeutc", "timestamputc", "timeutc", "utctime"),
     *("utctimestamp", "utcdatetime", "gpstime", "gpstimestamp", "gpsdatetime", "fixtime", "devicetime", "localtime"),
@@ -530,21 +536,21 @@ _TIME_NAMES = (
     *("recordingtime", "samplingtime", "timestampms", "timems", "timestamps", "epoch", "epochtime", "epochms"),
     *("unixtime", "unixtimestamp", "createdat", "tst", "ts", "t", "utc", "when", "zeit", "zeitstempel", "date"),
 )
-# What columns are called that may hold the date where another one holds the time of day.
+# Usual names of columns with the date, for tables with the time of day in another column.
 _DATE_NAMES = ("date", "utcdate", "dateutc", "gpsdate", "localdate", "eventdate", "startdate", "day", "datum")
 _NO_TIMES = "it holds no times"
 
 
 @dataclass(frozen=True)
 class TimeColumns:
-    """Where the times of a table are.
+    """The columns with the times of a table.
 
     Attributes:
-        time: the column with the time; None where none is found.
-        date: the column with the date, where `time` holds the time of day only.
-        unread: a sentence about each column that is called a time and cannot be read.
-        others: columns that may hold times under a name that is not known.
-        blank: whether a column that is called a time is blank in all rows that were looked at.
+        time: The column with the time; None if no such column is found.
+        date: The column with the date, if `time` holds the time of day only.
+        unread: A sentence about each column with the name of a time that cannot be read.
+        others: Columns with unknown names that may hold times.
+        blank: Whether a column with the name of a time is blank in all rows of the sample.
     """
 
     time: str | None = None
@@ -555,11 +561,11 @@ class TimeColumns:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was not read, in sentences."""
+        """Sentences about columns that were not read."""
         if not self.others:
             return self.unread
-        names = shortened(", ".join(map(column_text, self.others)))
-        return (*self.unread, f"say --time COLUMN if the time is in one of these: {names}")
+        names = shorten(", ".join(map(column_text, self.others)))
+        return (*self.unread, f"name the column, --time COLUMN, if the time is in one of these: {names}")
 
 
 def find_times(
@@ -571,44 +577,52 @@ def find_times(
     taken: Sequence[str] = (),
     missing: float = MOST_LEFT_OUT,
 ) -> TimeColumns:
-    """Return the columns that hold the times, as far as some `rows`, line and fields, tell.
+    """Find the columns that hold the times, from a sample of rows.
 
-    `form` says how times are written, as `Clock` takes it; `time` and `date` are columns that are known already, and
-    those in `taken` hold something else. A `time` that is given is taken whatever it holds. At most the share `missing`
-    of the texts in a column may be unreadable.
+    Args:
+        header: The column names.
+        rows: The sample: line number and fields of each row.
+        form: Format of the times, see `Clock`.
+        time: Column with the time, if the user named it; it is accepted unread.
+        date: Column with the date, if the user named it.
+        taken: Columns with another meaning.
+        missing: The share of texts in a column of times that may be unreadable.
+
+    Returns:
+        The columns, with notes about columns that cannot be read.
     """
     free = [column for column in dict.fromkeys(header) if column not in taken]
-    dates = _named(free, _DATE_NAMES) if date is None else [date]
+    dates = _find_by_name(free, _DATE_NAMES) if date is None else [date]
     unread: list[str] = []
-    for column in _named(free, _TIME_NAMES) if time is None else [time]:
+    for column in _find_by_name(free, _TIME_NAMES) if time is None else [time]:
         days: list[str | None] = [day for day in dates if day != column]
         problem = ""
         for day in (None, *days) if date is None else days:
-            said = _problem(header, rows, column, day, form, missing)
-            if not said:
+            fault = _problem(header, rows, column, day, form, missing)
+            if not fault:
                 return TimeColumns(column, day, tuple(unread))
-            problem = problem or said
+            problem = problem or fault
         unread.append(f"the column {column_text(column)} is not read: {problem}")
     if time is not None:
         return TimeColumns(time, date)
-    tried = _named(free, _TIME_NAMES)
+    tried = _find_by_name(free, _TIME_NAMES)
     others = [name for name in free if name not in tried and not _problem(header, rows, name, None, form, missing)]
-    return TimeColumns(None, None, tuple(unread), tuple(others), any(_NO_TIMES in said for said in unread))
+    return TimeColumns(None, None, tuple(unread), tuple(others), any(_NO_TIMES in fault for fault in unread))
 
 
-def _named(header: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns of these names, in the order of the names."""
+def _find_by_name(header: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns with these names, in the order of the names."""
     plain = {_plain(column): column for column in reversed(header)}
     return [plain[name] for name in names if name in plain]
 
 
 def _plain(column: str) -> str:
-    """Return the name of a column as `_TIME_NAMES` has it."""
+    """Return the name of a column in lower case, letters only."""
     return re.sub(r"[^a-z]", "", column.lower())
 
 
 def _problem(header: Sequence[str], rows: Rows, column: str, day: str | None, form: str | None, missing: float) -> str:
-    """Say why the texts in a column cannot be read as times; return nothing where all but a few can."""
+    """Return the reason why a column cannot be read as times; "" if at most the share `missing` is unreadable."""
     place, at_day = header.index(column), None if day is None else header.index(day)
 
     def read(clock: Clock) -> int:

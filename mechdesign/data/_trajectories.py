@@ -1,4 +1,4 @@
-"""Trajectories, and the visits to cells that they make."""
+"""Trajectories, and their visits to the cells of a grid."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError, Shown, values_are_shown
 from mechdesign.data._layout import form_of
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._locate import INTERCHANGED, interval, turned
+from mechdesign.model._locate import INTERCHANGED, interval, wrap_longitudes
 
 Times = NDArray[np.datetime64]
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Where one user was, in order.
+    """The points of one user, in order of time.
 
-    `latitude` and `longitude` are degrees, float64 of shape (k,), k ≥ 1; `time` is datetime64[s] of shape (k,), or None
-    when only the order is known. All are read-only.
+    Attributes:
+        user: Name of the user.
+        latitude: Degrees, float64 of shape (k,), k ≥ 1, read-only.
+        longitude: Degrees in [-180, 180], float64 of shape (k,), read-only.
+        time: UTC, datetime64[s] of shape (k,), read-only; None if only the order is known.
+
+    Raises:
+        InputError: A value is out of range, or lengths differ.
+
+    >>> len(Trajectory("ada", [46.9, 47.0], [7.4, 7.5]))
+    2
     """
 
     user: str
@@ -43,7 +52,7 @@ class Trajectory:
         if k == 0:
             raise InputError("latitude", f"the trace of user {self.user!r} is empty", bound="at least one point")
         if len(self.longitude) != k:
-            raise InputError("longitude", "differs in length", value=len(self.longitude), bound=f"{k} values")
+            raise InputError("longitude", "has another length than latitude", value=len(self.longitude), bound=f"{k}")
         if self.time is not None:
             if as_array(self.time, "time").dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
@@ -63,10 +72,24 @@ class Trajectory:
 class Visits:
     """The cells of a grid that users visited.
 
-    `cells` holds int64 arrays of cell indices, read-only, each a stretch of consecutive points inside the box, and
-    `users` the user of each stretch. `inside` and `outside` count points; `domain` is the grid. `times` holds the times
-    of each stretch, datetime64[s], or None, and is empty where nothing is known of them. `exits` says of each stretch
-    whether the user then went on outside the box; it is empty where that is not known.
+    A stretch is a sequence of consecutive points of one user inside the box of the grid.
+
+    Attributes:
+        cells: Cell indices of each stretch, int64, read-only.
+        users: User of each stretch.
+        inside: Number of points inside the box.
+        outside: Number of points outside the box.
+        domain: The grid.
+        times: Times of each stretch, datetime64[s], or None; empty if no times are known.
+        exits: Whether the user left the box after each stretch; empty if unknown.
+
+    Raises:
+        InputError: Lengths differ, or a cell index is out of range.
+
+    >>> domain = Domain.geographic_grid(2, 1, south=46, north=47, west=7, east=9)
+    >>> visits = Visits((np.array([0, 1, 1]),), ("ada",), inside=3, outside=0, domain=domain)
+    >>> visits.counts().tolist()
+    [1, 2]
     """
 
     cells: tuple[Integers, ...]
@@ -76,7 +99,7 @@ class Visits:
     domain: Domain
     times: tuple[Times | None, ...] = ()
     exits: tuple[bool, ...] = ()
-    # Where the stretches of each user stand in `cells`.
+    # Indices in `cells` of the stretches of each user.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +107,7 @@ class Visits:
         require_kind(self.domain, Domain, "domain", "a Domain")
         as_list(self.cells, "cells", "a list of traces, each of indices of cells")
         as_list(self.users, "users", "a list of names")
-        # Copies, not views: a view would keep a whole trace in memory, and writable.
+        # Copy each stretch: a view would keep the whole trace in memory, and writable.
         cells = tuple(
             as_indices(stretch, f"cells[{index}]", self.domain.size) for index, stretch in enumerate(self.cells)
         )
@@ -92,28 +115,49 @@ class Visits:
             read_only(stretch)
         object.__setattr__(self, "cells", cells)
         if len(self.cells) != len(self.users):
-            raise InputError("users", "differs in length", value=len(self.users), bound=f"{len(self.cells)} users")
+            raise InputError(
+                "users", "has another length than cells", value=len(self.users), bound=f"{len(self.cells)} users"
+            )
         if self.times and [None if each is None else len(each) for each in self.times] != [
             None if each is None else len(stretch) for each, stretch in zip(self.times, self.cells, strict=False)
         ]:
-            raise InputError("times", "do not fit the cells", value=len(self.times), bound="a time for each point")
+            raise InputError("times", "do not match the cells", value=len(self.times), bound="a time for each point")
         if self.exits and len(self.exits) != len(self.cells):
-            raise InputError("exits", "differ in length", value=len(self.exits), bound=f"{len(self.cells)} stretches")
+            raise InputError(
+                "exits", "have another length than cells", value=len(self.exits), bound=f"{len(self.cells)} stretches"
+            )
         stretches: dict[str, list[int]] = {}
         for index, user in enumerate(self.users):
             stretches.setdefault(user, []).append(index)
         object.__setattr__(self, "_stretches", stretches)
 
     def of(self, user: str) -> tuple[Integers, ...]:
-        """Return the stretches of one user, in order; raise `InputError` for a user without any."""
+        """Return the stretches of one user, in order.
+
+        Args:
+            user: Name of the user.
+
+        Returns:
+            Cell indices of each stretch.
+
+        Raises:
+            InputError: The user has no visits.
+        """
         if user not in self._stretches:
             bound = f"one of the {len(self._stretches)} users with visits"
-            remedy = "" if isinstance(user, str) else "give the name as a text"
+            remedy = "" if isinstance(user, str) else "give the name as a string"
             raise InputError("user", "has no visits", value=user, bound=bound, remedy=remedy)
         return tuple(self.cells[index] for index in self._stretches[user])
 
     def counts(self, user: str | None = None) -> Integers:
-        """Return how often each cell was visited, by one user or by all: int64 of shape (n,)."""
+        """Return the number of visits to each cell.
+
+        Args:
+            user: Count the visits of this user only; None counts all users.
+
+        Returns:
+            Counts, int64 of shape (n,).
+        """
         total = np.zeros(self.domain.size, dtype=np.int64)
         for cells in self.cells if user is None else self.of(user):
             np.add.at(total, cells, 1)
@@ -121,13 +165,28 @@ class Visits:
 
 
 def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
-    """Return the cells visited, for a domain made with `Domain.geographic_grid`.
+    """Return the visits of traces to the cells of a geographic grid.
 
-    Column k covers the longitudes from west + k · (east − west) / columns on, up to but without the next such border;
-    only the last column includes its eastern border. Rows likewise, from south to north. Points outside the box are
-    left out, and a trace that leaves the box is split there: the points before and after become stretches of their own,
-    so that no step of the user is invented. `Visits.exits` marks the stretches before. Raises `InputError` when no
-    point is inside.
+    Column k covers the longitudes from west + k · (east − west) / columns up to, but not including, the next border.
+    Only the last column includes its eastern border. Rows are defined in the same way, from south to north.
+
+    Points outside the box are dropped, and a trace is split where it leaves the box. The points before and after form
+    separate stretches, so no step is invented. `Visits.exits` marks the stretches that end in this way.
+
+    Args:
+        traces: Trajectories.
+        domain: A grid made by `Domain.geographic_grid`.
+
+    Returns:
+        The visits.
+
+    Raises:
+        InputError: No point is inside the box, or the domain is not a geographic grid.
+
+    >>> domain = Domain.geographic_grid(2, 1, south=46, north=47, west=7, east=9)
+    >>> visits = to_grid([Trajectory("ada", [46.5, 46.6], [7.2, 8.9])], domain)
+    >>> visits.cells[0].tolist(), visits.outside
+    ([0, 1], 0)
     """
     require_kind(domain, Domain, "domain", "a Domain")
     if domain.cells is None or domain.geographic is None:
@@ -144,7 +203,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
     exits: list[bool] = []
     inside = outside = 0
     for trace in given:
-        column = interval(turned(trace.longitude, box.west, box.east), meridians)
+        column = interval(wrap_longitudes(trace.longitude, box.west, box.east), meridians)
         row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
         inside += len(kept)
@@ -164,7 +223,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
 
 
 def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
-    """Return an error that says where the points are, and whether latitude and longitude look interchanged."""
+    """Return an error with the extent of the points; it mentions if latitude and longitude look interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
@@ -180,7 +239,7 @@ def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
             f"none of the {points} points is inside the box",
             "check the box: mechdesign init proposes one",
         )
-    # Of one trace it may be the very place.
+    # The extent of a single point is its exact position, so it is masked.
     shown = (
         BoundingBox.text(*extent)
         if values_are_shown()

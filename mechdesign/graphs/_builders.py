@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mechdesign.base._arrays import Integers, as_array, as_labels
-from mechdesign.base._check import as_integer, renamed, require_unmasked
+from mechdesign.base._check import as_integer, rename_path, require_unmasked
 from mechdesign.base._errors import GraphWarning, InputError
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text, nearest
@@ -184,7 +184,7 @@ def threshold(
         try:
             lengths = distances.matrix(distance)  # type: ignore[arg-type]
         except InputError as error:
-            raise renamed(error, "distance", "distances") from error
+            raise rename_path(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:
             raise InputError("distance", "is not square", value=lengths.shape, bound="of shape (n, n)")
         distances.warn_of_radius(limit, float(lengths[np.isfinite(lengths)].max(initial=0.0)))
@@ -211,7 +211,7 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
         try:
             steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(as_array(P, "matrix"))).matrix)
         except InputError as error:
-            raise renamed(error, "P", "matrix") from error
+            raise rename_path(error, "P", "matrix") from error
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
     # Counts of common predecessors; above the diagonal each pair stands once.

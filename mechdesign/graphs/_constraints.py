@@ -19,7 +19,7 @@ from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.graphs._builders import check_graph
-from mechdesign.model._components import connected, members
+from mechdesign.model._components import label_components, members
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 
@@ -95,7 +95,7 @@ def components(graph: nx.Graph) -> list[Integers]:
     check_graph(graph)
     nodes = np.array(sorted(graph), dtype=np.int64)
     pairs = np.searchsorted(nodes, np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2))
-    return [nodes[part] for part in members(connected(len(nodes), pairs))] if nodes.size else []
+    return [nodes[part] for part in members(label_components(len(nodes), pairs))] if nodes.size else []
 
 
 def membership(parts: Sequence[Integers], n: int) -> Integers:

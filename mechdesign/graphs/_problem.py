@@ -21,7 +21,7 @@ from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
 from mechdesign.model._claims import Claims
-from mechdesign.model._components import tied
+from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
@@ -199,4 +199,4 @@ def _joined(
 
 def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
     """Return a label for each node, equal where requirements on pairs tie nodes together."""
-    return tied(n, Claims(claim for requirement in requirements for claim in requirement.claims()))
+    return label_tied_secrets(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

@@ -30,9 +30,9 @@ from mechdesign.base._locks import (
     ProcessLock,
     as_wait,
     file_of,
+    hold_lock,
+    hold_new_lock,
     lock_file_of,
-    locked,
-    locked_to_begin,
     require_one_name,
 )
 from mechdesign.base._warnings import warn
@@ -186,7 +186,7 @@ class Accountant:
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         self._require_process()
-        with self._lock, locked(self._path, self._wait) if self._path is not None else nullcontext():
+        with self._lock, hold_lock(self._path, self._wait) if self._path is not None else nullcontext():
             kept = self._now()
             if self._path is not None:
                 require_one_name(self._path, StateError)
@@ -234,7 +234,7 @@ class Accountant:
         if self._ledger is not None:
             self._ledger.begin()
         _require_folder(target)
-        with locked(target, self._wait):
+        with hold_lock(target, self._wait):
             if target.exists():
                 _require_grown(target, parse_state(target, read_content(target)), kept.state)
                 require_one_name(target, StateError)
@@ -322,7 +322,7 @@ class Accountant:
             # What the file names can be opened again.
             self._ledger.begin()
         _require_folder(path)
-        with locked_to_begin(path, self._wait, lambda: _missing(path)):
+        with hold_new_lock(path, self._wait, lambda: _missing(path)):
             if path.exists():
                 require_one_name(path, StateError)
                 content = read_content(path)

@@ -14,7 +14,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._check import as_integer, as_number
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError
-from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import suppress_warnings
 from mechdesign.leakage import _recursion as recursion
 from mechdesign.leakage._budget_program import WIDEST, Grid, Path, Program, as_curves, solve
 from mechdesign.leakage._budgets import allocate_budget, constant_budget
@@ -147,7 +147,7 @@ class _Search:
             return None, None
         steps, alpha = len(self._program), self._program.alpha
         # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
-        with silenced(BudgetWarning, CorrelationWarning):
+        with suppress_warnings(BudgetWarning, CorrelationWarning):
             both = (
                 np.full(steps, constant_budget(alpha, backward, forward)),
                 allocate_budget(alpha, steps, backward, forward),

@@ -12,7 +12,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._warnings import warn
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import as_target, rounded_down
@@ -65,8 +65,8 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
         elif back_identity != ahead_identity:
             _warn_of_zero("at one of the two releases", before, after)
         middle = 0.0
-        first = rounded_down(printed(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
-        last = rounded_down(printed(alpha) - printed(first))
+        first = rounded_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
+        last = rounded_down(as_decimal(alpha) - as_decimal(first))
     else:
         middle = _constant(alpha, before, after)
         first, last = (_outermost(alpha, middle, *sides) for sides in _both_ceilings(middle, before, after))
@@ -139,7 +139,7 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
 
     With that it does not pass what its own direction stays below. At least it spends what those between may.
     """
-    most = rounded_down(max(printed(alpha) - Fraction(other.carried), Fraction(0)))
+    most = rounded_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))
     for _ in range(_ROUNDINGS):
         if most <= middle or total(0.0, other.carried, most) <= alpha:

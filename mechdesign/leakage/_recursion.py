@@ -14,7 +14,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
 from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import as_not_negative, rounded_up
@@ -151,7 +151,7 @@ def _windows(
     each = budgets.tolist()
     if further == 0:
         return [total(before[start], after[start], each[start]) for start in starts]
-    sums = [Fraction(0), *itertools.accumulate(map(printed, each))]
+    sums = [Fraction(0), *itertools.accumulate(map(as_decimal, each))]
     spent = [(start, rounded_up(sums[start + further + 1] - sums[start])) for start in starts]
     return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
 
@@ -174,7 +174,7 @@ def guarantees(
     """Return event-level, w-event and user-level privacy of a sequence of releases, w = `width` (Table 2)."""
     budgets = as_budgets(epsilons)
     alone = windows(budgets, width)
-    spent = rounded_up(sum(map(printed, budgets.tolist()), Fraction(0)))
+    spent = rounded_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
     return Guarantees(
         event_independent=float(budgets.max()),
         event=float(windows(budgets, 1, backward, forward).max()),

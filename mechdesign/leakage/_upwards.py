@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import rounded_up
 
@@ -33,7 +33,7 @@ _SUMMED = 1 + 2.0**-50
 @functools.lru_cache(maxsize=1 << 12)
 def decimal(number: float) -> Fraction:
     """Return the decimal that a finite float prints."""
-    return printed(number)
+    return as_decimal(number)
 
 
 class Step(NamedTuple):

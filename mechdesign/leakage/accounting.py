@@ -22,12 +22,12 @@ from mechdesign.base._locks import (
     WAIT_S,
     ProcessLock,
     as_wait,
+    exists,
     file_of,
+    hold_lock,
+    hold_new_lock,
     lock_file_of,
-    locked,
-    locked_to_begin,
     require_one_name,
-    stands,
 )
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._exactness import require_together
@@ -123,13 +123,13 @@ or give the ledger that the data deserve a larger budget
         self._entries: tuple[Entry, ...] = ()
         self._charging_in: int | None = None
         self._stood = False
-        if self._path is not None and stands(self._path):
+        if self._path is not None and exists(self._path):
             self._read(adopt=epsilon is None and rho is None)
 
     @classmethod
     def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
         """Open a ledger that has been made, with its own budget; raise `LedgerError` where there is none."""
-        if not stands(file := file_of(path)):
+        if not exists(file := file_of(path)):
             raise LedgerError(f"{file} does not exist. Begin a ledger with: mechdesign ledger new {file} --epsilon 3")
         return cls(path=path, wait=wait)
 
@@ -369,10 +369,10 @@ or give the ledger that the data deserve a larger budget
             return
         require_folder(self._path)
         path = self._path
-        with locked_to_begin(path, self._wait, lambda: LedgerError(self._missing(path))):
-            if not stands(path) and not self._stood:
+        with hold_new_lock(path, self._wait, lambda: LedgerError(self._missing(path))):
+            if not exists(path) and not self._stood:
                 write_ledger(path, self._budget_epsilon, self._budget_rho, ())
-            if not stands(path):
+            if not exists(path):
                 raise LedgerError(self._missing(path))
             self._refresh()
             yield
@@ -387,7 +387,7 @@ or give the ledger that the data deserve a larger budget
         )
 
     def _refresh(self) -> None:
-        if self._path is not None and (self._stood or stands(self._path)):
+        if self._path is not None and (self._stood or exists(self._path)):
             self._read(adopt=False)
 
     def _read(self, *, adopt: bool) -> None:
@@ -475,7 +475,7 @@ def _reopened(
     epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
 ) -> Ledger:
     """Open a ledger again by its path; raise `LedgerError` where it lacks what the first object knew of."""
-    ledger = Ledger(path=path, wait=wait) if stands(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
+    ledger = Ledger(path=path, wait=wait) if exists(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
     _require_grown(path, entries, ledger.entries)
     return ledger
 
@@ -532,9 +532,9 @@ def begin_ledger(
     number = None if group is None else _group(group)
     require_folder(where)
     lock = lock_file_of(where)
-    stood = stands(lock)
-    with locked(where, wait):
-        if stands(where):
+    stood = exists(lock)
+    with hold_lock(where, wait):
+        if exists(where):
             raise LedgerError(
                 f"{where} stands already; nothing was changed. Choose another name, or move it away first"
             )

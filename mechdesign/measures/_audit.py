@@ -18,7 +18,7 @@ from mechdesign.base._arrays import Floats, Integers, as_amounts, as_floats, as_
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._values import cached_property
-from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact, float_down, float_up
 from mechdesign.certify._revealed import revealed
@@ -160,7 +160,7 @@ class Audit:
             return None
         # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such. Distances
         # are taken as given, whether they are a metric or not.
-        with silenced(MetricWarning):
+        with suppress_warnings(MetricWarning):
             requirement = self._requirement(self.epsilon)
         # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())

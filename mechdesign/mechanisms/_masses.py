@@ -31,7 +31,7 @@ from mechdesign.graphs._geometry._cells import (
 )
 from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 
 _LEAST_GAP = 2.0**-42
 _TRIES = 5
@@ -89,7 +89,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
     """
-    member = connected(len(rows), np.column_stack((bound.sources, bound.targets)))
+    member = label_components(len(rows), np.column_stack((bound.sources, bound.targets)))
     used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
     np.logical_or.at(used, member, (rows > 0) | filled[:, None])
     counts = used.sum(axis=1)

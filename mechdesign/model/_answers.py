@@ -15,20 +15,20 @@ from mechdesign.base._errors import InputError, OutsideWarning
 from mechdesign.base._warnings import warn
 from mechdesign.model._channel import EXPONENT, Channel, uniform_bits
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Between, Borders, Lattice, Outside, count_outside, given_places
+from mechdesign.model._locate import Between, Borders, Lattice, Outside, as_places, count_outside
 from mechdesign.model._problem import Problem
 
 
-def dithered(
+def dither(
     lattice: Lattice,
     places: Borders,
     size: int | tuple[int, ...] | None = None,
     rng: np.random.Generator | None = None,
 ) -> tuple[Integers, int]:
-    """Return an anchor for each draw, and how many of the draws are for places outside; see `drawn_anchors`.
+    """Return an anchor for each draw, and the number of draws for places outside; see `draw_anchors`.
 
-    `places` are coordinates of one shape; for a single place `size` says how many draws. Raises InputError for a size
-    given with an array of places.
+    `places` holds two coordinate arrays of one shape; `size` is the number of draws for a single place. Raises
+    InputError if `size` is given with an array of places.
     """
     first, second = places
     if first.ndim and size is not None:
@@ -37,45 +37,48 @@ def dithered(
         shape = size if isinstance(size, tuple) else (size,)
         counts = tuple(as_integer(one, "size", 0) for one in shape)
         first, second = np.broadcast_to(first, counts), np.broadcast_to(second, counts)
-    return drawn_anchors(lattice, first, second, rng)
+    return draw_anchors(lattice, first, second, rng)
 
 
-def drawn_anchors(
+def draw_anchors(
     lattice: Lattice, first: Floats, second: Floats, rng: np.random.Generator | None = None
 ) -> tuple[Integers, int]:
-    """Return an anchor for each point, int64 of the shape of the coordinates, and how many points were projected.
+    """Return an anchor for each point, int64 of the shape of the coordinates, and the number of projected points.
 
-    Along each axis the next anchor is taken with probability equal to the share of the way to it, a rational number,
-    since coordinates are binary numbers. A uniform number, of as many random bits as it takes, is below it or not:
-    nothing is rounded.
+    A point lies between two columns and between two rows of anchors. The farther one is drawn with probability equal to
+    the point's relative position between the two. This share is rational, because coordinates are binary numbers.
+    Random bits are drawn until they decide the comparison with it: nothing is rounded.
 
     Args:
         lattice: The anchors.
-        first: x, or latitude where the anchors have them.
+        first: x, or latitude if the anchors have latitudes.
         second: y, or longitude.
-        rng: A NumPy generator; else the bits are the operating system's.
+        rng: A NumPy generator; None takes the bits from the operating system.
+
+    Returns:
+        Indices of anchors, and the number of points outside the rectangle of the anchors.
     """
     shape = np.shape(first)
     points = np.stack([np.reshape(first, -1), np.reshape(second, -1)], axis=1)
     unique, inverse = np.unique(points, axis=0, return_inverse=True)
     places = [lattice.place(one, two) for one, two in unique.tolist()]
     which = inverse.reshape(-1)
-    columns = _drawn([across for across, _, _ in places], which, rng)
-    rows = _drawn([up for _, up, _ in places], which, rng)
+    columns = _draw_indices([across for across, _, _ in places], which, rng)
+    rows = _draw_indices([up for _, up, _ in places], which, rng)
     outside = np.array([missed for _, _, missed in places], dtype=np.bool_)
     anchors: Integers = rows * lattice.columns + columns
     return anchors.reshape(shape), int(outside[which].sum())
 
 
-def _drawn(places: list[Between], which: Integers, rng: np.random.Generator | None) -> Integers:
-    """Return a column, or row, for each draw."""
+def _draw_indices(places: list[Between], which: Integers, rng: np.random.Generator | None) -> Integers:
+    """Return a column index (or row index) for each draw."""
     starts = np.array([start for start, _ in places], dtype=np.int64)
-    drawn: Integers = starts[which] + _below([share for _, share in places], which, rng)
+    drawn: Integers = starts[which] + _draw_bernoulli([share for _, share in places], which, rng)
     return drawn
 
 
-def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> Integers:
-    """Return 1 with probability `shares[which]`, else 0, exactly: bits are drawn until they decide."""
+def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> Integers:
+    """Return 1 with probability exactly `shares[which]`, else 0: bits are drawn until they decide."""
     ahead = np.zeros(which.size, dtype=np.int64)
     open_draws = np.arange(which.size)
     rest = list(shares)
@@ -85,7 +88,7 @@ def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | N
         limit = np.array(digits, dtype=np.int64)[which[open_draws]]
         bits = uniform_bits(open_draws.size, rng)
         ahead[open_draws[bits < limit]] = 1
-        # Equal so far: the next bits are compared with what is left of the share.
+        # Equal so far: the next bits are compared with the remaining digits of the share.
         rest = [value - digit for value, digit in zip(scaled, digits, strict=True)]
         never = np.array([not share for share in rest], dtype=np.bool_)
         open_draws = open_draws[(bits == limit) & ~never[which[open_draws]]]
@@ -94,13 +97,16 @@ def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | N
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a channel answered: one answer, or an array of them.
+    """Answers of a channel: one answer, or an array of them.
 
     Attributes:
-        index: Indices of observables: an integer, or an int64 array of the shape that was asked for.
-        label: Their labels: a text, or an array of texts of that shape.
-        place: Where they are: latitude and longitude in degrees, or x and y in the unit of the observables, along a
-            last axis of length 2; None where observables have no places.
+        index: Indices of observables: an integer, or an int64 array of the requested shape.
+        label: Labels of the observables: a text, or an array of texts with the shape of `index`.
+        place: Coordinates of the observables, along a last axis of length 2. They are latitude and longitude in
+            degrees, or x and y in the unit of the observables. None if the observables have no places.
+
+    >>> Answers(index=1, label="b", place=None)
+    Answers(index=1, label='b', place=None)
     """
 
     index: Any
@@ -108,12 +114,25 @@ class Answers:
     place: Floats | None
 
     def __len__(self) -> int:
-        """Return how many answers there are."""
+        """Return the number of answers."""
         return int(np.size(self.index))
 
 
 def answers(channel: Channel, observables: Domain | None, drawn: Integers) -> Answers:
-    """Return observables that were drawn, given by their indices, with labels and places."""
+    """Return drawn observables with their labels and places.
+
+    Args:
+        channel: The channel that the observables were drawn from.
+        observables: The domain of its m observables, for places; None if there is none.
+        drawn: Indices of observables, int64 of any shape, each from 0 to m − 1.
+
+    Returns:
+        The answers, in the shape of `drawn`.
+
+    >>> channel = Channel.from_matrix([[0.75, 0.25], [0.25, 0.75]], observables=["yes", "no"])
+    >>> answers(channel, None, np.array([1, 0])).label.tolist()
+    ['no', 'yes']
+    """
     m = channel.numerators.shape[1]
     labels = np.array(channel.observables or tuple(map(str, range(m))), dtype=np.str_)
     index = np.asarray(drawn, dtype=np.int64)
@@ -139,44 +158,52 @@ def sample_at(
     outside: Outside = "refuse",
     reach: float | None = None,
 ) -> Answers:
-    """Draw answers for places, exactly with the probabilities of the secrets that they belong to.
+    """Draw answers for places, with exactly the probabilities of the channel.
 
-    Where the secrets are anchors, a place lies between four of them, one of which is drawn with its bilinear weight,
-    exactly: what is proved of `ContinuousPrivacy` holds for any two places.
+    If the secrets are anchors, one of the four anchors around a place is drawn with exactly its bilinear weight
+    (dithering). The guarantee of `ContinuousPrivacy` then holds for any two places.
 
-    Else a place becomes the cell it lies in, or the nearest secret where the secrets are no grid. What is proved is
-    proved of secrets: two places in one cell get the same distribution, and those in two cells are protected like the
-    two cells, however close to their border they are.
+    Otherwise a place becomes the cell that contains it, or the nearest secret if the secrets are not a grid. The
+    guarantee is about secrets: two places in one cell get the same distribution. Two places in different cells are
+    protected like the two cells, however close the places are.
 
     Args:
-        problem: What the channel answers; its secrets have places.
-        channel: The channel.
-        latitude: In degrees; on the plane x, in the unit of the secrets. A number, or an array, an answer for each.
-        longitude: In degrees; on the plane y.
-        size: How many answers for one place, as in `Channel.sample`. Up to k answers for one place, or for places in
-            one cell, are k times the ε, whether `size` or an array that repeats a place asks for them.
-        rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
-        x: The name of the first argument on the plane.
-        y: The name of the second argument on the plane.
-        outside: "refuse" places outside, see `Domain.cell_of`, or take the "nearest" secret. Places outside anchors are
-            projected to their rectangle, and an `OutsideWarning` counts them.
-        reach: How far from the nearest secret a place may be, in the unit of the secrets, where they are neither cells
-            nor anchors; else the largest distance of a secret from its nearest neighbour.
+        problem: The problem that the channel solves; its secrets must have places.
+        channel: The channel, with a row for each secret of the problem.
+        latitude: Latitude in degrees, or x in the unit of the secrets. An array gets one answer for each entry.
+        longitude: Longitude in degrees, or y.
+        size: The number (or shape) of answers for one place, as in `Channel.sample`. Up to k answers for one place or
+            cell multiply ε by k, whether `size` or repeated entries ask for them.
+        rng: A NumPy generator or a seed, for tests and simulations; None takes the bits from the operating system.
+        x: Alternative name of the first argument, for places on the plane.
+        y: Alternative name of the second argument, for places on the plane.
+        outside: "refuse" raises an error for places outside (see `Domain.cell_of`); "nearest" takes the nearest secret.
+            With anchors, "nearest" projects places to the rectangle, and an `OutsideWarning` counts them.
+        reach: The largest distance of a place from the nearest secret, in the unit of the secrets, if they are neither
+            cells nor anchors. None takes the largest distance of a secret from its nearest neighbour.
+
+    Returns:
+        The answers, with indices, labels and places.
 
     Raises:
-        InputError: The secrets have no places, or coordinates are wrong, or outside and refused.
+        InputError: The secrets have no places, or a coordinate is invalid, or a place is outside and refused.
+
+    >>> cells = Domain.grid(columns=2, rows=1, width=2.0, height=1.0)
+    >>> problem = Problem([0.5, 0.5], [[0, 1], [1, 0]], [], secrets=cells, observables=cells)
+    >>> sample_at(problem, Channel.from_matrix([[1, 0], [0, 1]]), x=1.5, y=0.5).place.tolist()
+    [1.5, 0.5]
     """
     if problem.secrets is None:
         raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
     lattice = problem.secrets.lattice
     if lattice is not None:
-        places = given_places(problem.secrets.axes, latitude, longitude, x, y)
+        places = as_places(problem.secrets.axes, latitude, longitude, x, y)
         generator = None if rng is None else as_generator(rng)
         area = problem.secrets.area(problem.secrets.axes)
         assert area is not None
         area.check_reach(reach)
         count_outside(area, places, outside)
-        anchors, missed = dithered(lattice, places, size, generator)
+        anchors, missed = dither(lattice, places, size, generator)
         if missed:
             warn(
                 f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "

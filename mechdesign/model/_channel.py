@@ -1,4 +1,4 @@
-"""A channel p(o|s) made of integers, and exact sampling from it."""
+"""A channel p(o|s) with integer numerators, and exact sampling from it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
 
 EXPONENT = 62
-"""Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
+"""Rows of a channel sum to 2**62, the largest power of two for which the sum of two entries fits int64."""
 
-# How far the sum of a row may be from 1: far above rounding, far below a typing mistake.
+# Largest difference of a row sum from 1: far above rounding errors, far below typing mistakes.
 _ROW_SUM_TOLERANCE = 1e-6
 
 
@@ -31,10 +31,19 @@ _ROW_SUM_TOLERANCE = 1e-6
 class Channel:
     """A channel p(o|s) = numerators[s, o] / 2**62 from n secrets to m observables.
 
-    `numerators` is an (n, m) int64 array whose rows sum to exactly 2**62. What is sampled is exactly what these
-    integers say; `matrix` is a rounded view of them. `secrets` and `observables` are labels, or empty.
+    Sampling uses exactly these integers; `matrix` is a rounded copy of the probabilities.
 
-    Raises InputError for negative entries, rows with another sum, or labels that do not fit.
+    Attributes:
+        numerators: Integers >= 0, int64 of shape (n, m), read-only; each row sums to exactly 2**62.
+        secrets: n distinct labels of the rows, or empty.
+        observables: m distinct labels of the columns, or empty.
+
+    Raises:
+        InputError: An entry is negative, a row has another sum, or the number of labels does not match.
+
+    >>> channel = Channel([[2**61, 2**61], [0, 2**62]], observables=["yes", "no"])
+    >>> channel.matrix.tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
     """
 
     numerators: Integers
@@ -54,7 +63,7 @@ class Channel:
             raise InputError(
                 f"numerators[{row}, {column}]", "is negative", value=int(numerators.min()), bound="at least 0"
             )
-        # Sums of the high and the low halves cannot overflow, so no wrapped sum can pass for 2**62.
+        # Sums of the high and the low halves cannot overflow, so a wrapped sum is never mistaken for 2**62.
         high, low = (numerators >> 31).sum(axis=1), (numerators & (2**31 - 1)).sum(axis=1)
         wrong = np.flatnonzero((low % 2**31 != 0) | (high + (low >> 31) != 2**31))
         if wrong.size:
@@ -90,7 +99,7 @@ class Channel:
     def to_pandas(self) -> Any:
         """Return the rounded probabilities as a pandas data frame: secrets by observables, with their labels.
 
-        Raises MissingDependencyError where pandas is not installed.
+        Raises MissingDependencyError if pandas is not installed.
         """
         return data_frame(self.matrix, list(self.secrets) or None, list(self.observables) or None)
 
@@ -112,15 +121,23 @@ class Channel:
     ) -> Integers:
         """Draw observables, exactly: 62 uniform bits are looked up in the cumulative sums of the secret's row.
 
-        `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an
-        int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
-        operating system; draws with `rng`, a NumPy generator or a seed, are a rehearsal: whoever learns the generator's
-        state can often tell the secret.
+        Up to k answers for one secret multiply ε by k, whether `size` or repeated indices ask for them. For an array, k
+        is ``np.unique(secret, return_counts=True)[1].max()``. These draws are not recorded in a ledger.
 
-        Up to k answers for one secret are k times the ε, whether `size` or an array that repeats an index asks for
-        them: ``np.unique(secret, return_counts=True)[1].max()`` is k of an array. No ledger hears of these draws.
+        Args:
+            secret: An index, a label, or an array of indices, one for each draw.
+            size: The number (or shape) of draws; must be None if `secret` is an array.
+            rng: A NumPy generator or a seed, for simulations only: its state can reveal the secret. None takes the bits
+                from the operating system.
 
-        Raises InputError for a secret that does not exist or a negative size.
+        Returns:
+            Indices of observables: int64 of shape `size`, or of the shape of `secret`.
+
+        Raises:
+            InputError: A secret does not exist, or a size is negative.
+
+        >>> Channel([[2**62, 0], [0, 2**62]]).sample([1, 0, 1]).tolist()
+        [1, 0, 1]
         """
         chosen = self._indices(secret)
         if chosen.ndim and size is not None:
@@ -137,18 +154,25 @@ class Channel:
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, secrets: Sequence[str] = (), observables: Sequence[str] = ()) -> Channel:
-        """Return the channel of integers nearest to a matrix of probabilities, of whatever origin.
+        """Return the channel of integers nearest to a matrix of probabilities.
 
-        Each row is divided by its exact sum and rounded down to multiples of 2**-62; what is left goes to its largest
-        entry. Bounds that the matrix keeps exactly may be missed by a little: what the channel keeps is to be proved.
+        Each row is divided by its exact sum and rounded down to multiples of 2**-62; the remainder is added to its
+        largest entry. Rounding may slightly violate a bound that the matrix keeps exactly: `mechdesign.audit` measures
+        the guarantee of the channel.
 
         Args:
             matrix: Probabilities p(o|s), finite and not negative, of shape (n, m); rows sum to 1 within 1e-6.
-            secrets: Labels of the rows, or none.
-            observables: Labels of the columns, or none.
+            secrets: Labels of the rows, or empty.
+            observables: Labels of the columns, or empty.
+
+        Returns:
+            The channel.
 
         Raises:
             InputError: An entry is negative or not finite, or a row has another sum.
+
+        >>> Channel.from_matrix([[0.75, 0.25]]).numerators.tolist()
+        [[3458764513820540928, 1152921504606846976]]
         """
         rows = as_nonnegative(matrix, "matrix", 2)
         numerators = np.empty(rows.shape, dtype=np.int64)
@@ -164,11 +188,20 @@ class Channel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
-        """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
+        """Read the channel of a bundle, whose digests are checked, or of a single ``channel.npz``.
 
-        `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
-        that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
-        16 times what its files take on the disk; and `InputError` for a file of another kind.
+        This only reads the channel; `mechdesign.verify` checks the claims of the bundle.
+
+        Args:
+            path: The folder of a bundle, or a file ``channel.npz``.
+            memory: The memory limit in GiB. None allows 2 GiB, or 16 times the size of the files if that is more.
+
+        Returns:
+            The channel, with its labels.
+
+        Raises:
+            CertificateError: The files are incomplete, damaged or malformed, or exceed the memory limit.
+            InputError: The path is a file of another kind.
         """
         path = as_path(path, "path")
         place = Path(path)
@@ -176,22 +209,33 @@ class Channel:
             found = bundle.read(place, memory)
             return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         if place.is_file() and place.suffix in (".json", ".csv", ".html", ".toml"):
-            raise InputError("path", "is no channel", value=place.name, bound="channel.npz, or the folder of a design")
+            raise InputError(
+                "path", "is not a channel", value=place.name, bound="channel.npz, or the folder of a design"
+            )
         return cls.from_arrays(*bundle.read_channel(place, memory))
 
     @classmethod
     def from_arrays(cls, numerators: Integers, exponent: int, arrays: Mapping[str, NDArray[Any]]) -> Channel:
-        """Build the channel that a set's arrays hold, with the labels ``secrets`` and ``observables`` among them.
+        """Build a channel from the arrays of a bundle.
 
-        Raises CertificateError when they hold none.
+        Args:
+            numerators: Integers of shape (n, m); rows sum to 2**exponent.
+            exponent: Must be 62.
+            arrays: The labels, under the keys ``secrets`` and ``observables``; both may be missing.
+
+        Returns:
+            The channel.
+
+        Raises:
+            CertificateError: The arrays are not a channel.
         """
         if exponent != EXPONENT:
-            raise CertificateError(f"the channel's rows sum to 2**{exponent}, and not to 2**{EXPONENT}")
+            raise CertificateError(f"the channel's rows sum to 2**{exponent} instead of 2**{EXPONENT}")
         labels = {name: tuple(arrays[name].ravel().tolist()) for name in ("secrets", "observables") if name in arrays}
         try:
             return cls(numerators, **labels)
         except InputError as error:
-            raise CertificateError(f"the files hold no channel: {error}") from error
+            raise CertificateError(f"the files do not contain a valid channel: {error}") from error
 
     def _indices(self, secret: int | str | ArrayLike) -> Integers:
         if isinstance(secret, str):
@@ -213,7 +257,7 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def uniform_bits(count: int, rng: np.random.Generator | int | None) -> Integers:
-    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, the operating system's without `rng`."""
+    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, by default from the system."""
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:

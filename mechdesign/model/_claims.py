@@ -1,4 +1,4 @@
-"""Claims in order, and which of them bound pairs, all points between anchors, or the adversary's error."""
+"""An ordered list of claims, sorted into bounds on pairs, bounds on points between anchors, and floors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mechdesign.certify._dithering import Dithered
 
 
 class Claims(tuple[Claim, ...]):
-    """What is claimed of a channel, in order; of each form the claims by their places among all.
+    """The claims about a channel, in order. Properties select the claims of one form, by their indices in the list.
 
     >>> claims = Claims([Floor(1, [[0, 1], [1, 0]]), PairBound.graph(1, 2, [(0, 1)])])
     >>> list(claims.floors), list(claims.pair_bounds), list(claims.point_bounds)

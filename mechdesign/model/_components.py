@@ -1,4 +1,4 @@
-"""Connected components; forbidden answers."""
+"""Connected components of secrets, and the forbidden answers that follow from bounds on pairs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mechdesign.base._errors import InfeasibleError
 from mechdesign.model._claims import Claims
 
 
-def connected(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
-    """Return a label for each of n nodes, equal where a chain of pairs joins them.
+def label_components(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
+    """Return a label for each of n nodes, equal for nodes that a chain of pairs connects.
 
     Args:
         n: The number of nodes.
         pairs: Joined nodes, integers of shape (k, 2).
-        strong: Whether a pair (s, t) leads only from s to t, and a chain must lead there and back.
+        strong: Whether pairs are directed, and equal labels require a chain in both directions.
 
     Returns:
         Labels, int64 of shape (n,), counted from 0 in the order of the components' first nodes.
 
-    >>> connected(5, [(4, 1), (1, 2)]).tolist()
+    >>> label_components(5, [(4, 1), (1, 2)]).tolist()
     [0, 1, 1, 2, 1]
     """
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
@@ -34,7 +34,7 @@ def connected(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
 
 
 def members(labels: Integers) -> list[Integers]:
-    """Return the nodes of each component, ascending, given labels 0, 1, … of which each occurs.
+    """Return the nodes of each component, ascending; every label from 0 to the largest one must occur.
 
     >>> [nodes.tolist() for nodes in members(np.array([0, 1, 1, 2, 1]))]
     [[0], [1, 2, 4], [3]]
@@ -43,26 +43,26 @@ def members(labels: Integers) -> list[Integers]:
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def tied(n: int, claims: Claims) -> Integers:
-    """Return a label (n,) for each of n secrets, equal where bounds tie secrets together, directly or by a chain.
+def label_tied_secrets(n: int, claims: Claims) -> Integers:
+    """Return a label (n,) for each of n secrets, equal for secrets that bounds tie together, directly or by a chain.
 
     Labels count from 0, in the order of their first secrets.
     """
-    return connected(n, _pairs(claims))
+    return label_components(n, _pairs(claims))
 
 
-def spread(cost: Floats, claims: Claims) -> Floats:
-    """Return costs (n, m) that are also infinite where the bounds on pairs leave no probability.
+def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
+    """Return costs (n, m) that are also infinite for answers that the bounds on pairs forbid.
 
-    From p(o|s) <= g p(o|t) and p(o|t) = 0 follows p(o|s) = 0: what is forbidden to t is forbidden to s. Where g is 1,
-    both rows are equal, as both sum to 1, and what is forbidden to s is forbidden to t, too. Raises InfeasibleError
-    when nothing is left for a secret.
+    The bound p(o|s) <= g p(o|t) and p(o|t) = 0 imply p(o|s) = 0: s inherits the forbidden answers of t. If g is 1, both
+    rows are equal, because both sum to 1; answers forbidden to s are then forbidden to t as well. Raises
+    InfeasibleError if every answer is forbidden to some secret.
     """
     forbidden = np.isinf(cost)
     if not forbidden.any():
         return cost
     pairs = np.concatenate([_pairs(claims), _pairs(claims, equal=True)[:, ::-1]])
-    labels = connected(len(cost), pairs, strong=True)
+    labels = label_components(len(cost), pairs, strong=True)
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     sets: Flags = np.logical_or.reduceat(forbidden[order], starts, axis=0)
@@ -84,19 +84,19 @@ def spread(cost: Floats, claims: Claims) -> Floats:
     return read_only(np.where(sets[labels], np.inf, cost))
 
 
-def sharing(cost: Floats, claims: Claims) -> Integers:
-    """Return a label (n,) for each secret, equal where a chain of bounds or of common permitted answers joins them.
+def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
+    """Return a label (n,) for each secret, equal if a chain of bounds or common permitted answers connects the secrets.
 
-    An answer then tells an adversary the label, whatever the channel, and need not tell more.
+    With any channel, an answer reveals the label of the secret.
     """
     n, m = cost.shape
     if np.isfinite(cost).all():
         return np.zeros(n, dtype=np.int64)
-    labels = tied(n, claims)
+    labels = label_tied_secrets(n, claims)
     secrets, observables = np.nonzero(np.isfinite(cost))
     members = int(labels.max()) + 1
-    # Secrets and answers are the nodes, secrets first: the labels of their sets begin with 0 and leave none out.
-    return connected(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
+    # The nodes are groups of tied secrets, then answers. Secrets come first, so their labels count from 0 without gaps.
+    return label_components(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 
 def _pairs(claims: Claims, *, equal: bool = False) -> Integers:

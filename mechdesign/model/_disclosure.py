@@ -1,4 +1,4 @@
-"""Secrets that answers reveal, or that no bound ties to another."""
+"""Secrets that answers may reveal: secrets with a unique answer, and secrets without an effective bound on a pair."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 
-# The logarithm of a factor from which on a bound between multiples of 2^-62 only says that zero goes with zero, less
-# what the logarithms of claims may be rounded down by.
+# Logarithm of 2^62. A bound with at least this factor, between multiples of 2^-62, only forces p(o|s) = 0 if
+# p(o|t) = 0. The margin covers the downward rounding of claimed logarithms.
 _VACUOUS = EXPONENT * math.log(2) * (1 - 2**-40)
 
 
 def bounds_pairs(claims: Claims) -> bool:
-    """Tell whether any of the claims is about pairs of secrets, be it none of them: a floor is about the adversary."""
+    """Return whether any claim is a bound on pairs of secrets, even an empty one, rather than a floor."""
     return len(claims) > len(claims.floors)
 
 
-def untied(n: int, claims: Claims) -> Integers:
+def find_untied(n: int, claims: Claims) -> Integers:
     """Return the secrets, of n, that no bound on a pair ties to another one, in either direction; ascending.
 
-    Nothing keeps an answer from telling them for certain.
+    No bound prevents an answer from revealing such a secret for certain.
     """
-    # A bound on all points between the anchors is about all of them.
+    # A bound on all points between the anchors ties all anchors together.
     tied = np.full(n, bool(claims.point_bounds))
     for bound in claims.pair_bounds.values():
         others = bound.sources != bound.targets
@@ -37,30 +37,30 @@ def untied(n: int, claims: Claims) -> Integers:
     return np.flatnonzero(~tied)
 
 
-def loose(n: int, claims: Claims) -> Integers:
-    """Return the secrets s, of n, that are tied to others, but by no bound p(o|s) <= g p(o|t) with g < 2^62; ascending.
+def find_loose(n: int, claims: Claims) -> Integers:
+    """Return the tied secrets s, of n, without any bound p(o|s) <= g p(o|t) with g < 2^62; ascending.
 
-    Between numerators over 2^62 a larger g only says that zero goes with zero, and a bound in the other direction says
-    nothing of how much likelier an answer may be for s: it may tell s all but for certain.
+    With numerators over 2^62, a larger g only forces p(o|s) = 0 if p(o|t) = 0. A bound in the other direction does not
+    limit p(o|s). An answer may therefore reveal s almost for certain.
     """
-    tied = ~np.isin(np.arange(n), untied(n, claims))
+    tied = ~np.isin(np.arange(n), find_untied(n, claims))
     bounded = np.full(n, bool(claims.point_bounds))
     for bound in claims.pair_bounds.values():
         others, exponents = bound.sources != bound.targets, bound.exponents
         bounded[bound.sources[others & (exponents < _VACUOUS)]] = True
-        # Rows sum to 1: where no entry of one exceeds that of the other, both are equal.
+        # Rows sum to 1: if no entry of one row exceeds the entry of the other row, both rows are equal.
         bounded[bound.targets[others & (exponents <= 0)]] = True
     return np.flatnonzero(tied & ~bounded)
 
 
-# So many secrets are named where there are more.
-_SHOWN = 10
+# Largest number of secrets named in a sentence.
+_MAX_NAMED = 10
 
 
-def disclosed(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
-    """Return sentences on the secrets of a problem that a channel reveals; none where it keeps all within bounds.
+def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
+    """Return sentences about the secrets that a channel may reveal; none if effective bounds protect all secrets.
 
-    `revealed` lists those revealed for certain, as the certificate does.
+    `revealed` lists the secrets revealed for certain, from the certificate.
     """
     n, claims, domain = len(problem.prior), problem.claims, problem.secrets
     said = []
@@ -69,31 +69,32 @@ def disclosed(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
     elif revealed:
         have = "have" if len(revealed) > 1 else "has"
         said.append(
-            f"{listed(revealed, n, domain)} {have} an answer that no other secret is given: whoever sees it "
+            f"{list_secrets(revealed, n, domain)} {have} an answer that no other secret is given: anyone who sees it "
             "knows the secret for certain."
         )
     if claims and not bounds_pairs(claims):
         said.append(
-            "No requirement bounds a pair of secrets: an answer may rule out any of them, as long as the adversary "
-            "errs by enough on average."
+            "No requirement bounds a pair of secrets: an answer may rule out any secret, as long as the adversary's "
+            "average error is large enough."
         )
-    barely = np.setdiff1d(loose(n, claims), np.asarray(revealed, dtype=np.int64))
+    barely = np.setdiff1d(find_loose(n, claims), np.asarray(revealed, dtype=np.int64))
     if barely.size:
         said.append(
-            f"No bound below 2^62 limits how much likelier an answer may be for {listed(barely.tolist(), n, domain)} "
-            "than for any other: it may reveal them all but for certain. Check the unit of ε."
+            "No bound below 2^62 limits how much likelier an answer may be for "
+            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret. It may reveal the secret almost "
+            "for certain. Check the unit of ε."
         )
     return tuple(said)
 
 
-def listed(secrets: Iterable[int], n: int, domain: Domain | None) -> str:
-    """Write how many secrets these are, and which: by their labels where there are any.
+def list_secrets(secrets: Iterable[int], n: int, domain: Domain | None) -> str:
+    """Write the number of the given secrets and their names: labels from the domain, or indices without one.
 
-    >>> listed([0, 2], 3, None)
+    >>> list_secrets([0, 2], 3, None)
     '2 of 3 secrets (0, 2)'
-    >>> listed(range(40), 40, None)
+    >>> list_secrets(range(40), 40, None)
     '40 of 40 secrets (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …)'
     """
     found = [str(secret if domain is None else domain.labels[secret]) for secret in secrets]
-    named = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    named = ", ".join(found[:_MAX_NAMED]) + (", …" if len(found) > _MAX_NAMED else "")
     return f"{len(found)} of {n} secrets ({named})"

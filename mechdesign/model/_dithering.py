@@ -1,4 +1,4 @@
-"""Averages over raw visits, as a channel between anchors sees them: nothing is put into cells."""
+"""Averages over raw visits that are dithered to anchors, without binning into cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError, OutsideWarning
 from mechdesign.base._warnings import warn
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import turned
+from mechdesign.model._locate import wrap_longitudes
 from mechdesign.model._plane import EARTH_RADIUS_KM
 
 
@@ -33,39 +33,43 @@ def _chebyshev(apart: Floats) -> Floats:
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {"euclidean": _euclidean, "manhattan": _manhattan, "chebyshev": _chebyshev}
 )
-"""Distances in the plane by name, from differences of coordinates (k, m, 2)."""
+"""Functions by name that turn coordinate differences (k, m, 2) into plane distances (k, m)."""
 
-# Visits worked on at a time.
-_CHUNK = 4096
+# Number of visits processed at a time.
+_VISITS_PER_BLOCK = 4096
 
 
 def anchor_means(
     anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None, quiet: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return how likely each anchor is drawn, and the mean of values over the visits that it is drawn for.
+    """Return the probability that each anchor is drawn, and the mean of values over the visits it is drawn for.
 
-    A visit x of weight π(x) has its place between four anchors, with bilinear weights w_a(x). The first array holds
-    π_a = Σ_x π(x) w_a(x), the second Σ_x π(x) w_a(x) v(x, ·) / π_a: expectations over what is drawn, with no error of
-    binning. Where an anchor is never drawn, the second has the row of its nearest visit, which counts for nothing.
+    A visit x with probability π(x) lies between four anchors, with bilinear weights w_a(x). The probabilities are
+    π_a = Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Both are free of binning error. An anchor
+    that is never drawn has π_a = 0 and gets the values of its nearest visit.
 
     Args:
-        anchors: A domain of anchors.
-        points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude where the anchors
-            have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
-        values: Something about each visit, (k, m), such as costs of answers or errors of estimates.
-        weights: How often each visit counts, (k,); all alike unless given.
-        quiet: Whether points outside go without a warning, since they have been counted already.
+        anchors: A domain of n anchors.
+        points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees if the
+            anchors have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
+        values: Numbers for each visit, (k, m), such as costs of answers or errors of estimates.
+        weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
+        quiet: Whether to leave out the warning about points outside.
 
     Returns:
         π_a, float64 (n,), which sums to 1, and the means, float64 (n, m).
 
     Raises:
         InputError: An argument has the wrong shape or is out of range.
+
+    >>> anchors = Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
+    >>> anchor_means(anchors, [[0.5, 0.0], [1.0, 0.0]], [[2.0], [4.0]])[0].tolist()
+    [0.25, 0.75, 0.0, 0.0]
     """
     visits, shares = _visits(anchors, points, weights)
     array = as_floats(values, "values", "(k, m)")
     if len(array) != len(visits):
-        raise InputError("values", "differ in number from the points", value=len(array), bound=f"{len(visits)} rows")
+        raise InputError("values", "do not match the number of points", value=len(array), bound=f"{len(visits)} rows")
     require(np.isfinite(array), array, "values", "a finite number")
     assert anchors.lattice is not None
     corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
@@ -73,7 +77,7 @@ def anchor_means(
     if outside and not quiet:
         warn(
             f"points: {outside} of {len(visits)} lie outside the rectangle of the anchors and were projected onto it; "
-            "costs are those of the points as they are",
+            "their costs are computed at the original places",
             OutsideWarning,
             stacklevel=3,
         )
@@ -96,10 +100,24 @@ def anchor_means(
 
 
 def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) -> Floats:
-    """Return the distances from raw coordinates (k, 2) to the members of a domain (m), as float64 (k, m).
+    """Return the distances from raw points to the members of a domain.
 
-    `measure` is "euclidean", "manhattan" or "chebyshev", in the plane of the anchors, or "haversine", where anchors and
-    places have latitudes and longitudes. Raises InputError for anything else.
+    Args:
+        anchors: A domain of anchors, which determines the plane and its unit.
+        points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees.
+        places: A domain of m places, on the plane or in degrees like the anchors.
+        measure: "euclidean", "manhattan" or "chebyshev" in the plane of the anchors, or "haversine" (great circle) if
+            both domains have latitudes and longitudes.
+
+    Returns:
+        Distances, float64 of shape (k, m), in the unit of the anchors; in km for "haversine".
+
+    Raises:
+        InputError: The measure is unknown, or the places and the anchors have different kinds of coordinates.
+
+    >>> anchors = Domain.anchors(columns=2, rows=2, width=3.0, height=4.0)
+    >>> between(anchors, [[0.0, 0.0]], anchors, "euclidean").tolist()
+    [[0.0, 3.0, 4.0, 5.0]]
     """
     require_kind(anchors, Domain, "anchors", "a Domain")
     require_kind(places, Domain, "observables", "a Domain")
@@ -116,15 +134,15 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
         targets = _plane(anchors, places.coordinates)
     elif anchors.coordinates is None and places.coordinates is None and places.points.shape[1] == 2:
         if places.unit != anchors.unit:
-            raise InputError("observables", "has another unit than the anchors", value=places.unit, bound=anchors.unit)
+            raise InputError("observables", "have another unit than the anchors", value=places.unit, bound=anchors.unit)
         targets = places.points
     else:
-        bound = "latitudes and longitudes, as the anchors have" if anchors.coordinates is not None else "x and y alone"
-        raise InputError("observables", "has no places that the anchors have, too", value=places, bound=bound)
+        bound = "in latitude and longitude" if anchors.coordinates is not None else "in x and y on the plane"
+        raise InputError("observables", "have another kind of coordinates than the anchors", value=places, bound=bound)
     shown = _plane(anchors, visits)
     found = np.empty((len(shown), len(targets)))
-    for start in range(0, len(shown), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for start in range(0, len(shown), _VISITS_PER_BLOCK):
+        part = slice(start, start + _VISITS_PER_BLOCK)
         found[part] = MEASURES[measure](shown[part, None, :] - targets[None, :, :])
     return found
 
@@ -132,7 +150,7 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
 def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
     """Return checked coordinates (k, 2), and weights (k,) that sum to 1."""
     if anchors.lattice is None:
-        raise InputError("anchors", "is no domain of anchors", value=anchors, remedy="make it with Domain.anchors")
+        raise InputError("anchors", "is not a domain of anchors", value=anchors, remedy="make it with Domain.anchors")
     visits = as_floats(points, "points", "(k, 2)")
     if visits.shape[1] != 2 or not len(visits):
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")
@@ -144,7 +162,7 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
         return visits, np.full(len(visits), 1 / len(visits))
     given = as_floats(weights, "weights", "(k,)")
     if len(given) != len(visits):
-        raise InputError("weights", "differ in number from the points", value=len(given), bound=f"{len(visits)}")
+        raise InputError("weights", "do not match the number of points", value=len(given), bound=f"{len(visits)}")
     require(np.isfinite(given) & (given >= 0), given, "weights", "a finite number >= 0")
     if not given.any():
         raise InputError("weights", "are all zero", bound="above 0 for at least one point")
@@ -152,20 +170,20 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _plane(anchors: Domain, places: Floats) -> Floats:
-    """Return places, given as for the anchors, in the plane that the anchors stand in."""
+    """Return places, in degrees or on the plane like the anchors, as x and y in the plane of the anchors."""
     lattice = anchors.lattice
     assert lattice is not None
     if lattice.box is None:
         return places
     south, north, west, east = lattice.box
-    x = (turned(places[:, 1], west, east) - west) / (east - west) * lattice.width
+    x = (wrap_longitudes(places[:, 1], west, east) - west) / (east - west) * lattice.width
     y = (places[:, 0] - south) / (north - south) * lattice.height
     shown: Floats = np.column_stack((x, y))
     return shown
 
 
 def _haversine(first: Floats, second: Floats) -> Floats:
-    """Return great-circle distances in km, in floating point: these are costs."""
+    """Return great-circle distances in km, rounded to nearest: they are costs and need no rounding down."""
     latitude, longitude = np.radians(first).T
     other_latitude, other_longitude = np.radians(second).T
     half = np.sin((latitude[:, None] - other_latitude) / 2) ** 2

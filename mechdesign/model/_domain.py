@@ -1,4 +1,4 @@
-"""The secrets (or observables) a channel is about: labels and, where they have one, places."""
+"""Domains: finite sets of secrets or observables, with labels and optional places."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
-from mechdesign.certify._exact import nearest, printed
+from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._locate import (
     DEGREES,
@@ -27,19 +27,28 @@ from mechdesign.model._locate import (
     Borders,
     Lattice,
     Outside,
-    given_places,
+    as_places,
     locate,
     may_be_interchanged,
-    turned,
+    wrap_longitudes,
 )
 from mechdesign.model._plane import DEGREE_KM, Plane
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A rectangle of `width` × `height` (in the unit of its domain), cut into `columns` × `rows` equal cells.
+    """A rectangle of `width` × `height`, cut into `columns` × `rows` equal cells.
 
     Cells are numbered row by row: index = row · columns + column, row 0 at the bottom (south), column 0 at the left.
+
+    Attributes:
+        columns: The number of columns, at least 1.
+        rows: The number of rows, at least 1.
+        width: The width of the rectangle, > 0, in the unit of its domain.
+        height: The height of the rectangle, > 0, in the same unit.
+
+    >>> Grid(columns=2, rows=1, width=4.0, height=1.0).points().tolist()
+    [[1.0, 0.5], [3.0, 0.5]]
     """
 
     columns: int
@@ -62,7 +71,7 @@ class Grid:
         return self.columns * self.rows
 
     def points(self) -> Floats:
-        """Return the centres of the cells, float64 (n, 2): those nearest to ((column + 1/2) · width / columns, …)."""
+        """Return the centres of the cells, float64 (n, 2): (column + 1/2) · width / columns, …, rounded to nearest."""
         row, column = np.divmod(np.arange(self.size), self.columns)
         x, y = (_middles(count, side) for count, side in ((self.columns, self.width), (self.rows, self.height)))
         return read_only(np.column_stack((x[column], y[row])))
@@ -72,8 +81,17 @@ class Grid:
 class BoundingBox:
     """A box in latitude and longitude (WGS84 degrees), closed on all sides.
 
-    Longitudes may be given between -180 and 360 degrees. A box across 180 degrees, narrower than 180 degrees and away
-    from the poles, has its `east` below its `west`, or beyond 180; it is kept as beyond 180.
+    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. Its `east` is then
+    given below `west` or above 180, and is stored as a value above 180.
+
+    Attributes:
+        south: The southern latitude, from -90 to 90 and below `north`.
+        north: The northern latitude, from -90 to 90.
+        west: The western longitude, from -180 to 360.
+        east: The eastern longitude, from -180 to 360.
+
+    >>> BoundingBox(south=-20, north=-15, west=175, east=-175).east
+    185.0
     """
 
     south: float
@@ -100,23 +118,31 @@ class BoundingBox:
         if 180 < west < east:
             west, east = _less_360(west), _less_360(east)
         elif east <= west <= 180:
-            east = nearest(printed(east) + 360)
+            east = nearest(as_decimal(east) + 360)
         across = east > 180
         if not west < east or given[0] == given[1] or (across and not east - west < 180):
-            remedy = "a box across 180 degrees is narrower than 180 degrees"
+            remedy = "a box across the 180th meridian must be narrower than 180 degrees"
             raise InputError("west", "is not below east", value=given[0], bound=f"less than {given[1]}", remedy=remedy)
         if across and not Plane.over(south, north, west, east).shorter:
-            raise InputError("north", "is a pole, in a box across 180 degrees", value=north, bound="a box beside it")
+            problem = "is a pole, in a box across the 180th meridian"
+            raise InputError("north", problem, value=north, bound="less than 90 degrees")
         for name, value in (("south", south), ("north", north), ("west", west), ("east", east)):
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """Say where the box is."""
+        """Return the sides of the box in words."""
         return self.text(self.south, self.north, self.west, self.east)
 
     @staticmethod
     def text(south: float, north: float, west: float, east: float) -> str:
-        """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        """Return the sides of a box in words: "latitude 40.5 to 41, longitude -74.3 to -73.7".
+
+        Args:
+            south: The southern latitude in degrees.
+            north: The northern latitude.
+            west: The western longitude.
+            east: The eastern longitude; above 180 in a box across the 180th meridian.
+        """
         east = east if east <= 180 else east - 360
         return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
 
@@ -128,12 +154,15 @@ class BoundingBox:
 
 @dataclass(frozen=True, eq=False)
 class GridPart:
-    """Some cells of a grid, in ascending order: the members of a domain that was made by `Domain.part`.
+    """Some cells of a grid, in ascending order: the members of a domain that `Domain.part` returned.
 
     Attributes:
-        cells: the whole grid.
-        members: which of its cells the members are, int64 (n,).
-        geographic: the `BoundingBox` that the grid covers, or None.
+        cells: The whole grid.
+        members: Indices of the selected cells in the grid, int64 (n,), ascending.
+        geographic: The `BoundingBox` that the grid covers, or None.
+
+    >>> Domain.grid(columns=2, rows=2, width=1.0, height=1.0).part([0, 3]).within.members.tolist()
+    [0, 3]
     """
 
     cells: Grid
@@ -152,19 +181,23 @@ class GridPart:
 class Domain:
     """A finite, ordered set of secrets (or of observables).
 
-    Attributes:
-        points: places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain of labels only.
-        labels: n distinct, non-empty names; ``"0"``, ``"1"``, … unless given.
-        unit: unit of `points`, such as ``"km"``; empty when there is none.
-        cells: the `Grid` whose cell centres the points are, or None.
-        geographic: the `BoundingBox` that the grid covers, or None.
-        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None;
-            longitudes go on beyond 180 where the domain lies across it, see `degrees`.
-        plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
-        lattice: the `Lattice` whose anchors the points are, or None.
-        within: the `GridPart` whose cell centres the points are, where they are some cells of a grid, or None.
-
     Two domains are equal only if they are the same object.
+
+    Attributes:
+        points: Places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain of labels only.
+        labels: n distinct, non-empty names; ``"0"``, ``"1"``, … by default.
+        unit: The unit of `points`, such as ``"km"``; empty if there is none.
+        cells: The `Grid` if the points are its cell centres, or None.
+        geographic: The `BoundingBox` that the grid covers, or None.
+        coordinates: Latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None. In a
+            domain across the 180th meridian, longitudes continue above 180; see `degrees`.
+        plane: The `Plane` that contains the points, or None. Distances are then computed from `coordinates`, because
+            the points are rounded.
+        lattice: The `Lattice` if the points are its anchors, or None.
+        within: The `GridPart` if the points are some cells of a grid, or None.
+
+    >>> Domain.from_points([[0.0, 0.0], [3.0, 4.0]], labels=["home", "work"], unit="km")
+    Domain(size: 2, dimensions: 2, unit: km)
     """
 
     points: Floats
@@ -178,16 +211,16 @@ class Domain:
     within: GridPart | None = None
 
     def __post_init__(self) -> None:
-        """Check that everything is finite and of one size, and freeze the arrays."""
+        """Check that numbers are finite and sizes match, and freeze the arrays."""
         points = as_floats(self.points, "points", "(n, d)")
         if len(points) == 0:
-            raise InputError("points", "holds no secret", value=points.shape, bound="at least one row")
+            raise InputError("points", "is empty", value=points.shape, bound="at least one row")
         require(np.isfinite(points), points, "points", "a finite number")
         object.__setattr__(self, "points", points)
         n = len(points)
-        labels = _checked_labels(self.labels) if self.labels else tuple(str(index) for index in range(n))
+        labels = _check_labels(self.labels) if self.labels else tuple(str(index) for index in range(n))
         if len(labels) != n:
-            raise InputError("labels", f"differs in number from the {n} points", value=len(labels), bound=f"{n} labels")
+            raise InputError("labels", f"does not match the {n} points", value=len(labels), bound=f"{n} labels")
         object.__setattr__(self, "labels", labels)
         if not isinstance(self.unit, str):
             raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
@@ -215,7 +248,7 @@ class Domain:
         return self.size
 
     def __repr__(self) -> str:
-        """Say how many secrets there are and of which kind, without the arrays."""
+        """Return the number and kind of secrets, without the arrays."""
         return f"Domain({', '.join(f'{name}: {value}' for name, value in [('size', self.size), *self._facts()])})"
 
     def _repr_html_(self) -> str:
@@ -248,9 +281,9 @@ class Domain:
         return facts
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame: label, places in the unit of the domain and, where known, degrees.
+        """Return a pandas data frame with labels, places in the unit of the domain and, if known, degrees.
 
-        Raises MissingDependencyError where pandas is not installed.
+        Raises MissingDependencyError if pandas is not installed.
         """
         axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
         columns: dict[str, Any] = {"label": self.labels}
@@ -260,7 +293,7 @@ class Domain:
         return data_frame(columns)
 
     def __str__(self) -> str:
-        """Say what the domain is in words."""
+        """Return a short description of the domain."""
         if self.cells is None:
             return f"{self.size} {'places' if self.points.shape[1] else 'labels'}"
         size = f"{self.cells.columns} × {self.cells.rows} cells"
@@ -269,14 +302,23 @@ class Domain:
         return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
-        """Return the domain of some members, indices in ascending order, under their labels; itself if it is all.
+        """Return the domain of some members, with their labels; the domain itself if all members are selected.
+
+        Args:
+            members: Indices of members, ascending, shape (k,) with k >= 1.
+
+        Returns:
+            A domain of size k.
+
+        Raises:
+            InputError: There are no indices, or they are out of range or not ascending.
 
         >>> Domain.from_labels(["a", "b", "c"]).part([0, 2]).labels
         ('a', 'c')
         """
         chosen = as_indices(members, "members", self.size)
         if not chosen.size:
-            raise InputError("members", "are none", bound="at least one index")
+            raise InputError("members", "is empty", bound="at least one index")
         if (np.diff(chosen) <= 0).any():
             raise InputError("members", "are not in ascending order", value=chosen.tolist())
         if len(chosen) == self.size:
@@ -292,14 +334,14 @@ class Domain:
 
     @property
     def degrees(self) -> Floats | None:
-        """Return `coordinates` with longitudes between -180 and 180 degrees, as they are shown."""
+        """Return `coordinates` with longitudes between -180 and 180 degrees, for display."""
         if self.coordinates is None or self.coordinates[:, 1].max() <= 180:
             return self.coordinates
-        return np.column_stack((self.coordinates[:, 0], turned(self.coordinates[:, 1], -180, 180)))
+        return np.column_stack((self.coordinates[:, 0], wrap_longitudes(self.coordinates[:, 1], -180, 180)))
 
     @property
     def axes(self) -> Axes:
-        """Return how places are given: by latitude and longitude where the domain has them, else by x and y.
+        """Return the names of the coordinates of a place: latitude and longitude if the domain has them, else x and y.
 
         Raises InputError for a domain without places in two dimensions.
         """
@@ -315,17 +357,29 @@ class Domain:
         )
 
     def places(self, axes: Axes) -> Floats | None:
-        """Return the members along `axes`, float64 of shape (n, 2), or None where they have no such places."""
+        """Return the coordinates of the members, float64 of shape (n, 2), or None if they have no such coordinates.
+
+        Args:
+            axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+        """
         _check_axes(axes)
         known = self.coordinates if axes == DEGREES else self.points
         return known if known is not None and known.shape[1] == 2 else None
 
     def borders(self, axes: Axes) -> Borders | None:
-        """Return the borders between the cells of a grid along `axes`, ascending, or None where it has none."""
+        """Return the borders between the cells of a grid, two ascending arrays, or None for another domain.
+
+        Args:
+            axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+        """
         return None if self.cells is None else _borders(self.cells, self.geographic, axes)
 
     def area(self, axes: Axes) -> Area | None:
-        """Return where the members are along `axes`, and what is outside, or None where they have no such places."""
+        """Return the `Area` that the members cover, or None if they have no such coordinates.
+
+        Args:
+            axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+        """
         known = self.places(axes)
         if known is None:
             return None
@@ -352,45 +406,55 @@ class Domain:
         outside: Outside = "refuse",
         reach: float | None = None,
     ) -> int | Integers:
-        """Return the index of the cell that a place lies in, or of the nearest member where there are no cells.
+        """Return the index of the cell that contains a place, or of the nearest member if there are no cells.
 
-        A cell covers its southern and western border, and the last row and column the far one too. Where there are no
-        cells the first of equally near members is taken.
+        A cell includes its southern and western borders; the last row and column also include the far border. Without
+        cells, the first of several equally near members is returned.
 
-        Outside is what is beyond the box of a grid, or in a cell of it that is no member; beyond the rectangle of
-        anchors; and of other places what is farther from the nearest one than `reach`.
+        In a grid, a place is outside if it is beyond the box, or in a cell that is not a member. With anchors, it is
+        outside beyond their rectangle. For other domains, it is outside if the nearest member is farther than `reach`.
 
         Args:
-            latitude: In degrees; on the plane x. A number, or an array.
-            longitude: In degrees; on the plane y.
-            x: The name of the first argument on the plane.
-            y: The name of the second argument on the plane.
-            outside: "refuse" places outside, or take the "nearest" member.
-            reach: How far places may be from the nearest member, in the unit of the domain (km for places in degrees),
-                where there are neither cells nor anchors. Unless given, it is the largest distance of a member from its
-                nearest neighbour; where no two lie apart it must be given.
+            latitude: Latitude in degrees, or x on the plane; a number or an array.
+            longitude: Longitude in degrees, or y on the plane; same shape.
+            x: Alternative name of the first argument, for places on the plane.
+            y: Alternative name of the second argument, for places on the plane.
+            outside: "refuse" raises an error for places outside; "nearest" returns the nearest member.
+            reach: The largest distance from the nearest member, in the unit of the domain (km for places in degrees);
+                for domains without cells and anchors only. None takes the largest distance of a member from its nearest
+                neighbour; a domain whose members all coincide needs a value.
 
         Returns:
             An index, or an int64 array of the shape of the coordinates.
 
         Raises:
-            InputError: The members have no places, or a coordinate is wrong, or outside and refused.
+            InputError: The members have no places, or a coordinate is invalid, or a place is outside and refused.
 
         >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
         6
         """
         axes = self.axes
-        area, places = self.area(axes), given_places(axes, latitude, longitude, x, y)
+        area, places = self.area(axes), as_places(axes, latitude, longitude, x, y)
         assert area is not None
         cells, _ = locate(area, places, outside, reach)
         return cells if cells.ndim else int(cells)
 
     @classmethod
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
-        """Return the cell centres of a rectangle of `width` × `height` cut into `columns` × `rows` cells.
+        """Return the domain of the cell centres of a rectangle, cut into `columns` × `rows` cells.
 
         Cell (row, column) has index row · columns + column and its centre at
         ((column + 1/2) · width / columns, (row + 1/2) · height / rows).
+
+        Args:
+            columns: The number of columns, at least 1.
+            rows: The number of rows, at least 1.
+            width: The width of the rectangle, > 0, in `unit`.
+            height: The height of the rectangle, > 0, in `unit`.
+            unit: The unit of length.
+
+        Returns:
+            A domain of columns · rows cells.
 
         >>> Domain.grid(columns=2, rows=1, width=4.0, height=1.0).points.tolist()
         [[1.0, 0.5], [3.0, 0.5]]
@@ -400,10 +464,20 @@ class Domain:
 
     @classmethod
     def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
-        """Return the corners of a grid over a rectangle of `width` × `height`: what `ContinuousPrivacy` speaks of.
+        """Return the corners of a grid over a rectangle: the anchors that `ContinuousPrivacy` needs.
 
-        There are `columns` × `rows` of them, at least 2 × 2. Anchor (row, column) has index row · columns + column and
-        stands at (column · width / (columns − 1), row · height / (rows − 1)).
+        Anchor (row, column) has index row · columns + column and the place
+        (column · width / (columns − 1), row · height / (rows − 1)).
+
+        Args:
+            columns: The number of columns of anchors, at least 2.
+            rows: The number of rows of anchors, at least 2.
+            width: The width of the rectangle, > 0, in `unit`.
+            height: The height of the rectangle, > 0, in `unit`.
+            unit: The unit of length.
+
+        Returns:
+            A domain of columns · rows anchors.
 
         >>> Domain.anchors(columns=2, rows=2, width=4.0, height=1.0).points.tolist()
         [[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]
@@ -413,10 +487,24 @@ class Domain:
 
     @classmethod
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
-        """Return the cell centres of a box in latitude and longitude (degrees), projected to km.
+        """Return the domain of the cell centres of a box in latitude and longitude, projected to km.
 
-        Row 0 is the southernmost row, column 0 the westernmost column. The projection is that of `Plane.over`, in which
-        distances never exceed the great circle; the south-west corner is the origin.
+        Row 0 is the southernmost row, column 0 the westernmost column. The plane is `Plane.over`, with its origin in
+        the south-west corner; distances in it never exceed great-circle distances.
+
+        Args:
+            columns: The number of columns, at least 1.
+            rows: The number of rows, at least 1.
+            south: The southern latitude in degrees.
+            north: The northern latitude.
+            west: The western longitude.
+            east: The eastern longitude; below `west` or above 180 in a box across the 180th meridian.
+
+        Returns:
+            A domain of columns · rows cells, with coordinates in degrees.
+
+        >>> Domain.geographic_grid(2, 1, south=46.0, north=47.0, west=7.0, east=9.0).degrees.tolist()
+        [[46.5, 7.5], [46.5, 8.5]]
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
@@ -432,12 +520,23 @@ class Domain:
     def geographic_anchors(
         cls, columns: int, rows: int, south: float, north: float, west: float, east: float
     ) -> Domain:
-        """Return the corners of a grid over a box in latitude and longitude (degrees), for `ContinuousPrivacy` per km.
+        """Return the corners of a grid over a box in latitude and longitude, for `ContinuousPrivacy` per km.
 
-        Anchor (row, column) has index row · columns + column; the first is the south-west corner. Points are placed
-        between anchors in proportion to their degrees. What is then proved is about distances in the plane of
-        `BoundingBox.plane`, which never exceed those along the great circle, and about points inside the box: points
-        outside are projected to its border, along latitudes and longitudes, which may lengthen distances on the globe.
+        Anchor (row, column) has index row · columns + column; the first one is the south-west corner. Points are placed
+        between anchors in proportion to their degrees. The guarantee uses distances in `BoundingBox.plane`, which never
+        exceed great-circle distances. It holds for points inside the box: projecting a point from outside to the border
+        may lengthen its distances on the globe.
+
+        Args:
+            columns: The number of columns of anchors, at least 2.
+            rows: The number of rows of anchors, at least 2.
+            south: The southern latitude in degrees.
+            north: The northern latitude.
+            west: The western longitude.
+            east: The eastern longitude; below `west` or above 180 in a box across the 180th meridian.
+
+        Returns:
+            A domain of columns · rows anchors, with coordinates in degrees.
 
         Raises:
             InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
@@ -448,10 +547,10 @@ class Domain:
         plane = box.plane
         if not plane.shorter:
             raise InputError(
-                "north", "has no plane whose distances never exceed the great circle", value=(south, north, west, east),
+                "north", "has no plane with distances up to the great circle", value=(south, north, west, east),
                 bound="a box away from the poles, and narrower than 180 degrees",
             )  # fmt: skip
-        # Rounded down: steps that are too long would weaken what is proved.
+        # Rounded down: steps that are too long would weaken the guarantee.
         width = DEGREE_KM * plane.cosine * (box.east - box.west) * (1 - 2.0**-49)
         height = DEGREE_KM * (box.north - box.south) * (1 - 2.0**-49)
         lattice = Lattice(columns, rows, width, height, (box.south, box.north, box.west, box.east))
@@ -464,22 +563,44 @@ class Domain:
 
     @classmethod
     def from_points(cls, points: ArrayLike, labels: Iterable[str] | None = None, unit: str = "") -> Domain:
-        """Return the domain of places `points`, shape (n, d) with d ≥ 1, in `unit`."""
+        """Return a domain of places.
+
+        Args:
+            points: Coordinates, (n, d) with n, d ≥ 1, in `unit`.
+            labels: n distinct names; None numbers the places.
+            unit: The unit of the coordinates, such as "km".
+
+        Returns:
+            A domain of n places.
+        """
         array = as_floats(points, "points", "(n, d)")
         if array.shape[1] == 0:
             raise InputError("points", "has no columns", value=array.shape, remedy="use Domain.from_labels")
-        return cls(array, labels=_given_labels(labels), unit=unit)
+        return cls(array, labels=_as_labels(labels), unit=unit)
 
     @classmethod
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
-        """Return the domain of places at `latitude` and `longitude` (degrees, shape (n,) each), projected to km.
+        """Return a domain of places in latitude and longitude, projected to km.
 
-        The projection is that of `geographic_grid`, for the smallest box that holds the places.
+        The plane is `Plane.over` the smallest box that contains the places.
+
+        Args:
+            latitude: Latitudes in degrees, (n,), from -90 to 90.
+            longitude: Longitudes in degrees, (n,), from -180 to 360.
+            labels: n distinct names; None numbers the places.
+
+        Returns:
+            A domain of n places.
+
+        Raises:
+            InputError: Numbers are out of range, or the places span more than 180 degrees of longitude.
         """
         latitudes = as_floats(latitude, "latitude", "(n,)")
         longitudes = as_floats(longitude, "longitude", "(n,)")
         if len(latitudes) != len(longitudes):
-            raise InputError("longitude", "differs in length", value=len(longitudes), bound=f"{len(latitudes)} values")
+            raise InputError(
+                "longitude", "does not match latitude", value=len(longitudes), bound=f"{len(latitudes)} values"
+            )
         if len(latitudes) == 0:
             raise InputError("latitude", "is empty", bound="at least one value")
         swapped = may_be_interchanged(latitudes, longitudes)
@@ -487,9 +608,9 @@ class Domain:
         require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees", remedy)
         good = (longitudes >= -180) & (longitudes <= 360)
         require(good, longitudes, "longitude", "between -180 and 360 degrees")
-        longitudes = turned(longitudes, -180, 180)
+        longitudes = wrap_longitudes(longitudes, -180, 180)
         if np.ptp(longitudes) > 180:
-            # Across 180 degrees, where this is the shorter way.
+            # The places may be closer together across the 180th meridian.
             longitudes = np.where(longitudes < 0, longitudes + 360, longitudes)
         south, north, west, east = latitudes.min(), latitudes.max(), longitudes.min(), longitudes.max()
         if east - west > 180:
@@ -505,49 +626,56 @@ class Domain:
         plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
         points = plane.points(latitudes, longitudes)
-        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates, plane=plane)
+        return cls(points, labels=_as_labels(labels), unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:
-        """Return a domain of names without places: `points` has shape (n, 0)."""
-        names = _given_labels(labels)
+        """Return a domain of names without places: `points` has shape (n, 0).
+
+        Args:
+            labels: n distinct, non-empty names, n >= 1.
+
+        Returns:
+            A domain of size n.
+        """
+        names = _as_labels(labels)
         return cls(np.zeros((len(names), 0)), labels=names)
 
 
 def _check_axes(axes: object) -> None:
-    """Raise `InputError` for what names no pair of axes."""
+    """Raise `InputError` unless `axes` is one of the two known pairs of coordinate names."""
     if not isinstance(axes, tuple) or axes not in (DEGREES, PLANE):
         raise InputError("axes", "are not known", value=axes, bound=f"{DEGREES} or {PLANE}")
 
 
 _ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 degrees"
 
-# Where people are: between these latitudes, and not south of the first.
+# Range of latitudes with human settlements, in degrees.
 _SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
 
-# A box so much larger than the one that its numbers make in another order is not the one that is meant.
-_FAR = 1000.0
+# Warn if a box is this many times larger than the box that its numbers make in another order.
+_SUSPICIOUS_AREA_RATIO = 1000.0
 
 
 def _less_360(degrees: float) -> float:
-    """Return 360 degrees less than the decimal that a float prints."""
-    return nearest(printed(degrees) - 360)
+    """Return the float nearest to (the decimal that `degrees` prints) − 360."""
+    return nearest(as_decimal(degrees) - 360)
 
 
 def _warn_of_interchange(box: BoundingBox) -> None:
-    """Warn of a box in the Antarctic that would be where people live with latitude and longitude interchanged."""
+    """Warn of a box in Antarctica that would lie in a settled region if latitude and longitude were interchanged."""
     if box.north <= _SOUTHERNMOST and box.west >= _SOUTHERNMOST and box.east <= _NORTHERNMOST:
         other = BoundingBox.text(box.west, box.east, box.south, box.north)
         warn(
-            f"{box} is south of 60 degrees south: {INTERCHANGED}. Interchanged it would be {other}",
+            f"{box} is south of 60 degrees south: {INTERCHANGED}. Interchanged, the box would be {other}",
             InterchangedWarning,
             stacklevel=3,
         )
 
 
 def _warn_of_order(box: BoundingBox) -> None:
-    """Warn of a box whose numbers would be a far smaller one as west, south, east and north."""
-    if (box.north - box.south) * (box.east - box.west) > _FAR * _within(box):
+    """Warn of a box whose numbers make a far smaller box if they are read as west, south, east and north."""
+    if (box.north - box.south) * (box.east - box.west) > _SUSPICIOUS_AREA_RATIO * _reordered_area(box):
         warn(
             f"{box} is large: the numbers look like west, south, east and north. The order is south, north, west, east",
             InterchangedWarning,
@@ -555,8 +683,8 @@ def _warn_of_order(box: BoundingBox) -> None:
         )
 
 
-def _within(box: BoundingBox) -> float:
-    """Return the square degrees of the box that is meant where its numbers are west, south, east and north."""
+def _reordered_area(box: BoundingBox) -> float:
+    """Return the area in square degrees if the numbers of a box are read as west, south, east and north."""
     west, south, east, north = box.south, box.north, box.west, box.east
     possible = west < east and -90 <= south < north <= 90
     return (east - west) * (north - south) if possible else math.inf
@@ -578,9 +706,9 @@ def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bo
 
 
 def _middles(count: int, side: float) -> Floats:
-    """Return the middles of `count` equal parts of a side, which means the decimal that it prints, rounded once."""
+    """Return the midpoints of `count` equal parts of a side (the decimal that it prints), each rounded once."""
     number = np.arange(count, dtype=np.float64) + 0.5
-    rest = float(printed(side) - Fraction(side))
+    rest = float(as_decimal(side) - Fraction(side))
     high, low = expansions.two_product(number, np.full(count, side))
     found = high / count
     back, error = expansions.two_product(found, np.full(count, float(count)))
@@ -588,7 +716,7 @@ def _middles(count: int, side: float) -> Floats:
     return middles
 
 
-def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
+def _as_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
     if labels is None:
         return ()
     if isinstance(labels, str):
@@ -599,16 +727,16 @@ def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _checked_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    names = _given_labels(labels)
+def _check_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    names = _as_labels(labels)
     first: dict[str, int] = {}
     for index, name in enumerate(names):
         if not isinstance(name, str) or not name:
-            raise InputError(f"labels[{index}]", "is not a name", value=name, bound="a text that is not empty")
+            raise InputError(f"labels[{index}]", "is not a name", value=name, bound="a non-empty text")
         if name in first:
             raise InputError(
                 f"labels[{index}]", f"repeats labels[{first[name]}]", value=name, bound="distinct from all others"
             )
-        # A NumPy text would not survive being written as JSON.
+        # Convert NumPy strings, which cannot be written as JSON.
         first[str(name)] = index
     return tuple(first)

@@ -1,10 +1,10 @@
-"""Exact arithmetic on arrays of float64, element by element, by error-free transformations.
+"""Exact elementwise arithmetic on float64 arrays, by error-free transformations.
 
-An *expansion* is a list of float64 arrays of one shape whose exact sum is the number meant, one number per element.
-The components of an element are non-overlapping and grow in magnitude, zeros apart, so that the last one that is not
-zero has the sign of the number (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
-Predicates, 1997, theorem 10). Everything holds in round-to-nearest double precision as long as nothing overflows and no
-product has bits below 2^-1074; the callers see to that by bounding their inputs.
+An *expansion* is a list of float64 arrays of one shape; the exact sum of its components is the represented number. The
+components of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component therefore
+has the sign of the number (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
+Predicates, 1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no product with
+bits below 2^-1074. Callers ensure this by bounding their inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Floats
 
 Expansion = list[Floats]
 
-# Veltkamp's constant for 53 bits: it cuts a number into two halves of at most 26 bits each.
+# Veltkamp's constant for 53 bits: it splits a number into two halves of at most 26 bits each.
 _SPLITTER = float(2**27 + 1)
 
 
@@ -51,7 +51,7 @@ def add(expansion: Expansion, term: Floats) -> Expansion:
     carried = term
     for component in expansion:
         carried, rest = two_sum(carried, component)
-        # A component that is zero everywhere adds nothing: most are, on a grid.
+        # Skip components that are zero everywhere; on a grid, most are.
         if rest.any():
             grown.append(rest)
     grown.append(carried)
@@ -59,7 +59,7 @@ def add(expansion: Expansion, term: Floats) -> Expansion:
 
 
 def is_negative(expansion: Expansion) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return where the exact value is below zero."""
+    """Return a mask of the elements whose exact value is below zero."""
     leading = expansion[-1]
     for component in reversed(expansion[:-1]):
         leading = np.where(leading != 0, leading, component)

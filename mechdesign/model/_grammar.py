@@ -1,7 +1,7 @@
-"""What every table of a specification is, and the tables that name data: files, graphs, chains and priors.
+"""The base class of all tables of a specification, and the tables that name data: files, graphs, chains and priors.
 
-Paths are relative to the folder of the specification. What is said of a key, and the docstring of its table, are the
-reference of the grammar: the JSON schema has them.
+Paths are relative to the folder of the specification. The descriptions of keys and the docstrings of tables are the
+reference of the grammar; the JSON schema contains them.
 """
 
 from __future__ import annotations
@@ -20,32 +20,53 @@ Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"
 
 
 def says(text: str) -> msgspec.Meta:
-    """Return the description of a key; it stands in the type, inside ``Annotated``."""
+    """Return the description of a key, for use in its type, inside ``Annotated``.
+
+    Args:
+        text: The description, a sentence that ends in a full stop.
+
+    Returns:
+        The annotation that msgspec writes into the JSON schema.
+
+    >>> says("the file.").description
+    'the file.'
+    """
     return msgspec.Meta(description=text)
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of a specification.
 
-    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
-    beside another one, and then are none: key to other key.
+    A table must have exactly one of the keys in `alternatives`, unless that is empty. `beside` maps an alternative to
+    another one that it may accompany; it then does not count as an alternative.
+
+    >>> class Size(Table, frozen=True):
+    ...     alternatives = ("width", "height")
+    ...     width: float | None = None
+    ...     height: float | None = None
+    >>> Size(width=2.0).form
+    'width'
     """
 
     alternatives: ClassVar[tuple[str, ...]] = ()
     beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        """Raise `InputError` unless exactly one of the alternatives is there."""
+        """Raise `InputError` unless exactly one of the alternatives is given."""
         if self.alternatives:
             self.one_of(self.alternatives)
 
     @property
     def form(self) -> str:
-        """Which of the alternatives is there."""
+        """The alternative that is given."""
         return self.one_of(self.alternatives)
 
     def one_of(self, names: Sequence[str]) -> str:
-        """Return which of the keys `names` is there; raise `InputError` unless exactly one is."""
+        """Return the only given key among `names`; raise `InputError` unless exactly one is given.
+
+        Args:
+            names: Keys of the table that exclude each other.
+        """
         there = [name for name in names if getattr(self, name) is not None]
         given = [name for name in there if self.beside.get(name) not in there]
         if len(given) == 1:
@@ -55,7 +76,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class _Choosing(type):
-    """The class of `Either`: an instance of one is an instance of any of its choices."""
+    """The metaclass of `Either`: an instance of any of its choices is an instance of the class."""
 
     choices: tuple[type, ...] = ()
 
@@ -64,56 +85,56 @@ class _Choosing(type):
 
 
 class Either(metaclass=_Choosing):
-    """One of several kinds of value, of which msgspec knows no union: what a value looks like tells them apart."""
+    """A union of kinds of values that msgspec cannot express; `kind_of` chooses the kind from a value."""
 
     kind_of: ClassVar[Callable[[Any], type]]
-    """The function that returns which of the choices a value is to be."""
+    """The function that returns the kind for a value, one of `choices`."""
 
 
-Delimiter = Annotated[str | None, says("the character between columns; recognised unless given.")]
-DecimalSign = Annotated[
-    Literal[".", ","] | None, says('the sign before decimals, "." or ","; recognised unless given.')
-]
+Delimiter = Annotated[str | None, says("the character between columns; detected by default.")]
+DecimalSign = Annotated[Literal[".", ","] | None, says('the decimal separator, "." or ","; detected by default.')]
 Encoding = Annotated[
-    str | None, says('the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.')
+    str | None,
+    says('the encoding, such as "windows-1252"; by default UTF-8, or UTF-16 if the file has its byte order mark.'),
 ]
-DateColumn = Annotated[str | None, says("the column with the date, where `time` holds the time of day only.")]
+DateColumn = Annotated[str | None, says("the column with the date, if `time` contains only the time of day.")]
 TimeFormat = Annotated[
     str | None,
     says(
-        'how times are written, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" '
-        "since 1970; needed where digits may be a date, or a day may be a month."
+        'the format of times, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" '
+        "for a number since 1970; required if times are ambiguous, such as plain digits, or days that may be months."
     ),
 ]
 TimeZone = Annotated[
-    str | None, says('the zone of times that say none, such as "Europe/Zurich" or "+02:00"; UTC unless given.')
+    str | None, says('the zone of times without one, such as "Europe/Zurich" or "+02:00"; UTC by default.')
 ]
-Missing = Annotated[float | None, says("the share of rows that may be left out, such as 0.2; 0.05 unless given.")]
+Missing = Annotated[float | None, says("the share of rows that may be left out, such as 0.2; 0.05 by default.")]
 Gap = Annotated[
-    str | None, says('traces are cut where nothing was seen for longer, such as "15 min"; three steps unless given.')
+    str | None,
+    says('the longest time between observations before a trace is cut, such as "15 min"; three steps by default.'),
 ]
 
 
 class PlacesFile(Table, frozen=True):
-    """A file with a header and a place a line."""
+    """A file with a header and one place per line."""
 
     path: Annotated[str, says("the file.")]
-    x: Annotated[str | None, says("the column with the first coordinate, beside `y`.")] = None
+    x: Annotated[str | None, says("the column with the first coordinate; goes with `y`.")] = None
     y: Annotated[str | None, says("the column with the second coordinate.")] = None
     latitude: Annotated[
-        str | None, says("the column with the latitude in degrees, beside `longitude`, instead of `x` and `y`.")
+        str | None, says("the column with the latitude in degrees; goes with `longitude`, instead of `x` and `y`.")
     ] = None
     longitude: Annotated[str | None, says("the column with the longitude in degrees.")] = None
-    label: Annotated[
-        str | None, says("the column with the names of the places; they are numbered where there is none.")
-    ] = None
+    label: Annotated[str | None, says("the column with the names of the places; without it, places are numbered.")] = (
+        None
+    )
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
 
 
 class PlacesByKey(Table, frozen=True):
-    """A file with a header and a place a line, to which check-ins refer by a key."""
+    """A file with a header and one place per line, to which check-ins refer by a key."""
 
     path: Annotated[str, says("the file.")]
     key: Annotated[str, says("the column with the key.")]
@@ -125,15 +146,15 @@ class PlacesByKey(Table, frozen=True):
 
 
 class CountsFile(Table, frozen=True):
-    """A file with a header and a line for each secret."""
+    """A file with a header and one line per secret."""
 
     path: Annotated[str, says("the file.")]
     column: Annotated[str, says("the column with the counts.")]
     label: Annotated[
         str | None,
         says(
-            'the column with the labels of the secrets, by which lines are matched; "" takes them in order. Unless '
-            "it is given a column that holds labels is found, and where there is none lines are taken in order."
+            'the column with the labels of the secrets, which match lines to secrets; "" takes lines in order. By '
+            "default, a column with labels is searched; without such a column, lines are taken in order."
         ),
     ] = None
     delimiter: Delimiter = None
@@ -142,37 +163,40 @@ class CountsFile(Table, frozen=True):
 
 
 class Checkins(Table, frozen=True):
-    """A file with a header and a check-in a line, in order of time."""
+    """A file with a header and one check-in per line, in order of time."""
 
     path: Annotated[str, says("the file.")]
     user: Annotated[
-        str, says('the column that says who it was; "" where there is none, and all are counted together.')
+        str, says('the column with the user; "" if there is none, and all check-ins are counted together.')
     ] = "user"
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
     time: Annotated[
-        str | None, says("the column with the time, by which lines are sorted; lines without one are left out.")
+        str | None, says("the column with the time, by which lines are sorted; lines without a time are left out.")
     ] = None
     date: DateColumn = None
     time_format: TimeFormat = None
     time_zone: TimeZone = None
     longitudes: Annotated[
         Literal["180", "360"] | None,
-        says('"360" where they go from 0 to 360 degrees, "180" where not; told by the data unless given.'),
+        says(
+            '"360" if longitudes range from 0 to 360 degrees, "180" if from -180 to 180; detected from the data by '
+            "default."
+        ),
     ] = None
     missing: Missing = None
-    trace: Annotated[str | None, says("the column that tells the traces of a user apart.")] = None
+    trace: Annotated[str | None, says("the column that identifies the traces of a user.")] = None
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
-    only: Annotated[int | str | None, says("the one user to take; everybody unless given.")] = None
+    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
     place: Annotated[
         str | None,
-        says("the column with the key of the place, instead of `latitude` and `longitude`, beside `places`."),
+        says("the column with the key of the place, instead of `latitude` and `longitude`; goes with `places`."),
     ] = None
     places: Annotated[PlacesByKey | None, says("a table of places, joined by their key.")] = None
     every: Annotated[
-        str | None, says('traces are brought to even steps of this length, such as "5 min"; needs `time`.')
+        str | None, says('the length of a step, such as "5 min": traces are resampled to even steps; needs `time`.')
     ] = None
     gap: Gap = None
 
@@ -181,29 +205,33 @@ class Trajectories(Table, frozen=True):
     """A folder of GeoLife trajectories (.plt)."""
 
     path: Annotated[str, says("the folder.")]
-    only: Annotated[int | str | None, says("the one user to take; everybody unless given.")] = None
+    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
     missing: Missing = None
-    every: Annotated[str | None, says('traces are brought to even steps of this length, such as "5 min".')] = None
+    every: Annotated[str | None, says('the length of a step, such as "5 min": traces are resampled to even steps.')] = (
+        None
+    )
     gap: Gap = None
 
 
 class MatrixFile(Table, frozen=True):
-    """A file of numbers."""
+    """A file with a matrix of numbers."""
 
-    path: Annotated[str, says("the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.")]
+    path: Annotated[str, says("the file: .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.")]
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
     header: Annotated[
-        bool | None, says("true: the first line names or numbers the columns; asked for where that may be.")
+        bool | None,
+        says("true: the first line contains names or numbers of the columns; required if that is ambiguous."),
     ] = None
-    numbered: Annotated[bool | None, says("true: the first column names or numbers the rows; asked for likewise.")] = (
-        None
-    )
+    numbered: Annotated[
+        bool | None,
+        says("true: the first column contains names or numbers of the rows; required if that is ambiguous."),
+    ] = None
 
 
 class EdgesFile(Table, frozen=True):
-    """A file with a header and an edge a line."""
+    """A file with a header and one edge per line."""
 
     path: Annotated[str, says("the file.")]
     source: Annotated[str, says("the column with one end of each edge, a label or a position.")] = "source"
@@ -214,16 +242,21 @@ class EdgesFile(Table, frozen=True):
 
 
 class CategoriesFile(Table, frozen=True):
-    """A file with a header and a line for each secret."""
+    """A file with a header and one line per secret."""
 
     path: Annotated[str, says("the file.")]
     column: Annotated[
-        str, says("the column with the categories; secrets of the same category are joined, those without one are not.")
+        str, says("the column with the categories; secrets of the same category are joined, unless it is empty.")
     ]
-    label: Annotated[str | None, says("the column with the labels of the secrets, as for counts.")] = None
+    label: Annotated[
+        str | None, says("the column with the labels of the secrets; the default is as for a file of counts.")
+    ] = None
     region: Annotated[
         str | int | tuple[int, int] | None,
-        says("what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells."),
+        says(
+            "the regions in which equal categories are joined: another column, or, on a grid, the size of blocks of "
+            "cells."
+        ),
     ] = None
     delimiter: Delimiter = None
     decimal: DecimalSign = None
@@ -233,14 +266,15 @@ class CategoriesFile(Table, frozen=True):
 class BudgetsFile(Table, frozen=True):
     """The ε of successive releases; the specification then describes one problem for each distinct ε.
 
-    The leakage for which budgets were found is that of releases in which ε bounds every pair of secrets: a distance of
-    at most 1 (``distance = "hamming"``), a radius that covers all pairs, or a complete graph.
+    The budgets bound the leakage of releases in which ε holds for every pair of secrets. Such requirements are
+    ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, and a complete graph.
     """
 
     budgets: Annotated[
         str,
         says(
-            "a file with the columns ``step`` and ``epsilon``, as `mechdesign budget -o` writes it; all ε are positive."
+            "a file with the columns ``step`` and ``epsilon``, in the format of `mechdesign budget -o`; all ε are "
+            "positive."
         ),
     ]
 
@@ -250,7 +284,7 @@ if TYPE_CHECKING:
 else:
 
     class Epsilon(Either):
-        """An exact number, or a file of budgets, of which each is taken in its turn."""
+        """An exact number, or a file of budgets with one problem for each distinct budget."""
 
         choices = (Fraction, BudgetsFile)
 
@@ -261,14 +295,14 @@ else:
 
 Edges = Annotated[
     list[tuple[int | str, int | str]] | None,
-    says("pairs of secrets: texts are labels, integers positions from 0 on."),
+    says("pairs of secrets: texts are labels, integers are positions, counted from 0."),
 ]
 EdgesCsv = Annotated[EdgesFile | None, says("a file of edges.")]
-Neighbours = Annotated[int | None, says("4 or 8: each cell of a grid and so many neighbours.")]
+Neighbours = Annotated[int | None, says("4 or 8: the number of neighbours that each cell of a grid is joined to.")]
 
 
 class GraphTable(Table, frozen=True):
-    """A graph on the secrets, whose shortest paths are a distance: every edge is one step long."""
+    """A graph on the secrets. The distance of two secrets is the number of edges on a shortest path."""
 
     alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
 
@@ -278,95 +312,99 @@ class GraphTable(Table, frozen=True):
 
 
 class ChainTable(Table, frozen=True):
-    """How states follow one another: a Markov chain, or the data to count its steps in."""
+    """A Markov chain over the states, or the data that its steps are counted in."""
 
     alternatives: ClassVar = ("path", "paths", "estimated", "checkins", "plt", "neighbours")
 
     path: Annotated[
         str | None,
         says(
-            "a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now. The "
-            "word stay in place of a row puts a 1 on the diagonal."
+            "a file with the matrix Pr(next state | current state), with a row for each current state; formats are "
+            "those of `matrix`. The word stay instead of a row puts a 1 on the diagonal."
         ),
     ] = None
-    paths: Annotated[
-        list[str] | None, says("files with such matrices, one after the other in time; `by` says of what.")
-    ] = None
+    paths: Annotated[list[str] | None, says("files with such matrices, in order of time; `by` gives their period.")] = (
+        None
+    )
     estimated: Annotated[bool | None, says("true: from the check-ins or trajectories that the prior comes from.")] = (
         None
     )
     checkins: Annotated[Checkins | None, says("a file of check-ins.")] = None
     plt: Annotated[Trajectories | None, says("a folder of trajectories.")] = None
     neighbours: Annotated[
-        int | None, says("4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.")
+        int | None,
+        says("4 or 8: stay, or step to one of this number of neighbouring cells, all with equal probability."),
     ] = None
     smoothing: Annotated[
-        float | None, says("what is added to each count of steps; with `estimated`, `checkins` and `plt`.")
+        float | None, says("the number added to each count of steps; with `estimated`, `checkins` or `plt`.")
     ] = None
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
-    header: Annotated[bool | None, says("true: the first line of `path` names or numbers its columns.")] = None
-    numbered: Annotated[bool | None, says("true: the first column of `path` names or numbers its rows.")] = None
+    header: Annotated[bool | None, says("true: the first line of `path` contains names or numbers of its columns.")] = (
+        None
+    )
+    numbered: Annotated[
+        bool | None, says("true: the first column of `path` contains names or numbers of its rows.")
+    ] = None
     every: Annotated[
         str | None,
         says(
-            'how long a step is, such as "5 min": that of the matrix in `path`, or what data are brought to before '
-            "their steps are counted. A trace with times must have the same steps."
+            'the length of a step, such as "5 min". It is the step of the matrix in `path`; data are resampled to it '
+            "before steps are counted. A trace with times must have the same steps."
         ),
     ] = None
     gap: Annotated[
-        str | None, says('data are cut where nothing was seen for longer, such as "15 min"; three steps unless given.')
+        str | None,
+        says('the longest time between observations before a trace is cut, such as "15 min"; three steps by default.'),
     ] = None
     by: Annotated[
         Literal["hour", "step"] | None,
         says(
-            '"hour": a matrix for each hour of the day (UTC), counted in the data, or from 24 files; "step": a '
-            "matrix for each step of the trace, from files."
+            '"hour": one matrix for each hour of the day (UTC), counted in the data or read from 24 files; "step": '
+            "one matrix for each step of the trace, read from files."
         ),
     ] = None
     ends: Annotated[
         Literal["stay", "mixture", "any"] | None,
         says(
-            'what follows a state that nobody was seen to leave, in data without smoothing: "stay" (a 1 on the '
-            'diagonal, unless given), "mixture" (any mixture of the rows that were seen) or "any" (any row). The '
-            "last two are for leakage; a release refuses them."
+            "the row of a state that no trace leaves, in data without smoothing: "
+            '"stay" (a 1 on the diagonal, the default), "mixture" (any mixture of the observed rows) or "any" (any '
+            'row). "mixture" and "any" are for leakage; a release refuses them.'
         ),
     ] = None
     border: Annotated[
         Literal["cut", "state"] | None,
         says(
-            'what becomes of steps out of the box, in data: "cut" (unless given) leaves them out, "state" leads '
-            "them to a further state outside, for leakage."
+            'the treatment of steps that leave the box, in data: "cut" (the default) leaves them out; "state" leads '
+            "them to an additional state outside, for leakage."
         ),
     ] = None
 
 
 class Centre(Table, frozen=True):
-    """A normal distribution of people about a point."""
+    """A normal distribution of people around a point."""
 
     x: Annotated[float, says("its first coordinate, in the unit of the domain.")]
     y: Annotated[float, says("its second coordinate.")]
     spread: Annotated[float, says("the standard deviation in each direction.")]
-    weight: Annotated[float, says("its share of the people, relative to those of the other centres.")] = 1.0
+    weight: Annotated[float, says("the weight of this centre, relative to the weights of the other centres.")] = 1.0
 
 
 class Simulated(Table, frozen=True):
-    """People around centres, in whole numbers: the prior is the same on every machine."""
+    """Simulated people around centres, counted in whole numbers: the prior is the same on every machine."""
 
-    centres: Annotated[list[Centre], says("where people are.")]
-    people: Annotated[int, says("how many there are.")] = 1_000_000
-    background: Annotated[float, says("the share of them that is spread evenly.")] = 0.0
+    centres: Annotated[list[Centre], says("the centres around which people live.")]
+    people: Annotated[int, says("the number of people.")] = 1_000_000
+    background: Annotated[float, says("the share of people that is spread evenly over all secrets.")] = 0.0
 
 
 class VisitsFile(Table, frozen=True):
-    """A file with a header and a visit a line, in columns x and y, or latitude and longitude."""
+    """A file with a header and one visit per line, in the columns x and y, or latitude and longitude."""
 
     path: Annotated[str, says("the file.")]
-    latitude: Annotated[str | None, says("the column with the latitude in degrees, if it is called otherwise.")] = None
-    longitude: Annotated[str | None, says("the column with the longitude in degrees, if it is called otherwise.")] = (
-        None
-    )
+    latitude: Annotated[str | None, says("the column with the latitude in degrees, if it has another name.")] = None
+    longitude: Annotated[str | None, says("the column with the longitude in degrees, if it has another name.")] = None
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
@@ -374,7 +412,7 @@ class VisitsFile(Table, frozen=True):
 
 
 class PriorTable(Table, frozen=True):
-    """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added."""
+    """The probability of each secret. All forms except `uniform` and `probabilities` are counts plus `smoothing`."""
 
     alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "visits", "checkins", "plt", "simulated")
 
@@ -384,17 +422,20 @@ class PriorTable(Table, frozen=True):
     csv: Annotated[CountsFile | None, says("a file of counts.")] = None
     visits: Annotated[
         VisitsFile | None,
-        says("a file of raw coordinates, for a domain of anchors; costs are then those of the visits themselves."),
+        says("a file of raw coordinates, for a domain of anchors; costs are then computed at the visits."),
     ] = None
     checkins: Annotated[
         Checkins | None,
         says(
-            "a file of check-ins, counted in the cells of a geographic grid; for geographic anchors taken as they are."
+            "a file of check-ins, which are counted in the cells of a geographic grid; with geographic anchors they "
+            "are used as raw visits."
         ),
     ] = None
-    plt: Annotated[Trajectories | None, says("a folder of trajectories, likewise.")] = None
+    plt: Annotated[Trajectories | None, says("a folder of trajectories, used like check-ins.")] = None
     simulated: Annotated[Simulated | None, says("simulated people.")] = None
     smoothing: Annotated[
         float | None,
-        says("what is added to each count; needed where cells are never visited, and 0 accepts probability zero."),
+        says(
+            "the number added to each count; required if some secrets have no count, where 0 accepts probability zero."
+        ),
     ] = None

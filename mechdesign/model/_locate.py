@@ -1,4 +1,4 @@
-"""Where a point lies: cell, nearest place, corners of a lattice."""
+"""Location of points: the cell that contains a point, its nearest place, or the lattice corners around it."""
 
 from __future__ import annotations
 
@@ -20,38 +20,44 @@ Axes = tuple[str, str]
 Borders = tuple[Floats, Floats]
 
 DEGREES: Axes = ("latitude", "longitude")
-"""Places on the Earth, in degrees."""
+"""The names of coordinates on the Earth, in degrees."""
 PLANE: Axes = ("x", "y")
-"""Places on the plane, in the unit of their domain."""
+"""The names of coordinates on the plane, in the unit of their domain."""
 
 INTERCHANGED = "latitude and longitude look interchanged"
-"""What errors say of a latitude that is none, and may be a longitude."""
+"""The hint in errors about an invalid latitude that is a possible longitude."""
 
 Outside = Literal["refuse", "nearest"]
-"""What becomes of a place outside: an error, or the nearest cell, place or point of the rectangle of anchors."""
+"""The treatment of a place outside: an error, or the nearest cell, place or point of the rectangle of anchors."""
 
 _Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
-# By what share, and by how many units in the last place of coordinates, a distance at exactly the reach may be longer.
-_REACH_MARGIN, _MARGIN = 1e-9, 4
+# Relative amount by which rounding may have lengthened a distance of exactly the reach.
+_REACH_MARGIN = 1e-9
+
+# Amount by which rounding of coordinates may have lengthened a distance, in units in the last place of coordinates.
+_COORDINATE_MARGIN_ULPS = 4
 
 _LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
 
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """Where the members of a domain are, and what is outside.
+    """The places of the members of a domain, and the region that counts as inside.
 
-    Outside is, of a grid, what is beyond its box or in a cell that is no member; of anchors, what is beyond their
-    rectangle; of other places, what is farther from the nearest one than a reach.
+    In a grid, a place is outside beyond the box, or in a cell that is not a member. With anchors, it is outside beyond
+    their rectangle. For other places, it is outside if the nearest member is farther than a reach.
 
     Attributes:
-        known: The members, (n, 2), along `axes`.
+        known: Coordinates of the members, (n, 2), in the order of `axes`.
         axes: `DEGREES` or `PLANE`.
-        borders: Those between the cells of a grid along each axis, or None.
-        members: The member that each cell of the grid is, int64, and −1 for a cell that is none; None for all in order.
-        corners: The sides of the rectangle of anchors, each with its two ends, or None.
-        unit: That of the plane; distances of places in degrees are in km.
+        borders: The borders between the cells of a grid along each axis, or None.
+        members: For each cell of the grid, the index of its member, int64, or −1; None if all cells are members.
+        corners: The two ends of each side of the rectangle of anchors, or None.
+        unit: The unit of the plane; distances of places in degrees are in km.
+
+    >>> round(Area(np.array([[0.0, 0.0], [3.0, 4.0]]), PLANE).reach, 6)
+    5.0
     """
 
     known: Floats
@@ -63,14 +69,14 @@ class Area:
 
     @property
     def is_scattered(self) -> bool:
-        """Whether the members are places without a box about them, to which a reach belongs."""
+        """Whether the members are neither cells nor anchors, so that a reach defines the region inside."""
         return self.borders is None and self.corners is None
 
     @functools.cached_property
     def reach(self) -> float | None:
-        """The largest distance of a member from its nearest neighbour, in the unit; None where that is nowhere > 0.
+        """The largest distance of a member from its nearest neighbour, in the unit, or None if all distances are 0.
 
-        It is the distance from the nearest member at which places without a box about them are still inside.
+        It is the default for the largest distance of an inside place from its nearest member.
         """
         largest = 0.0
         for index, place in enumerate(self.known.tolist()):
@@ -80,17 +86,24 @@ class Area:
         return self._length(largest) or None
 
     def turn(self, places: Floats) -> Floats:
-        """Return places (2, k) with longitudes that go on beyond 180 degrees where the area lies across it."""
+        """Return places with longitudes above 180 degrees if the area crosses the 180th meridian.
+
+        Args:
+            places: Coordinates in the order of `axes`, (2, k).
+        """
         if self.axes != DEGREES:
             return places
         box = self.borders or self.corners
         ends = self.known[:, 1] if box is None else box[1]
-        return np.stack((places[0], turned(places[1], float(ends.min()), float(ends.max()))))
+        return np.stack((places[0], wrap_longitudes(places[1], float(ends.min()), float(ends.max()))))
 
     def spread(self, place: list[float]) -> Floats:
-        """Return how far all members are from a place, (n,), in a measure that grows with distance.
+        """Return a monotone function of the distance of each member from a place, (n,).
 
-        That is the square of the Euclidean distance; in degrees sin²(d / 2R), for the distance d on the globe.
+        On the plane it is the squared Euclidean distance; in degrees sin²(d / 2R), for the great-circle distance d.
+
+        Args:
+            place: The two coordinates of the place, in the order of `axes`.
         """
         first, second = self.known[:, 0] - place[0], self.known[:, 1] - place[1]
         if self.axes == PLANE:
@@ -107,16 +120,19 @@ class Area:
         return cosines
 
     def limit(self, reach: float | None) -> float:
-        """Return a reach as `spread` measures it: one that was given in `unit`, or that of the members.
+        """Return the largest value of `spread` for a place inside.
 
-        It is longer by what rounding may have added to a distance of exactly the reach, as `distances.reach` is.
+        Like `distances.reach`, the limit includes a margin for rounding in a distance of exactly the reach.
+
+        Args:
+            reach: A distance in the unit of the area, >= 0; None takes the reach of the members.
 
         Raises:
-            InputError: None is given, and no two members lie apart; or it is negative, or does not belong here.
+            InputError: The reach is None and all members coincide, or it is negative, or the area takes no reach.
         """
         if reach is None:
             if self.reach is None:
-                problem = "is not given, and the domain has no two places apart that tell how far places may be"
+                problem = "is missing, and has no default because all places of the domain coincide"
                 raise InputError("reach", problem, bound=f"a distance{self._of_unit}")
             return self._spread_within(self.reach)
         self.check_reach(reach)
@@ -127,8 +143,12 @@ class Area:
 
     @property
     def margin(self) -> float:
-        """By how much rounding of coordinates may have lengthened a distance: 4 units in their last place."""
-        return _MARGIN * float(np.spacing(np.abs(self.known).max())) * (DEGREE_KM if self.axes == DEGREES else 1.0)
+        """The amount by which rounding of coordinates may have lengthened a distance: 4 units in their last place."""
+        return (
+            _COORDINATE_MARGIN_ULPS
+            * float(np.spacing(np.abs(self.known).max()))
+            * (DEGREE_KM if self.axes == DEGREES else 1.0)
+        )
 
     def _spread_within(self, length: float) -> float:
         longer = length * (1 + _REACH_MARGIN) + self.margin
@@ -137,19 +157,27 @@ class Area:
         return math.sin(min(longer / (2 * EARTH_RADIUS_KM), math.pi / 2)) ** 2
 
     def _length(self, spread: float) -> float:
-        """Return the distance, in the unit, that `spread` measures."""
+        """Return the distance, in the unit of the area, for a value of `spread`."""
         if self.axes == PLANE:
             return math.sqrt(spread)
         return 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(spread)))
 
     def check_reach(self, reach: float | None) -> None:
-        """Raise `InputError` for a reach where cells or anchors say what is outside."""
+        """Raise `InputError` for a reach if cells or anchors already define the region inside.
+
+        Args:
+            reach: The reach of a call, or None.
+        """
         if reach is not None and not self.is_scattered:
-            bound = "places that are no grid and no anchors"
+            bound = "for domains that are neither a grid nor anchors"
             raise InputError("reach", "does not belong to this domain", value=reach, bound=bound, remedy="leave it out")
 
     def shown(self, limit: float) -> str:
-        """Say a distance that `spread` measures, in the unit."""
+        """Return the distance for a value of `spread`, with its unit.
+
+        Args:
+            limit: A value of `spread`.
+        """
         unit = "km" if self.axes == DEGREES else self.unit
         return f"{self._length(limit):.4g} {unit}".rstrip()
 
@@ -159,10 +187,10 @@ class Area:
         return f" in {unit}" if unit else ""
 
 
-def given_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
-    """Return coordinates along `axes`, float64 arrays of one shape, from the arguments of a call.
+def as_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
+    """Return the coordinates of a call as two float64 arrays of one shape, in the order of `axes`.
 
-    `first` and `second` are latitude and longitude, or x and y on the plane, where they may have their own names too.
+    `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may be used instead.
 
     Raises:
         InputError: Coordinates are of the other kind, missing, not finite, out of range, or of different shapes.
@@ -191,7 +219,10 @@ def given_places(axes: Axes, first: object, second: object, x: object = None, y:
 
 
 def interval(values: Floats, borders: Floats) -> Integers:
-    """Return the index of the interval each value is in, closed below; the last is closed above too; −1 outside."""
+    """Return the index of the interval that contains each value, or −1.
+
+    Intervals include their lower border; the last interval also includes its upper border.
+    """
     index = np.searchsorted(borders, values, side="right") - 1
     last = len(borders) - 2
     index[values == borders[-1]] = last
@@ -199,17 +230,18 @@ def interval(values: Floats, borders: Floats) -> Integers:
     return index
 
 
-def turned(longitude: Floats, west: float, east: float) -> Floats:
-    """Return longitudes as those of a box from `west` to `east`, which is beyond 180 degrees where it lies across them.
+def wrap_longitudes(longitude: Floats, west: float, east: float) -> Floats:
+    """Return longitudes in the range of a box from `west` to `east`; `east` is above 180 if it crosses the meridian.
 
-    Longitudes beyond 180 degrees are those 360 degrees less; with such a box they are the nearest to its middle.
+    Longitudes above 180 degrees are first reduced by 360. For a box across the 180th meridian, 360 is then added if
+    that brings a longitude closer to the middle of the box.
     """
     within = np.where(longitude > 180, longitude - 360, longitude)
     return within if east <= 180 else np.where(within < (west + east) / 2 - 180, within + 360, within)
 
 
 def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
-    """Tell whether some latitudes are none, and each of them may be the longitude, and its longitude the latitude."""
+    """Return whether some latitudes are invalid, and every such pair is valid with its two numbers exchanged."""
     wrong = np.abs(latitude) > 90
     swapped = (latitude >= -180) & (latitude <= 360) & (np.abs(longitude) <= 90)
     return bool(wrong.any() and swapped[wrong].all())
@@ -218,21 +250,29 @@ def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
 def locate(
     area: Area, places: Borders, outside: Outside = "refuse", reach: float | None = None
 ) -> tuple[Integers, int]:
-    """Return the member that each place belongs to, int64, shaped like the coordinates, and how many were outside.
+    """Return the member that each place belongs to, and the number of places outside.
 
-    A place belongs to the cell of a grid that it lies in; where there are none, to the nearest member, the first of
-    equals.
+    A place belongs to the grid cell that contains it. Without cells, it belongs to the nearest member, the first one if
+    several are equally near.
 
     Args:
-        area: Where the members are.
-        places: The coordinates, finite, along the axes of the area.
-        outside: "refuse" places outside, or take the "nearest" member; of a whole grid the cell that is nearest along
-            each axis.
-        reach: How far places may be from the nearest member where there are neither cells nor anchors, in the unit of
-            the area; else it is `Area.reach`.
+        area: The places of the members.
+        places: Two arrays of finite coordinates of one shape, in the order of the axes of the area.
+        outside: "refuse" raises an error for places outside; "nearest" takes the nearest member. In a complete grid it
+            takes the cell that is nearest along each axis.
+        reach: The largest distance from the nearest member, in the unit of the area, for areas without cells and
+            anchors. None takes `Area.reach`.
+
+    Returns:
+        Indices of members, int64, shaped like the coordinates, and the number of places outside.
 
     Raises:
-        InputError: A place lies outside and is refused; the error names it, and counts the others.
+        InputError: A place is outside and refused; the error names it, and counts the others.
+
+    >>> from mechdesign.model import Domain
+    >>> area = Domain.grid(columns=4, rows=3, width=4.0, height=3.0).area(PLANE)
+    >>> locate(area, (np.array([2.5]), np.array([1.5])))[0].tolist()
+    [6]
     """
     _check_outside(outside)
     limit = math.inf
@@ -245,18 +285,20 @@ def locate(
         inside = apart <= limit if area.corners is None else _within(flat, area.corners)
     else:
         found, inside = _in_cells(area, area.borders, flat)
-    return found.reshape(shape), _counted(~inside, flat, shape, area, limit, outside)
+    return found.reshape(shape), _count_missed(~inside, flat, shape, area, limit, outside)
 
 
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
-    """Return how many places lie beyond the rectangle of anchors; raise `InputError` where they are refused."""
+    """Return the number of places beyond the rectangle of anchors; raise `InputError` if they are refused."""
     assert area.corners is not None
     _check_outside(outside)
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
-    return _counted(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
+    return _count_missed(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
 
 
-def _counted(missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside) -> int:
+def _count_missed(
+    missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside
+) -> int:
     if outside == "refuse" and missed.any():
         index = int(np.argmax(missed))
         path = f"place[{index}]" if shape else "place"
@@ -265,7 +307,7 @@ def _counted(missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, 
 
 
 def _check_outside(outside: object) -> None:
-    """Raise `InputError` for a value that is no `Outside`."""
+    """Raise `InputError` for a value that is not an `Outside`."""
     if outside not in get_args(Outside):
         raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))
 
@@ -277,7 +319,7 @@ def _within(flat: Floats, borders: Borders) -> _Truths:
 
 
 def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Truths]:
-    """Return the member for each place, and which places are in a cell that is one."""
+    """Return the member for each place, and a mask of the places that lie in a member cell."""
     inside = _within(flat, borders)
     at = [interval(np.clip(value, side[0], side[-1]), side) for value, side in zip(flat, borders, strict=True)]
     row, column = at if area.axes == DEGREES else at[::-1]
@@ -301,9 +343,9 @@ def _coordinates(value: object, name: str) -> Floats:
 
 
 def _nearest(area: Area, places: Floats) -> tuple[Integers, Floats]:
-    """Return the nearest member to each place, and how far it is."""
+    """Return the nearest member to each place, and its distance in the measure of `Area.spread`."""
     found, apart = np.zeros(places.shape[1], dtype=np.int64), np.zeros(places.shape[1])
-    # Place by place: memory grows with the domain alone.
+    # Place by place, so that memory grows only with the domain.
     for index, place in enumerate(places.T.tolist()):
         spread = area.spread(place)
         found[index] = spread.argmin()
@@ -313,13 +355,13 @@ def _nearest(area: Area, places: Floats) -> tuple[Integers, Floats]:
 
 def _refusal(place: list[float], path: str, missed: int, area: Area, limit: float) -> InputError:
     nearest = 'take the nearest cell with outside="nearest"'
-    box, turned, swapped = area.borders or area.corners, place[::-1], False
+    box, exchanged, swapped = area.borders or area.corners, place[::-1], False
     if box is None:
         problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of them"
         remedy = 'leave it out, give a larger reach, or take the nearest place with outside="nearest"'
-        swapped = _may_be(turned, area.axes) and float(area.spread(turned).min()) <= limit
+        swapped = _may_be(exchanged, area.axes) and float(area.spread(exchanged).min()) <= limit
     elif _holds(box, place):
-        problem, bound = "lies in a cell that is no secret", "in a cell that is a secret"
+        problem, bound = "lies in a cell that is not a secret", "in a cell that is a secret"
         remedy = f"leave it out, or {nearest}"
     else:
         kind = "grid" if area.corners is None else "anchors"
@@ -327,7 +369,7 @@ def _refusal(place: list[float], path: str, missed: int, area: Area, limit: floa
         remedy = f"leave it out, use a larger grid, or {nearest}"
         if area.corners is not None:
             remedy = 'leave it out, or have it projected to the border with outside="nearest"'
-        swapped = _holds(box, turned)
+        swapped = _holds(box, exchanged)
     if missed > 1:
         problem += f", as {'are' if box is None else 'do'} {missed - 1} others"
     if swapped:
@@ -349,17 +391,21 @@ def _ranges(axes: Axes, borders: Borders) -> str:
 
 
 Between = tuple[int, Fraction]
-"""Where a coordinate lies: the index of a column or row, and the share of the way to the next."""
+"""The position of a coordinate: the index of a column or row, and the relative position, in [0, 1], to the next one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """Where points lie between anchors: the corners of the patch of each, with the bilinear weight of each corner.
+    """The four anchors around each point, with the bilinear weight of each anchor.
 
     Attributes:
-        indices: The anchors, int64 (k, 4): south-west, south-east, north-west, north-east.
-        weights: Their weights, float64 (k, 4); each row sums to 1, up to rounding.
-        outside: Which points were projected onto the rectangle, (k,).
+        indices: The anchors around each point, int64 (k, 4): south-west, south-east, north-west, north-east.
+        weights: The weights of these anchors, float64 (k, 4); each row sums to 1, up to rounding.
+        outside: A mask of the points that were projected onto the rectangle, (k,).
+
+    >>> corners = Lattice(2, 2, 1.0, 1.0).corners(np.array([0.25]), np.array([0.0]))
+    >>> corners.weights.tolist()
+    [[0.75, 0.25, 0.0, 0.0]]
     """
 
     indices: Integers
@@ -369,12 +415,20 @@ class Corners:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The corners of a grid: `columns` × `rows` anchors at the borders and in the middle of a rectangle.
+    """The corners of a grid over a rectangle: `columns` × `rows` anchors, including those on the border.
 
-    Anchor (row, column) has index row · columns + column; the first stands at (0, 0). `width` and `height` of the
-    rectangle mean the decimals that they print. With `box`, (south, north, west, east) in degrees, points are latitudes
-    and longitudes: they are placed in proportion to the sides of the box, and `width` and `height` are lower bounds of
-    its sides.
+    Anchor (row, column) has index row · columns + column; the first one is at (0, 0).
+
+    Attributes:
+        columns: The number of columns of anchors, at least 2.
+        rows: The number of rows of anchors, at least 2.
+        width: The width of the rectangle; a float means the decimal that it prints.
+        height: The height of the rectangle.
+        box: (south, north, west, east) in degrees, or None. Points are then latitudes and longitudes, placed in
+            proportion to the sides of the box; `width` and `height` are lower bounds of its sides.
+
+    >>> Lattice(columns=3, rows=2, width=1.0, height=1.0).steps
+    (Fraction(1, 2), Fraction(1, 1))
     """
 
     columns: int
@@ -393,7 +447,7 @@ class Lattice:
                     "puts all anchors in a line",
                     value=1,
                     bound="an integer >= 2",
-                    remedy="points beside the line would lie between no anchors: give two at least in each direction",
+                    remedy="points off the line would not lie between anchors: give at least two in each direction",
                 )
             object.__setattr__(self, name, count)
         for name in ("width", "height"):
@@ -420,13 +474,18 @@ class Lattice:
     def points(self) -> Floats:
         """Return the anchors in the plane, float64 (n, 2)."""
         row, column = np.divmod(np.arange(self.size), self.columns)
-        # Multiply before dividing: the last anchor then stands at the border exactly.
+        # Multiply before dividing, so that the last anchor is exactly on the border.
         x, y = column * self.width / (self.columns - 1), row * self.height / (self.rows - 1)
         points: Floats = np.column_stack((x, y))
         return points
 
     def corners(self, first: Floats, second: Floats) -> Corners:
-        """Return where points lie, in floating point: x and y, or with a box latitude and longitude, (k,) each."""
+        """Return the anchors around points and their weights, in floating point.
+
+        Args:
+            first: x, or latitude if the lattice has a box; shape (k,).
+            second: y, or longitude; shape (k,).
+        """
         across, up = self._shares(first, second)
         inside = (across >= 0) & (across <= 1) & (up >= 0) & (up <= 1)
         column, x = _cell(np.clip(across, 0, 1) * (self.columns - 1), self.columns)
@@ -439,21 +498,24 @@ class Lattice:
         return Corners(indices, weights, ~inside)
 
     def place(self, first: float, second: float) -> tuple[Between, Between, bool]:
-        """Return where one point lies, exactly: column and share of the way to the next one, row and share likewise.
+        """Return the exact position of one point: its column, its row, and whether it was projected from outside.
 
-        The last entry tells whether the point was outside, and projected. `first` and `second` are as for `corners`;
-        they are taken as the binary numbers that they are.
+        Column and row are `Between` values. Coordinates are used as exact binary numbers.
+
+        Args:
+            first: x, or latitude if the lattice has a box.
+            second: y, or longitude.
         """
         if self.box is None:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)
         else:
             south, north, west, east = map(Fraction, self.box)
-            # As `turned` does, exactly.
+            # The exact form of `wrap_longitudes`.
             turned = Fraction(second) - 360 * (second > 180)
             turned += 360 * (east > 180 and turned < (west + east) / 2 - 180)
             across, up = (turned - west) / (east - west), (Fraction(first) - south) / (north - south)
             second = float(turned)
-        # A coordinate that is written as the side is inside, though its binary number may be beyond the decimal.
+        # A coordinate equal to the float of a side is inside, even if its binary value exceeds the decimal of the side.
         (left, right), (low, high) = self.ends
         outside = not (left <= first <= right and low <= second <= high)
         return _exact_cell(across, self.columns), _exact_cell(up, self.rows), outside
@@ -462,7 +524,7 @@ class Lattice:
         if self.box is None:
             return first / self.width, second / self.height
         south, north, west, east = self.box
-        return (turned(second, west, east) - west) / (east - west), (first - south) / (north - south)
+        return (wrap_longitudes(second, west, east) - west) / (east - west), (first - south) / (north - south)
 
 
 def _cell(position: Floats, count: int) -> tuple[Integers, Floats]:

@@ -1,4 +1,4 @@
-"""Markov chains over the secrets, closed or with ends."""
+"""Markov chains over the secrets, constant or varying with time."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from mechdesign.base._arrays import (
     as_indices,
     as_nonnegative,
 )
-from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
+from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior
-
-"""What the row of an end may be."""
-
-
-"""How an open chain becomes a Markov chain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkovChain:
     """A time-homogeneous Markov chain over n states.
 
-    `matrix` is float64 of shape (n, n), read-only: entry (i, j) is Pr(next = j | now = i), and each row sums to 1
-    within 1e-9; it is kept as given. NumPy functions accept a chain in place of the matrix.
+    NumPy functions accept a chain instead of its matrix. Smoothing makes a chain more uniform, and so reduces the
+    leakage that is computed from it. It is meant for priors; `unsmoothed` returns the chain for bounds on leakage.
 
-    A chain that was counted keeps its `counts`, (n, n), read-only, and the `smoothing` that was added to each of them;
-    those of a reversed chain are weights of steps. Smoothing makes a chain closer to uniform, and so the leakage that
-    is computed from it smaller: it is for beliefs, and no bound rests on it. `unsmoothed` is what was seen.
+    Attributes:
+        matrix: Pr(next = j | now = i) at (i, j), float64 of shape (n, n), read-only; rows sum to 1 within 1e-9.
+        smoothing: The number >= 0 that was added to each count.
+        counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not counted. In a
+            reversed chain they are weights.
+
+    >>> MarkovChain.from_traces([[0, 1, 1, 0]], n=2).matrix.tolist()
+    [[0.0, 1.0], [0.5, 0.5]]
     """
 
     matrix: Floats
@@ -45,24 +45,26 @@ class MarkovChain:
     counts: Floats | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check that every row is a distribution, that counts fit, and freeze both."""
+        """Check that rows are distributions and counts have the same shape, and freeze both."""
         matrix = as_rows(self.matrix)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "smoothing", as_smoothing(self.smoothing, "smoothing"))
         if self.counts is None:
             if self.smoothing:
-                problem = "is given without the counts that it was added to"
+                problem = "is given without counts"
                 raise InputError("smoothing", problem, value=self.smoothing, remedy="give counts")
             return
         counts = as_nonnegative(self.counts, "counts", 2)
         if counts.shape != matrix.shape:
-            raise InputError("counts", "differ in shape from the matrix", value=counts.shape, bound=str(matrix.shape))
+            raise InputError(
+                "counts", "do not match the shape of the matrix", value=counts.shape, bound=str(matrix.shape)
+            )
         object.__setattr__(self, "counts", counts)
 
     def unsmoothed(self) -> MarkovChain:
-        """Return the chain of the counts alone, where a state that nobody was seen to leave has a 1 on the diagonal.
+        """Return the chain of the counts without smoothing; a state that no step leaves gets a 1 on the diagonal.
 
-        A chain that was not smoothed is returned itself.
+        A chain without smoothing is returned unchanged.
 
         >>> MarkovChain.from_counts([[0, 3], [1, 0]], smoothing=1).unsmoothed().matrix.tolist()
         [[0.0, 1.0], [1.0, 0.0]]
@@ -87,7 +89,11 @@ class MarkovChain:
         return self.size
 
     def at(self, step: int) -> MarkovChain:
-        """Return the chain of the step from time `step` to the next: itself, at every time."""
+        """Return the chain for the step from time `step` to the next one: always this chain.
+
+        Args:
+            step: The time, counted from 0.
+        """
         return self
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
@@ -100,17 +106,28 @@ class MarkovChain:
     def from_traces(
         cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends | None = None
     ) -> MarkovChain:
-        """Estimate a chain over states 0..n−1 from traces, integer arrays of shape (k,) of consecutive states.
+        """Estimate a chain over states 0..n−1 from traces.
 
-        Entry (i, j) is (number of steps from i to j + smoothing) / (number of steps from i + n · smoothing); the last
-        state of a trace is followed by nothing. Where nothing is added, a state that is never left has a 1 on the
-        diagonal with `ends` "stay". Otherwise it raises `InputError`: see `OpenChain`.
+        Entry (i, j) is (number of steps from i to j + smoothing) / (number of steps from i + n · smoothing).
+
+        Args:
+            traces: Integer arrays of consecutive states, each of shape (k,).
+            n: The number of states.
+            smoothing: The number >= 0 added to each count.
+            ends: "stay" puts a 1 on the diagonal for states that no trace leaves; None refuses such states unless there
+                is smoothing. See `OpenChain` for unknown rows.
+
+        Returns:
+            The chain, with its counts.
+
+        Raises:
+            InputError: A state is out of range, or no trace leaves some state and there is no smoothing.
         """
         traces = as_list(traces, "traces", "a list of traces, each of states, such as the cells of Visits")
         n = as_integer(n, "n", 1)
         if traces and all(isinstance(state, int | np.integer) for state in traces):
             remedy = "put one trace in a list: [trace]"
-            raise InputError("traces", "holds states and no traces", bound="a list of traces", remedy=remedy)
+            raise InputError("traces", "is a single trace", bound="a list of traces", remedy=remedy)
         counts = np.zeros((n, n))
         for index, trace in enumerate(traces):
             states = as_indices(trace, f"traces[{index}]", n)
@@ -119,7 +136,23 @@ class MarkovChain:
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends | None = None) -> MarkovChain:
-        """Estimate a chain from the numbers (n, n) of steps from each state to each, as `from_traces` does."""
+        """Estimate a chain from numbers of steps, as `from_traces` does.
+
+        Args:
+            counts: The number >= 0 of steps from i to j at (i, j), shape (n, n).
+            smoothing: The number >= 0 added to each count.
+            ends: "stay" puts a 1 on the diagonal for states without steps; None refuses such states unless there is
+                smoothing.
+
+        Returns:
+            The chain, with its counts.
+
+        Raises:
+            InputError: Counts are negative or not square, or a state has no steps and there is no smoothing.
+
+        >>> MarkovChain.from_counts([[1, 3], [0, 0]], ends="stay").matrix.tolist()
+        [[0.25, 0.75], [0.0, 1.0]]
+        """
         smoothing = as_smoothing(smoothing, "smoothing")
         ends = None if ends is None else as_ends(ends)
         counts = as_nonnegative(counts, "counts", 2)
@@ -135,28 +168,39 @@ class MarkovChain:
                     remedy='give ends="stay", which puts a 1 on the diagonal, or fewer and larger cells',
                 )
             if ends != "stay":
-                raise InputError("ends", f"gives no Markov chain: {which}", value=ends, remedy=CLOSED)
+                raise InputError("ends", f"does not give a Markov chain: {which}", value=ends, remedy=CLOSED)
             stay = counts.copy()
             stay[never_left, never_left] = 1.0
-            return cls(_smoothed(stay, smoothing), counts=counts)
-        return cls(_smoothed(counts, smoothing), smoothing=smoothing, counts=counts)
+            return cls(_add_smoothing(stay, smoothing), counts=counts)
+        return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
-        """Return the chain backwards in time: the state before, given the state now, by Bayes' rule.
+        """Return the chain backwards in time: the previous state given the current state, by Bayes' rule.
 
-        backward[j, i] = Pr(previous = i | now = j) = π_i P[i, j] / Σ_i' π_i' P[i', j], with π = `initial` the
-        distribution of the previous state, shape (n,). Raises `InputError` for a state j that cannot be reached.
+        backward[j, i] = Pr(previous = i | now = j) = π_i P[i, j] / Σ_i' π_i' P[i', j], with π = `initial`.
+
+        Args:
+            initial: The distribution π of the previous state, (n,).
+
+        Returns:
+            The backward chain.
+
+        Raises:
+            InputError: Some state j cannot be reached.
+
+        >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
+        [[1.0, 0.0], [0.333, 0.667]]
         """
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "initial"))
         if len(prior) != self.size:
-            raise InputError("initial", "differs in number of states", value=len(prior), bound=f"{self.size} states")
+            raise InputError("initial", "has another number of states", value=len(prior), bound=f"{self.size} states")
         joint = prior.probabilities[:, None] * self.matrix
         largest = joint.max(axis=0)
         if not largest.all():
             state = int(np.argmin(largest))
             raise InputError(
                 "initial",
-                f"state {state} cannot be reached, so nothing can be said of the state before it",
+                f"state {state} cannot be reached, so its previous state is undefined",
                 bound="a probability above zero for every next state",
                 remedy="leave the state out, or give an initial distribution from which it is reached",
             )
@@ -166,22 +210,26 @@ class MarkovChain:
         return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
 
     def stationary(self) -> Prior:
-        """Return the stationary distribution π = πP; states that the chain leaves for ever get zero.
+        """Return the stationary distribution π = πP; transient states get zero.
 
-        Raises `InputError` when there are several, that is when the chain can end in more than one set of states.
+        The elimination of Grassmann, Taksar and Heyman (1985) involves no subtraction. Each probability therefore has a
+        small relative error, even if the chain rarely moves.
 
-        By the elimination of Grassmann, Taksar and Heyman (1985), which subtracts nothing: each probability is accurate
-        to a small relative error, even if the chain hardly ever moves.
+        Raises:
+            InputError: The chain has several closed sets of states, and so several stationary distributions.
+
+        >>> MarkovChain([[0.5, 0.5], [0.25, 0.75]]).stationary().probabilities.round(3).tolist()
+        [0.333, 0.667]
         """
-        member = connected(self.size, np.argwhere(self.matrix > 0), strong=True)
+        member = label_components(self.size, np.argwhere(self.matrix > 0), strong=True)
         leaves = (self.matrix > 0) & (member[:, None] != member[None, :])
         closed = np.setdiff1d(member, member[leaves.any(axis=1)])
         if closed.size > 1:
             first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
             raise InputError(
                 "matrix",
-                f"has {closed.size} sets of states that are never left, such as those of states {first} and {second}",
-                bound="one such set",
+                f"has {closed.size} closed sets of states, such as those containing states {first} and {second}",
+                bound="one closed set",
                 remedy="study each set by itself",
             )
         states = np.flatnonzero(member == closed[0])
@@ -192,40 +240,56 @@ class MarkovChain:
 
 @dataclass(frozen=True, eq=False)
 class VaryingChain:
-    """A Markov chain that changes with time: `chains[t]` leads from time t to time t + 1, counted from 0.
+    """A Markov chain that changes with time.
 
-    All have the same states. With `cyclic` they start again after the last one, like the hours of the day; a trace may
-    otherwise have at most one time more than there are chains.
+    Attributes:
+        chains: `chains[t]` leads from time t to time t + 1, counted from 0; all chains have the same states.
+        cyclic: Whether the chains repeat after the last one, like the hours of the day. Otherwise a trace has at most
+            ``len(chains) + 1`` times.
+
+    >>> VaryingChain.of([[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]], cyclic=True).at(3).matrix.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     chains: tuple[MarkovChain, ...]
     cyclic: bool = False
 
     def __post_init__(self) -> None:
-        """Check that there are chains, all over the same states."""
+        """Check that there is at least one chain and that all have the same states."""
         object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
         chains = tuple(self.chains)
         if not chains:
-            raise InputError("chains", "are empty", bound="at least one Markov chain")
+            raise InputError("chains", "is empty", bound="at least one Markov chain")
         for step, chain in enumerate(chains):
             if not isinstance(chain, MarkovChain):
-                raise InputError(f"chains[{step}]", "is no Markov chain", value=chain)
+                raise InputError(f"chains[{step}]", "is not a Markov chain", value=chain)
             if chain.size != chains[0].size:
                 raise InputError(
-                    f"chains[{step}]", "differs in number of states", value=chain.size, bound=f"{chains[0].size} states"
+                    f"chains[{step}]",
+                    "has another number of states",
+                    value=chain.size,
+                    bound=f"{chains[0].size} states",
                 )
         object.__setattr__(self, "chains", chains)
 
     @classmethod
     def of(cls, matrices: Iterable[MarkovChain | ArrayLike], cyclic: bool = False) -> VaryingChain:
-        """Return the chain with these matrices, each (n, n)."""
+        """Return the chain with the given matrices.
+
+        Args:
+            matrices: Markov chains or transition matrices, each (n, n), in order of time.
+            cyclic: Whether they repeat after the last one.
+
+        Returns:
+            The chain.
+        """
         matrices = as_list(matrices, "chains", "a list of Markov chains or matrices")
         made: list[MarkovChain] = []
         for step, matrix in enumerate(matrices):
             try:
                 made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix")))
             except InputError as error:
-                raise renamed(error, f"chains[{step}]", "matrix") from error
+                raise rename_path(error, f"chains[{step}]", "matrix") from error
         return cls(tuple(made), cyclic)
 
     @property
@@ -237,7 +301,11 @@ class VaryingChain:
         return len(self.chains)
 
     def at(self, step: int) -> MarkovChain:
-        """Return the chain of the step from time `step` to the next; raise `InputError` beyond the last one."""
+        """Return the chain for the step from time `step` to the next one; raise `InputError` beyond the last chain.
+
+        Args:
+            step: The time, counted from 0.
+        """
         if self.cyclic:
             return self.chains[step % len(self.chains)]
         if step >= len(self.chains):
@@ -253,9 +321,20 @@ class VaryingChain:
 def chain_of(
     weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
 ) -> MarkovChain | OpenChain:
-    """Return the chain with rows in proportion to `weights` (n, n); a row of zeros is an end.
+    """Return the chain whose rows are proportional to weights; a row of zeros is an end.
 
-    A Markov chain keeps `smoothing` and `counts`, from which the weights were made.
+    Args:
+        weights: Weights >= 0 of steps, (n, n).
+        ends: The treatment of rows of zeros: "stay" returns a `MarkovChain` with a 1 on the diagonal, "mixture" and
+            "any" return an `OpenChain`.
+        smoothing: The smoothing already included in the weights, which a Markov chain stores.
+        counts: The counts behind the weights, (n, n), which a Markov chain stores; or None.
+
+    Returns:
+        A Markov chain, or an open chain if there are ends and `ends` is not "stay".
+
+    >>> chain_of(np.array([[1.0, 3.0], [0.0, 0.0]]), "stay").matrix.tolist()
+    [[0.25, 0.75], [0.0, 1.0]]
     """
     totals = weights.sum(axis=1)
     missing = totals == 0
@@ -266,7 +345,17 @@ def chain_of(
 
 
 def reversed_rows(joint: Floats) -> Floats:
-    """Return Pr(before = i | now = j) at (j, i), from weights (n, n) of steps; zeros for a state never entered."""
+    """Return Pr(before = i | now = j) at (j, i); the row of a state that is never entered is zero.
+
+    Args:
+        joint: Weights >= 0 of steps from i to j at (i, j), shape (n, n).
+
+    Returns:
+        Float64 of shape (n, n); rows sum to 1 or 0.
+
+    >>> reversed_rows(np.array([[1.0, 1.0], [0.0, 3.0]])).tolist()
+    [[1.0, 0.0], [0.25, 0.75]]
+    """
     # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
     largest = joint.max(axis=0)
     backward = (joint / np.where(largest > 0, largest, 1.0)).T
@@ -276,26 +365,26 @@ def reversed_rows(joint: Floats) -> Floats:
 
 
 def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain:
-    """Return the chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
+    """Return a chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
 
     Equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release under
-    Temporal Correlations (2019); the smaller s, the stronger the temporal correlation. A chain that was counted keeps
-    its counts, and is a smoothed one from then on.
+    Temporal Correlations (2019). A smaller s means a stronger temporal correlation. The result keeps the counts of a
+    counted chain and records the larger smoothing.
 
     >>> smooth([[1.0, 0.0], [0.0, 1.0]], 0.5).matrix.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # The row of an end becomes uniform; nobody was seen to leave it, and by what was seen it stays.
-        return MarkovChain(_smoothed(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
+        # The row of an end becomes uniform. Its counts are zero, so the unsmoothed chain stays there.
+        return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
-        return MarkovChain(_smoothed(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
-    return MarkovChain(_smoothed(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
+        return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
+    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
 
 
-def _smoothed(weights: Floats, smoothing: float) -> Floats:
+def _add_smoothing(weights: Floats, smoothing: float) -> Floats:
     """Return (w_ij + s) / Σ_u (w_iu + s)."""
     added = weights + smoothing
     smoothed: Floats = added / added.sum(axis=1, keepdims=True)
@@ -307,14 +396,14 @@ def _eliminate(matrix: Floats) -> Floats:
     """Return the stationary distribution of an irreducible chain."""
     reduced = matrix.copy()
     n = len(reduced)
-    # Leave out the last state again and again: a step to it becomes a step to where it leads next.
+    # Eliminate states from the last one: a step to an eliminated state becomes a step to its successors.
     for last in range(n - 1, 0, -1):
         reduced[:last, last] /= reduced[last, :last].sum()
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
     weights = np.ones(n)
     for state in range(1, n):
         weights[state] = weights[:state] @ reduced[:state, state]
-        # Ratios between states may be huge: keep the largest at 1.
+        # Ratios between states may be huge: rescale the largest weight to 1.
         weights[: state + 1] /= weights[: state + 1].max()
     stationary: Floats = weights / weights.sum()
     return stationary

@@ -1,4 +1,4 @@
-"""The numbers of requirements: exact, whatever type they are given in, and in a range in which floats do not end."""
+"""Numbers of requirements: exact fractions from any type, within the range of float64."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 
 Number = float | int | str | Decimal | Fraction
-"""A float means the decimal that its repr prints; the others are exact."""
+"""A float means the decimal that its repr prints; other types are exact."""
 
 
 def positive(value: Number, path: str) -> Fraction:
-    """Return a number, exact; raise `InputError` unless it is above 0 and within the limits of `not_negative`."""
+    """Return a number as a fraction; raise `InputError` unless it is between 1e-100 and 1e100."""
     number = exact(value, path)
     if number <= 0:
         raise InputError(path, "must be positive", value=value, bound="greater than 0")
@@ -22,7 +22,7 @@ def positive(value: Number, path: str) -> Fraction:
 
 
 def not_negative(value: Number, path: str) -> Fraction:
-    """Return a number, exact; raise `InputError` unless it is 0 or between 1e-100 and 1e100."""
+    """Return a number as a fraction; raise `InputError` unless it is 0 or between 1e-100 and 1e100."""
     number = exact(value, path)
     if number < 0:
         raise InputError(path, "is negative", value=value, bound="at least 0")

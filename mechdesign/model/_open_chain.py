@@ -1,4 +1,4 @@
-"""Chains with ends: states that nobody was seen to leave."""
+"""Chains with ends: states whose rows are unknown because no observed step leaves them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Ends = Literal["stay", "mixture", "any"]
 ENDS: tuple[Ends, ...] = ("stay", "mixture", "any")
 
 
-ROW_OF_ZEROS = "is a row of zeros: nobody was seen to leave the state (or, in a backward matrix, to enter it)"
+ROW_OF_ZEROS = "is a row of zeros: no observed step leaves the state (or, in a backward matrix, enters it)"
 
 
-CLOSED = 'take ends = "stay", which puts a 1 on the diagonal'
+CLOSED = 'use ends = "stay", which puts a 1 on the diagonal'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenChain:
-    """What is known of a chain with ends: states that nobody was seen to leave, and whose rows are unknown.
+    """A chain with ends: states whose rows are unknown because no observed step leaves them.
 
-    Leakage takes it in place of a matrix. It is no Markov chain: where one is needed, it is refused.
+    Functions for leakage accept it instead of a matrix. Functions that need a Markov chain refuse it.
 
     Attributes:
         matrix: Float64 of shape (n, n), read-only: a row of zeros for each end, and a distribution for each other
-            state. In a backward matrix, an end is a state that nobody was seen to enter.
-        ends: What the rows of ends may be: "mixture", any mixture of the other rows, or "any", any distribution.
+            state. In a backward matrix, an end is a state that no observed step enters.
+        ends: The possible rows of ends: "mixture", any mixture of the other rows, or "any", any distribution.
 
     Raises:
-        InputError: No row is missing, or all are; or a row is no distribution.
+        InputError: No row is unknown, or all rows are; or a known row is not a distribution.
 
     >>> OpenChain([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0, 0, 0]], "mixture")
     OpenChain(3 states, 1 of them ends: mixture)
@@ -51,7 +51,7 @@ class OpenChain:
     ends: Ends
 
     def __post_init__(self) -> None:
-        """Check the rows that are known, and freeze the matrix."""
+        """Check the known rows, and freeze the matrix."""
         if as_ends(self.ends) == "stay":
             raise InputError("ends", "makes a Markov chain", value="stay", remedy="put a 1 on the diagonal")
         object.__setattr__(self, "matrix", as_rows(self.matrix, ends=True))
@@ -75,7 +75,7 @@ class OpenChain:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         raise InputError(
             "matrix",
-            f"is no Markov chain: the rows of {len(self.missing)} of its {self.size} states are unknown",
+            f"is not a Markov chain: the rows of {len(self.missing)} of its {self.size} states are unknown",
             value=self.ends,
             remedy=CLOSED,
         )
@@ -90,16 +90,16 @@ def as_ends(ends: str) -> Ends:
 
 
 def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
-    """Return a read-only float64 matrix (n, n) whose rows are distributions; with `ends`, some are zero, and not all.
+    """Return a read-only float64 matrix (n, n) whose rows are distributions.
 
-    Raises `InputError` naming the row.
+    With `ends`, some rows must be zero, but not all. Raises `InputError` that names the invalid row.
     """
     rows = as_amounts(matrix, "matrix", "(n, n)")
     if rows.shape[0] != rows.shape[1] or rows.size == 0:
         raise InputError("matrix", "has the wrong shape", value=rows.shape, bound="of shape (n, n), n >= 1")
     zero = ~rows.any(axis=1)
     if ends and (zero.all() or not zero.any()):
-        problem = "has no row that is known" if zero.all() else "has no end"
+        problem = "has no known row" if zero.all() else "has no end"
         raise InputError("matrix", problem, bound="some rows of zeros, and some that sum to 1")
     if not ends and zero.any():
         raise InputError(
@@ -108,7 +108,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
             bound="a row that sums to 1",
             remedy='put a 1 on its diagonal if people stay; leakage also takes OpenChain(matrix, "mixture")',
         )
-    # Entries near the largest float64 would overflow in the sum; that sum is refused all the same.
+    # Sums of entries near the largest float64 may overflow; such rows are refused below.
     with np.errstate(over="ignore", under="ignore"):
         totals = rows.sum(axis=1)
     wrong = np.flatnonzero((np.abs(totals - 1) > SUM_TOLERANCE) & ~zero)
@@ -119,7 +119,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
             "does not sum to 1",
             value=Total(totals[row]),
             bound=f"within {SUM_TOLERANCE} of 1",
-            remedy="rows are the present state, columns the next one; normalise each row",
+            remedy="rows are current states, columns are next states; normalise each row",
         )
     if ends:
         # Adding zero makes −0 a plain zero.

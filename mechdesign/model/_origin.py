@@ -1,4 +1,4 @@
-"""Where a problem comes from: what is stated of it, and not proved."""
+"""The origin of a problem: information from its author that is stored with a design but not proved."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from mechdesign.base._values import ReadOnlyMapping
 STANDS_IN = "uniform: it stands in place of a private one; nothing is claimed of cost"
 
 
-# Keys of the tables of priors whose values were counted, and of those of steps, and what words say that a prior was.
-_COUNTS = ("counts", "csv", "visits", "checkins", "plt")
+# Keys of prior tables whose values are counted.
+_COUNT_KEYS = ("counts", "csv", "visits", "checkins", "plt")
 
+# Keys of chain tables whose steps are counted.
+_STEP_KEYS = ("checkins", "plt", "estimated")
 
-_STEPS = ("checkins", "plt", "estimated")
+# First words of `Origin.prior` for counted priors.
+_COUNTED_PRIORS = ("counts", "visits", "check-ins", "trajectories")
 
-
-_WORDS = ("counts", "visits", "check-ins", "trajectories")
-
-
-_OTHERS = ("uniform", "probabilities", "simulated")
+# First words of `Origin.prior` for other priors.
+_OTHER_PRIORS = ("uniform", "probabilities", "simulated")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a problem comes from, as its author says: it is kept with a design, and nothing in it is proved.
+    """The origin of a problem, as stated by its author. It is stored with a design, and nothing in it is proved.
 
     Attributes:
         specification: The text of the specification, without comments.
-        prior: Where the prior comes from, in words, with the user and the smoothing where there are any.
-        files: The SHA-256 of each file or folder of data, by the name that the specification gives it.
-        notes: What was noticed about the data, such as how many points were left out.
-        name: What the file of the specification is called, without its folder.
+        prior: The source of the prior in words, with the user and the smoothing if there are any.
+        files: The SHA-256 digest of each file or folder of data, by its name in the specification.
+        notes: Remarks about the data, such as the number of points left out.
+        name: The name of the specification file, without its folder.
 
     >>> Origin(prior="uniform").to_json()["prior"]
     'uniform'
@@ -53,7 +53,7 @@ class Origin:
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values, from which `from_json` makes an equal origin."""
+        """Return JSON values that `from_json` reads back."""
         return {
             "specification": self.specification,
             "prior": self.prior,
@@ -64,41 +64,49 @@ class Origin:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What was counted in data, as keys of the specification: priors, and the steps of policy graphs.
+        """Keys of the specification whose values are counted in data: priors, and the steps of policy graphs.
 
-        Where there is no specification, the words about the prior decide.
+        Without a specification, the text in `prior` decides.
 
         >>> Origin('prior.checkins.path = "c.csv"').counted, Origin(prior="counts").counted
         (('prior.checkins',), ('prior',))
         """
-        found = tuple(counted_keys(_tables(self.specification)))
-        if not any(path.startswith("prior") for path in found) and self.prior.startswith(_WORDS):
+        found = tuple(find_counted_keys(_tables(self.specification)))
+        if not any(path.startswith("prior") for path in found) and self.prior.startswith(_COUNTED_PRIORS):
             return ("prior", *found)
         return found
 
     @property
     def says_how(self) -> bool:
-        """Whether it says how the prior was made: in words of a specification, or as one that stands in."""
-        return self.prior.startswith((*_WORDS, *_OTHERS))
+        """Whether `prior` begins with one of the known sources of priors."""
+        return self.prior.startswith((*_COUNTED_PRIORS, *_OTHER_PRIORS))
 
     def same_design(self, other: Origin) -> bool:
-        """Tell whether two designs are runs of one specification: of the same text, or of a file of the same name."""
+        """Return whether two designs have the same specification text, or specification files of the same name.
+
+        Args:
+            other: The origin of the other design.
+        """
         return self.specification == other.specification or bool(self.name and self.name == other.name)
 
     @staticmethod
     def from_json(values: object) -> Origin:
-        """Return the origin that `to_json` wrote; raise `InputError` for anything else."""
+        """Return the origin that `to_json` wrote; raise `InputError` for any other value.
+
+        Args:
+            values: The JSON values.
+        """
         known = {"specification": str, "prior": str, "files": dict, "notes": list, "name": str}
         if not isinstance(values, Mapping) or any(type(values.get(name)) is not kind for name, kind in known.items()):
             raise InputError("origin", "is malformed", bound=f"an object with {', '.join(known)}")
         texts = [*values["files"], *values["files"].values(), *values["notes"]]
         if not all(isinstance(text, str) for text in texts):
-            raise InputError("origin", "holds more than texts")
+            raise InputError("origin", "is malformed", bound="texts in files and notes")
         return Origin(*(values[name] for name in known))
 
 
 def _tables(text: str) -> Mapping[str, Any]:
-    """Return the tables of a specification that is kept as TOML or JSON; none where it is neither."""
+    """Return the tables of a specification in TOML or JSON, or an empty mapping for any other text."""
     for read in (json.loads, tomllib.loads):
         try:
             found = read(text)
@@ -109,16 +117,16 @@ def _tables(text: str) -> Mapping[str, Any]:
     return {}
 
 
-def counted_keys(tables: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a specification that name counts or data: of priors, those of requirements too, and graphs."""
-    yield from _keys(tables.get("prior"), "prior", _COUNTS)
+def find_counted_keys(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of a specification that name counts or data, in the priors, requirements and policy graph."""
+    yield from _keys(tables.get("prior"), "prior", _COUNT_KEYS)
     privacy = tables.get("privacy")
     for index, each in enumerate(privacy if isinstance(privacy, list) else ()):
         if not isinstance(each, Mapping):
             continue
         own = each.get("prior")
         for number, table in enumerate(own if isinstance(own, list) else [own]):
-            yield from _keys(table, f"privacy[{index}].prior" + f"[{number}]" * isinstance(own, list), _COUNTS)
+            yield from _keys(table, f"privacy[{index}].prior" + f"[{number}]" * isinstance(own, list), _COUNT_KEYS)
         yield from _steps({name: value for name, value in each.items() if name != "prior"}, f"privacy[{index}]")
     yield from _steps(tables.get("policy"), "policy")
 
@@ -129,9 +137,9 @@ def _keys(table: object, path: str, keys: tuple[str, ...]) -> Iterator[str]:
 
 
 def _steps(value: object, path: str) -> Iterator[str]:
-    """Yield the keys of data within a table, at whatever depth."""
-    yield from _keys(value, path, _STEPS)
+    """Yield the keys of counted steps within a table, at any depth."""
+    yield from _keys(value, path, _STEP_KEYS)
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, each in inner:
-        if name not in _STEPS:
+        if name not in _STEP_KEYS:
             yield from _steps(each, f"{path}.{name}")

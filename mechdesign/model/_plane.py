@@ -1,4 +1,4 @@
-"""The plane in which places given by latitude and longitude are drawn and measured."""
+"""The plane for drawing and measuring places in latitude and longitude."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EARTH_RADIUS_KM = 6371.0088
 DEGREE_KM = math.radians(EARTH_RADIUS_KM)
 """Length of one degree of a great circle, in km."""
 
-# Covers the rounding of the few operations that give the cosine, each below 2^-50.
+# Covers the rounding of the few operations that compute the cosine, each below 2^-50.
 _COSINE_MARGIN = 1e-14
 
 
@@ -24,10 +24,13 @@ class Plane:
     """The plane x = R c (λ − west), y = R (φ − south), in km, with angles in radians and R = `EARTH_RADIUS_KM`.
 
     Attributes:
-        south: latitude of the origin, in degrees.
-        west: longitude of the origin, in degrees.
-        cosine: the factor c, by which degrees of longitude are shorter than degrees of latitude.
-        shorter: whether no distance in the plane exceeds that along the great circle; see `over`.
+        south: Latitude of the origin, in degrees.
+        west: Longitude of the origin, in degrees.
+        cosine: The factor c, the length of a degree of longitude relative to a degree of latitude.
+        shorter: Whether no distance in the plane exceeds the great-circle distance; see `over`.
+
+    >>> Plane.over(south=46.0, north=47.0, west=7.0, east=8.0).shorter
+    True
     """
 
     south: float
@@ -40,11 +43,21 @@ class Plane:
         """Return the plane over a box in degrees, with its origin in the south-west corner.
 
         c is cos φ_v, rounded down, with tan φ_v = tan φ_max / cos((east − west)/2) and φ_max the largest absolute
-        latitude of the box. A great circle between two places of the box, wherever it runs, does not go beyond the
-        latitude φ_v. Along it dλ is thus worth at least R c dλ, and no distance in the plane exceeds the way on the
-        globe. (The cosine of φ_max itself would be too large: the way between two places in the north leads further
-        north.) Where the box touches a pole, or is half as wide as the globe, there is no such c > 0; the plane then
-        has c = cos((south + north)/2), for drawing, and is not `shorter`.
+        latitude of the box. No great circle between two places of the box crosses the latitude φ_v. Along it, dλ
+        contributes a length of at least R c dλ, so no distance in the plane exceeds the great-circle distance. (The
+        cosine of φ_max would be too large: a great circle between two northern places leads farther north.)
+
+        If the box touches a pole, or is half as wide as the globe, there is no such c > 0. The plane then has
+        c = cos((south + north)/2), for drawing only, and is not `shorter`.
+
+        Args:
+            south: The southern latitude in degrees.
+            north: The northern latitude.
+            west: The western longitude.
+            east: The eastern longitude, at least `west`.
+
+        Returns:
+            The plane.
         """
         width = math.nextafter(float(east) - float(west), math.inf)
         height = max(abs(south), abs(north))
@@ -55,7 +68,12 @@ class Plane:
         return cls(float(south), float(west), math.cos(math.radians((south + north) / 2)), False)
 
     def points(self, latitude: Floats, longitude: Floats) -> Floats:
-        """Return the places in the plane: x and y in km, float64 of shape (n, 2), read-only."""
+        """Return places in the plane: x and y in km, float64 of shape (n, 2), read-only.
+
+        Args:
+            latitude: Latitudes in degrees, (n,).
+            longitude: Longitudes in degrees, (n,).
+        """
         x = DEGREE_KM * self.cosine * (longitude - self.west)
         return read_only(np.column_stack((x, DEGREE_KM * (latitude - self.south))))
 

@@ -1,4 +1,4 @@
-"""What an adversary believes before seeing anything: a distribution over the secrets."""
+"""Priors: distributions over the secrets before an answer is observed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ from mechdesign.base._errors import InputError, Total
 class Prior:
     """A distribution π over n secrets.
 
-    `probabilities` is float64 of shape (n,), read-only, not negative, with a sum within 1e-9 of 1; it is kept as given.
-    NumPy functions accept a prior in place of the array.
+    NumPy functions accept a prior instead of its array.
+
+    Attributes:
+        probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and is not normalised.
+
+    >>> Prior([0.25, 0.75])
+    Prior(secrets: 2, most likely: 1 (75%))
     """
 
     probabilities: Floats
@@ -50,7 +55,7 @@ class Prior:
         return np.flatnonzero(self.probabilities == 0)
 
     def __repr__(self) -> str:
-        """Say how many secrets there are and how many can occur, without the array."""
+        """Return the number of secrets and the most likely one, without the array."""
         return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
@@ -66,9 +71,9 @@ class Prior:
         return [*facts, ("most likely", f"{most} ({100 * self.probabilities[most]:.3g}%)")]
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame with the column ``probability``, a row for each secret.
+        """Return a pandas data frame with the column ``probability`` and one row per secret.
 
-        Raises MissingDependencyError where pandas is not installed.
+        Raises MissingDependencyError if pandas is not installed.
         """
         return data_frame({"probability": self.probabilities})
 
@@ -83,13 +88,27 @@ class Prior:
 
     @classmethod
     def uniform(cls, n: int) -> Prior:
-        """Return the prior that gives each of n secrets 1/n."""
+        """Return the prior that gives each of n secrets the probability 1/n.
+
+        Args:
+            n: The number of secrets, at least 1.
+        """
         n = as_integer(n, "n", 1)
         return cls(np.full(n, 1 / n))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0) -> Prior:
-        """Return (counts + smoothing) / total, for counts ≥ 0 of shape (n,) and smoothing ≥ 0.
+        """Return the prior (counts + smoothing) / total.
+
+        Args:
+            counts: Counts or weights of the secrets, (n,), >= 0.
+            smoothing: The number >= 0 added to each count.
+
+        Returns:
+            The prior.
+
+        Raises:
+            InputError: A count is out of range, or all are zero without smoothing.
 
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
@@ -106,15 +125,26 @@ class Prior:
                 "counts",
                 "are all zero",
                 bound="at least one positive count",
-                remedy="give one that is positive, or a smoothing",
+                remedy="give a positive count, or a positive smoothing",
             )
         return cls(smoothed / total)
 
     @classmethod
     def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
-        """Return the prior of how often each of the secrets 0..n−1 occurs in `cells`, an integer array of shape (k,).
+        """Return the prior of the relative frequencies of secrets in a sequence.
 
-        A secret that never occurs gets probability zero unless there is smoothing: see `zeros`.
+        Without smoothing, a secret that never occurs gets probability zero: see `zeros`.
+
+        Args:
+            cells: Observed secrets, integers from 0 to n − 1, (k,).
+            n: The number of secrets, at least 1.
+            smoothing: The number >= 0 added to each count.
+
+        Returns:
+            The prior.
+
+        >>> Prior.from_cells([0, 2, 2, 2], n=3).probabilities.tolist()
+        [0.25, 0.0, 0.75]
         """
         n = as_integer(n, "n", 1)
         return cls.from_counts(np.bincount(as_indices(cells, "cells", n), minlength=n), smoothing)
@@ -123,15 +153,18 @@ class Prior:
     def bootstrap(
         cls, counts: ArrayLike, samples: int, rng: np.random.Generator | int | None = None, smoothing: float = 0.0
     ) -> tuple[Prior, ...]:
-        """Return the priors of so many samples drawn from counts, each as large as the data, with replacement.
+        """Return the priors of bootstrap samples: samples of the size of the data, drawn with replacement.
 
-        They are what the same data might have said: `DistortionPrivacy` takes them all at once.
+        They express the uncertainty of a prior from few data; `DistortionPrivacy` accepts several priors at once.
 
         Args:
-            counts: Whole numbers, (n,), such as how often each place was visited.
-            samples: How many priors, at least 1.
+            counts: Whole numbers >= 0, (n,), such as the number of visits to each place.
+            samples: The number of priors, at least 1.
             rng: A NumPy generator or a seed.
-            smoothing: What is added to each count of a sample.
+            smoothing: The number >= 0 added to each count of a sample.
+
+        Returns:
+            One prior for each sample.
 
         >>> [len(prior) for prior in Prior.bootstrap([5, 3, 2], samples=2, rng=1)]
         [3, 3]
@@ -146,7 +179,7 @@ class Prior:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data.Visits` that priors need: rooms may only import from rooms below."""
+    """The interface of `mechdesign.data.Visits` that priors need; this module must not import `data`."""
 
     @property
     def users(self) -> tuple[str, ...]: ...
@@ -155,5 +188,20 @@ class _Visits(Protocol):
 
 
 def per_user(visits: _Visits, smoothing: float = 0.0) -> dict[str, Prior]:
-    """Return the prior of each user from that user's own visits, in the order in which the users first occur."""
+    """Return the prior of each user, from the visits of this user.
+
+    Args:
+        visits: The visits of several users, such as `mechdesign.data.Visits`.
+        smoothing: The number >= 0 added to each count.
+
+    Returns:
+        Priors by user, in the order in which users first occur.
+
+    >>> class Visits:
+    ...     users = ("ann", "bob")
+    ...     def counts(self, user=None):
+    ...         return {"ann": [1, 0], "bob": [1, 3]}[user]
+    >>> per_user(Visits())["bob"].probabilities.tolist()
+    [0.25, 0.75]
+    """
     return {user: Prior.from_counts(visits.counts(user), smoothing) for user in dict.fromkeys(visits.users)}

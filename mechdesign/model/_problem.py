@@ -1,4 +1,4 @@
-"""Problem and its origin."""
+"""The problem that `mechdesign.design` solves: a prior, a cost matrix and requirements."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._claims import Claims
-from mechdesign.model._components import sharing, spread
+from mechdesign.model._components import label_disclosed_sets, propagate_forbidden
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
-"""What the origin of a bundle says of its prior where the true one was left out."""
-
-
-# Distances in plain floating point agree with the library's, which are rounded down, to within this.
-_CLOSE = 1e-9
+# Largest relative difference between a user's distances and the library's, which are rounded down.
+_DISTANCE_TOLERANCE = 1e-9
 
 OBJECTIVES = ("expected", "worst")
 _FACTS = ("edges_added", "isolated", "within")
@@ -42,21 +39,30 @@ _FACTS = ("edges_added", "isolated", "within")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """Find the channel p(o|s) of least cost that meets every requirement.
+    """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
-    `prior` (n,) is the probability of each secret; `cost` (n, m) is c(s, o) >= 0, what it costs to answer o for s, or
-    infinity where that answer is forbidden: no channel gives it then, neither to s nor to any secret that bounds tie to
-    s, and the field `cost` is infinite there too. `requirements` is any combination of metric, threshold, graph and
-    distortion privacy. `objective` is "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
-    max_s Σ_o p(o|s) c(s, o) (equation 12).
-    `secrets` and `observables` are the domains behind rows and columns, for labels and maps; both may be left out.
-    `facts` say how the problem was stated, where a function such as `mechdesign.graphs.problem` did it: "within",
-    "isolated" and "edges_added", as in `SolveSummary`. They change no channel, and the certificate of a design shows
-    them.
+    A forbidden answer has infinite cost. It is then also forbidden to the secrets that bounds tie to s; the field `cost`
+    is infinite for these pairs as well.
 
-    Raises InputError for input of the wrong shape, sign or sum, and InfeasibleError when a secret is left without any
-    answer, or for a distortion floor above what the prior and the permitted answers allow, naming the largest possible
-    floor.
+    Args:
+        prior: Probabilities π of the secrets, (n,).
+        cost: Cost c(s, o) >= 0 of the answer o for the secret s, (n, m); infinity forbids the answer.
+        requirements: Any combination of metric, threshold, graph, continuous and distortion privacy.
+        objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
+            max_s Σ_o p(o|s) c(s, o) (equation 12).
+        secrets: The domain of the rows, for labels and maps, or None.
+        observables: The domain of the columns, or None.
+        title: The name of the mechanism.
+        facts: Remarks of functions that state problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
+            "edges_added", as in `SolveSummary`. They do not affect the channel; the certificate shows them.
+
+    Raises:
+        InputError: A shape, a sign or a sum is wrong.
+        InfeasibleError: Every answer is forbidden to a secret, or a distortion floor exceeds the largest possible one,
+            which the message gives.
+
+    >>> Problem([0.5, 0.5], [[0, 1], [1, 0]], [])
+    Problem(2 secrets, 2 observables, expected cost; no requirement)
     """
 
     prior: Floats
@@ -87,7 +93,7 @@ class Problem:
         n = probabilities.size
         if costs.shape[0] != n or costs.shape[1] == 0:
             raise InputError("cost", "must have a row for every secret", value=costs.shape, bound=f"of shape ({n}, m)")
-        require(costs >= 0, costs, "cost", "a number >= 0, or infinity where an answer is forbidden")
+        require(costs >= 0, costs, "cost", "a number >= 0, or infinity to forbid an answer")
         barred = np.isinf(costs).all(axis=1)
         if barred.any():
             raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
@@ -101,8 +107,8 @@ class Problem:
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "cost", spread(costs, self.claims))
-        told = sharing(self.cost, self.claims) if self.floors else None
+        object.__setattr__(self, "cost", propagate_forbidden(costs, self.claims))
+        told = label_disclosed_sets(self.cost, self.claims) if self.floors else None
         for place, requirement in enumerate(self.requirements):
             if floors := requirement.floors:
                 _check_reachable(f"requirements[{place}].minimum", floors, probabilities, told, self.secrets)
@@ -118,28 +124,28 @@ class Problem:
         weights: ArrayLike | None = None,
         title: str = "",
     ) -> Problem:
-        """State a problem on anchors by raw visits, without putting them into cells.
+        """Return a problem on anchors from raw visits, without binning them into cells.
 
-        The expected cost is Σ_x π(x) Σ_a w_a(x) Σ_o p(o|a) c(x, o), with w_a(x) the weights with which a visit x is
-        dithered: exactly what answers at these visits cost, if they are drawn by `Design.sample_at`. The prior of the
-        problem is π_a = Σ_x π(x) w_a(x), how likely each anchor is drawn, and its cost Σ_x π(x) w_a(x) c(x, o) / π_a.
+        A visit x with probability π(x) is dithered to anchors a with weights w_a(x). The expected cost
+        Σ_x π(x) Σ_a w_a(x) Σ_o p(o|a) c(x, o) is the exact cost of answers drawn with `Design.sample_at`. The prior of
+        an anchor is π_a = Σ_x π(x) w_a(x), and its cost is Σ_x π(x) w_a(x) c(x, o) / π_a.
 
         Args:
-            points: Visits, (k, 2): x and y in the unit of the anchors, or latitude and longitude where these have them.
-                Points outside the rectangle of the anchors are projected onto it, and an `OutsideWarning` counts them.
-            observables: The places that are answered.
-            requirements: At least one is `ContinuousPrivacy`, whose anchors are the secrets.
-            cost: "euclidean", "manhattan" or "chebyshev" distance in the plane, "haversine", or an array (k, m) with
-                the cost of every answer to every visit.
-            weights: How often each visit counts, (k,); all alike unless given.
-            title: What the mechanism is called.
+            points: Visits, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees. Points
+                outside the rectangle of the anchors are projected onto it, and an `OutsideWarning` counts them.
+            observables: The places of the m answers.
+            requirements: Requirements, including `ContinuousPrivacy`, whose anchors are the secrets.
+            cost: "euclidean", "manhattan" or "chebyshev" for a distance in the plane, "haversine", or an array (k, m)
+                with the cost of every answer to every visit.
+            weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
+            title: The name of the mechanism.
 
         Returns:
-            The problem, to be given to `mechdesign.design`.
+            The problem.
 
         Raises:
             InputError: No requirement has anchors, or an argument has the wrong shape.
-            InfeasibleError: A floor is higher than any channel reaches.
+            InfeasibleError: A floor exceeds the largest possible distortion.
         """
         requirements = as_list(requirements, "requirements", "a list of requirements")
         for index, each in enumerate(requirements):
@@ -163,38 +169,38 @@ class Problem:
 
     @cached_property
     def stated(self) -> tuple[Stated, ...]:
-        """What the requirements state, in order: one statement for each claim."""
+        """The statements of the requirements, in order, one for each claim."""
         return tuple(stated for _, stated in self._numbered)
 
     @cached_property
     def claims(self) -> Claims:
-        """What the requirements claim of a channel, in order, in the words of the verifier."""
+        """The claims of the requirements, in order, in the form that the verifier checks."""
         return Claims(claim for each in self.requirements for claim in each.claims())
 
     @property
     def pair_bounds(self) -> Mapping[int, PairBound]:
-        """The claims that bound pairs of secrets, by their places among all claims."""
+        """The claims that bound pairs of secrets, by their indices in the list of claims."""
         return self.claims.pair_bounds
 
     @property
     def point_bounds(self) -> Mapping[int, Dithered]:
-        """The claims that bound all points between anchors, by their places among all claims."""
+        """The claims that bound all points between anchors, by their indices in the list of claims."""
         return self.claims.point_bounds
 
     @property
     def floors(self) -> Mapping[int, Floor]:
-        """The claims that the adversary errs by so much, by their places among all claims."""
+        """The floors on the adversary's expected error, by their indices in the list of claims."""
         return self.claims.floors
 
     @cached_property
     def graphs(self) -> Mapping[int, nx.Graph]:
-        """The policy graphs that requirements are, by the places of these requirements."""
+        """The policy graphs of graph privacy, by the indices of these requirements."""
         found = ((place, each.policy_graph) for place, each in enumerate(self.requirements))
         return ReadOnlyMapping({place: graph for place, graph in found if graph is not None})
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """For each claim the index of the requirement that makes it: most requirements make one."""
+        """For each claim, the index of its requirement; most requirements make one claim."""
         return tuple(place for place, _ in self._numbered)
 
     @cached_property
@@ -203,10 +209,21 @@ class Problem:
 
 
 def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: ArrayLike | None = None) -> Fraction:
-    """Return the largest distortion that any channel reaches, min_ŝ Σ_s π_s a(ŝ, s): releasing nothing.
+    """Return the largest distortion of any channel: the adversary's error if nothing is released.
 
-    `prior` is (n,), `distance` (k, n), estimates by secrets; exact for the float64 numbers given. Where every answer
-    tells which of several sets the secret is in, `told` (n,) numbers these sets, and the minimum is one for each set.
+    The value is min_ŝ Σ_s π_s a(ŝ, s), exact for the given float64 numbers. If every answer reveals which set of a
+    partition contains the secret, it is the sum of this minimum over the sets.
+
+    Args:
+        prior: Probabilities π of the secrets, (n,).
+        distance: Error a(ŝ, s) of each estimate for each secret, (k, n).
+        told: The number of the set that contains each secret, (n,); None for a single set.
+
+    Returns:
+        The largest distortion, in the unit of the distance.
+
+    >>> largest_distortion([0.25, 0.75], [[0, 1], [1, 0]])
+    Fraction(1, 4)
     """
     probabilities = as_array(prior, "prior", np.float64)
     sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
@@ -216,7 +233,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
 
 
 def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -> None:
-    """Refuse a prior or costs whose labels, where they have some, are in another order than those of the domains."""
+    """Raise `InputError` if the labels of a prior or cost table are in another order than the labels of the domains."""
     if isinstance(secrets, Domain) and secrets.labels:
         require_order(prior, "prior", secrets.labels)
         require_order(cost, "cost", secrets.labels)
@@ -225,7 +242,7 @@ def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -
 
 
 def _check_domain(domain: object, name: str, size: int) -> None:
-    """Raise `InputError` unless a domain that is given belongs to so many rows, or columns."""
+    """Raise `InputError` unless a value is None or a domain of the given size."""
     if domain is None:
         return
     if not isinstance(domain, Domain):
@@ -235,11 +252,11 @@ def _check_domain(domain: object, name: str, size: int) -> None:
 
 
 def _as_facts(facts: Mapping[str, str | int]) -> ReadOnlyMapping[str, str | int]:
-    """Return how a problem was stated; raise `InputError` for facts that are not known."""
+    """Return facts, read-only; raise `InputError` for unknown keys."""
     require_kind(facts, Mapping, "facts", "a mapping")
     for name in facts:
         if name not in _FACTS:
-            raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
+            raise InputError("facts", "has an unknown key", value=name, bound=" or ".join(_FACTS))
     return ReadOnlyMapping(facts)
 
 
@@ -250,13 +267,13 @@ def _check_reachable(
     told: Integers | None,
     secrets: Domain | None,
 ) -> None:
-    """Raise `InfeasibleError` where the floors of one requirement, all of one minimum, are too high."""
+    """Raise `InfeasibleError` if the floors of one requirement, which share one minimum, are too high."""
     reached = [largest_distortion(floor.prior_or(prior), floor.error, told) for floor in floors]
     least = min(range(len(floors)), key=reached.__getitem__)
     floor, largest = floors[least], reached[least]
     if floor.minimum > largest:
         sets = 1 if told is None else int(told.max()) + 1
-        releasing = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        releasing = "nothing" if sets == 1 else f"only which of {sets} sets with disjoint answers contains the secret"
         whose = "this prior" if floor.prior is None else "the prior of this requirement"
         if len(floors) > 1:
             whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
@@ -270,19 +287,21 @@ def _check_reachable(
 
 
 def _unit(error: Floats, secrets: Domain | None) -> str:
-    """Return the unit of a matrix of distances between secrets, after a space; nothing where it is not known."""
+    """Return a space and the unit of a matrix of distances between secrets; an empty text if it is unknown."""
     if secrets is None or error.shape != (secrets.size, secrets.size):
         return ""
     known = [(each, secrets.unit) for each in (distances.euclidean, distances.manhattan, distances.chebyshev)]
     found = known if secrets.points.shape[1] else []
     found += [(distances.haversine, "km")] if secrets.coordinates is not None else []
-    alike = (unit for measure, unit in found if np.allclose(error, measure(secrets), rtol=_CLOSE, atol=0.0))
+    alike = (
+        unit for measure, unit in found if np.allclose(error, measure(secrets), rtol=_DISTANCE_TOLERANCE, atol=0.0)
+    )
     unit = next(alike, "")
     return f" {unit}" if unit else ""
 
 
 def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
-    """Warn with `PriorWarning` where an adversary believes in secrets that the prior of the problem excludes."""
+    """Warn with `PriorWarning` if an adversary's prior includes secrets that the prior of the problem excludes."""
     for index, floor in enumerate(floors):
         if floor.prior is None or not floor.minimum:
             continue
@@ -291,10 +310,9 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
             place = path if len(floors) == 1 else f"{path}[{index}]"
             warn(
                 f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
-                f"first {int(beyond[0])}, that have none under the prior of the problem. Answers for these cost "
-                "nothing, so the floor may be met by answering at random where, by that prior, nobody is: the error "
-                "about the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem "
-                "to have them count",
+                f"first {int(beyond[0])}, with probability 0 under the prior of the problem. Answers for such secrets "
+                "cost nothing, so random answers for them may suffice to meet the floor. The error about the secrets "
+                "that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent this",
                 PriorWarning,
                 stacklevel=4,
             )

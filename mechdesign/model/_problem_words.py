@@ -1,4 +1,4 @@
-"""A problem in words: how its costs, its adversary's errors and its claims are called."""
+"""Names for the costs, the adversary's error and the claims of a problem."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognised
+from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognise_measure
 
 
 def answers(problem: Problem) -> Domain | None:
-    """Return the domain of the observables; without one, that of the secrets where the true answer costs least."""
+    """Return the domain of the observables, or the domain of the secrets if the true answer always costs least."""
     if problem.observables is not None or problem.secrets is None:
         return problem.observables
     square = problem.cost.shape[0] == problem.cost.shape[1]
@@ -22,18 +22,18 @@ def answers(problem: Problem) -> Domain | None:
 
 
 def cost_measure(problem: Problem) -> Measure:
-    """Say in what the cost of a permitted answer is measured."""
-    return recognised(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
+    """Return the name and unit of the costs of permitted answers."""
+    return recognise_measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:
-    """Return what an adversary wants small, estimates by secrets.
+    """Return the error that an adversary minimises, a matrix of estimates by secrets, with its name and unit.
 
-    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets, or, on much
-    of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
+    It is the error of the first distortion floor. Without a floor, it is the Euclidean distance of the secrets, or the
+    great-circle distance for a large part of the globe. For secrets without places, it is the Hamming distance.
     """
     for floor in problem.floors.values():
-        return recognised(floor.error, problem.secrets, problem.secrets)
+        return recognise_measure(floor.error, problem.secrets, problem.secrets)
     secrets = problem.secrets
     if secrets is not None and secrets.points.shape[1]:
         if secrets.plane is None:
@@ -45,15 +45,15 @@ def attack_measure(problem: Problem) -> Measure:
 
 
 def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Name a requirement and what its number means; its distance, too, where that is one of the library's."""
+    """Return the name of a requirement with its parameters, and its distance if the library knows it."""
     return requirement.title(Words(problem.secrets))
 
 
 def claim_names(problem: Problem) -> tuple[str, ...]:
-    """Name each claim, and so each entry of a certificate: by the requirement that makes it, or its part of it."""
+    """Return a name for each claim, and so for each entry of a certificate, from the requirement that makes it."""
     return tuple(name for requirement in problem.requirements for name in requirement.titles(Words(problem.secrets)))
 
 
 def claimants(problem: Problem) -> tuple[Requirement, ...]:
-    """Return for each claim, and so for each entry of a certificate, the requirement that makes it."""
+    """Return the requirement behind each claim, and so behind each entry of a certificate."""
     return tuple(problem.requirements[place] for place in problem.places)

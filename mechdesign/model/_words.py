@@ -1,4 +1,4 @@
-"""Names and units of distances and costs; numbers in words."""
+"""Names and units of distances and costs, and text forms of numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def percent(value: float) -> str:
 
 
 def short(value: float, digits: int = 3) -> str:
-    """Write a number in `digits` digits, without an exponent where that is short.
+    """Write a number with `digits` significant digits, without an exponent if that is short.
 
     >>> short(1.23456), short(20.0), short(0.000012345), short(123456.0), short(math.inf)
     ('1.23', '20', '1.23e-05', '123456', '∞')
@@ -42,7 +42,7 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def power(value: float, rounding: str = ROUND_CEILING) -> str:
-    """Write a bound >= 0 for reading; rounded up unless told otherwise, to one digit where it is small.
+    """Write a bound >= 0 with one or two significant digits; by default, it is rounded up.
 
     >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
     ('9×10⁻⁸', '10⁻¹²', '0.032', '0')
@@ -59,11 +59,13 @@ def power(value: float, rounding: str = ROUND_CEILING) -> str:
     return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
 
 
-def bounded(value: float, *, up: bool, digits: int = 7) -> str:
-    """Write a bound >= 0 for reading, in `digits` digits at most, rounded to the side that stays true.
+def format_bound(value: float, *, up: bool, digits: int = 7) -> str:
+    """Write a bound >= 0 with at most `digits` significant digits: an upper bound is rounded up, a lower bound down.
 
-    >>> bounded(0.5999999999999998, up=True), bounded(3.78175878903, up=True), bounded(3.78175878903, up=False)
-    ('0.6', '3.781759', '3.781758')
+    >>> format_bound(0.5999999999999998, up=True), format_bound(3.78175878903, up=True)
+    ('0.6', '3.781759')
+    >>> format_bound(3.78175878903, up=False)
+    '3.781758'
     """
     if not 0 < value < math.inf:
         return short(value)
@@ -73,7 +75,7 @@ def bounded(value: float, *, up: bool, digits: int = 7) -> str:
 
 
 def relative(gap: float) -> str:
-    """Write a relative gap, rounded up, in percent where it is not small.
+    """Write a relative gap, rounded up, in percent unless it is small.
 
     >>> relative(0.0123), relative(2.1e-9)
     ('1.3%', '3×10⁻⁹')
@@ -81,23 +83,30 @@ def relative(gap: float) -> str:
     return power(gap) if gap < 1e-3 else f"{power(100 * gap)}%"
 
 
-_CLOSE = 1e-9
+# Largest relative difference between a user's distances and the library's.
+_DISTANCE_TOLERANCE = 1e-9
 
-# Distances in a plane that another processor computed differ in the last bits only, by less than their margin.
-_BITS = 2e-15
+# Largest relative excess of plane distances from another processor: they differ in the last bits only.
+_LAST_BITS = 2e-15
 
 PLANE_DISTANCE = "plane distance ≤ great circle"
-"""What `distances.euclidean` measures between latitudes and longitudes."""
+"""The name of `distances.euclidean` between latitudes and longitudes."""
 
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A matrix of distances, errors or costs with its `name`, such as "Euclidean distance", and its unit.
+    """A matrix of distances, errors or costs, with its name and unit.
 
-    Both are empty where the matrix is none of the library's distances. `root` is the unit of the square root, where the
-    numbers are squares of distances.
+    Attributes:
+        matrix: The numbers, (n, m).
+        name: The name, such as "Euclidean distance"; empty if the matrix is not a known distance.
+        unit: The unit; empty if it is unknown.
+        root: The unit of the square root, if the numbers are squared distances.
+
+    >>> Measure(np.zeros((1, 1)), "Euclidean distance", "km").with_unit("2.5")
+    '2.5 km'
     """
 
     matrix: Floats
@@ -106,19 +115,30 @@ class Measure:
     root: str = ""
 
     def with_unit(self, number: str) -> str:
-        """Write a number that is measured so."""
+        """Return a formatted number with the unit.
+
+        Args:
+            number: The formatted number.
+        """
         return f"{number} {self.unit}" if self.unit else number
 
     def with_root(self, value: float, write: Callable[[float], str]) -> str:
-        """Write a number that is measured so, and that of a square also as a distance: "4 km² (the square of 2 km)"."""
+        """Return a number with its unit; for squared distances also its root, as in "4 km² (the square of 2 km)".
+
+        Args:
+            value: The number.
+            write: The function that formats a number.
+        """
         root = f" (the square of {write(math.sqrt(value))} {self.root})" if self.root and math.isfinite(value) else ""
         return self.with_unit(write(value)) + root
 
 
-def measure(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
-    """Recognise a matrix between the members of two domains, shape (rows, columns), by its values.
+def recognise_distance(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
+) -> Measure:
+    """Return a matrix (rows, columns) with the name of the known distance between two domains that equals it, if any.
 
-    `counts` marks the entries to look at, all unless given.
+    `counts` masks the entries to compare; None compares all.
     """
     seen = np.ones(matrix.shape, dtype=np.bool_) if counts is None else counts
     if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
@@ -136,25 +156,29 @@ def measure(matrix: Floats, rows: Domain | None, columns: Domain | None, counts:
         if rows.plane is not None and rows.plane.shorter and rows.plane == columns.plane:
             values = distances.euclidean(rows, columns)[seen]
             if (
-                np.allclose(matrix[seen], values, rtol=_CLOSE, atol=0.0)
-                and (matrix[seen] <= values * (1 + _BITS)).all()
+                np.allclose(matrix[seen], values, rtol=_DISTANCE_TOLERANCE, atol=0.0)
+                and (matrix[seen] <= values * (1 + _LAST_BITS)).all()
             ):
                 return Measure(matrix, PLANE_DISTANCE, clip(rows.unit))
         for name, values in known:
-            if np.allclose(matrix[seen], values[seen], rtol=_CLOSE, atol=0.0):
+            if np.allclose(matrix[seen], values[seen], rtol=_DISTANCE_TOLERANCE, atol=0.0):
                 return Measure(matrix, name, clip(rows.unit))
     on_earth = rows.coordinates is not None and columns.coordinates is not None
-    if on_earth and np.allclose(matrix[seen], distances.haversine(rows, columns)[seen], rtol=_CLOSE, atol=0.0):
+    if on_earth and np.allclose(
+        matrix[seen], distances.haversine(rows, columns)[seen], rtol=_DISTANCE_TOLERANCE, atol=0.0
+    ):
         return Measure(matrix, "great-circle distance", "km")
     if np.array_equal(matrix[seen], distances.hamming(rows, columns)[seen]):
         return Measure(matrix, "Hamming distance")
     return Measure(matrix)
 
 
-def recognised(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
-    """Recognise a matrix as `measure` does, and also squares of such distances."""
-    found = measure(matrix, rows, columns, counts)
-    roots = found if found.name else measure(np.sqrt(matrix), rows, columns, counts)
+def recognise_measure(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
+) -> Measure:
+    """Return a matrix with the name of the known distance, or squared distance, that equals it, if any."""
+    found = recognise_distance(matrix, rows, columns, counts)
+    roots = found if found.name else recognise_distance(np.sqrt(matrix), rows, columns, counts)
     if roots is found or not roots.name:
         return found
     unit = roots.unit if roots.unit.isalpha() or not roots.unit else f"({roots.unit})"
@@ -162,7 +186,7 @@ def recognised(matrix: Floats, rows: Domain | None, columns: Domain | None, coun
 
 
 def decimal(number: Fraction | str) -> str:
-    """Write an exact number as a decimal where one is exact and short, else as a fraction.
+    """Write an exact number as a decimal if that is exact and short, otherwise as a fraction.
 
     >>> decimal(Fraction(3, 5)), decimal("1/3"), decimal("12")
     ('0.6', '1/3', '12')
@@ -178,7 +202,7 @@ def decimal(number: Fraction | str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Return a text without characters that no page can hold, or that change how the text around them is read.
+    r"""Return a text without characters that are invalid in XML or change the writing direction.
 
     Control characters, halves of surrogate pairs, U+FFFE, U+FFFF and marks of writing direction become U+FFFD.
 
@@ -189,7 +213,7 @@ def plain(text: str) -> str:
 
 
 def clip(text: str, length: int = 18) -> str:
-    r"""Shorten a text to `length` characters in one line, fit for a picture.
+    r"""Shorten a text to one line of at most `length` characters, for figures.
 
     >>> clip("a rather long\nname", 10)
     'a rather …'
@@ -198,7 +222,7 @@ def clip(text: str, length: int = 18) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-# XML holds neither, and so no picture of a page.
+# XML, and so SVG, does not allow these characters.
 _NO_XML = "\ufffe\uffff"
 
 
@@ -210,22 +234,46 @@ def _unfit(character: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """What requirements on secrets are phrased with: distances between them recognised, numbers written for reading."""
+    """Names of distances between secrets, and formats of numbers, for the sentences of requirements.
+
+    Attributes:
+        secrets: The domain of the secrets, or None.
+
+    >>> Words(None).number(1.23456), Words(None).factor(1.0)
+    ('1.23', '2.72')
+    """
 
     secrets: Domain | None
 
     def measure(self, matrix: Floats) -> Measure:
-        """Recognise a matrix between the secrets."""
-        return recognised(matrix, self.secrets, self.secrets)
+        """Return a matrix of distances between the secrets with its name and unit.
+
+        Args:
+            matrix: Distances, (n, n).
+        """
+        return recognise_measure(matrix, self.secrets, self.secrets)
 
     def number(self, value: float, digits: int = 3) -> str:
-        """Write a number in few digits."""
+        """Return a number with few significant digits.
+
+        Args:
+            value: The number.
+            digits: The number of significant digits.
+        """
         return short(value, digits)
 
     def decimal(self, value: Fraction) -> str:
-        """Write an exact number in full."""
+        """Return an exact number in full, as a decimal or a fraction.
+
+        Args:
+            value: The number.
+        """
         return decimal(value)
 
     def factor(self, exponent: float) -> str:
-        """Write e to the power of `exponent`."""
+        """Return e to the power of a number, in words.
+
+        Args:
+            exponent: The exponent, such as ε times a distance.
+        """
         return short(math.exp(exponent), 3) if exponent < 30 else f"e^{short(exponent)}"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Flags, Floats, Integers
-from mechdesign.certify._exact import is_flushing, nearest, printed
+from mechdesign.certify._exact import as_decimal, is_flushing, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
 
@@ -60,7 +60,7 @@ class Places:
         axes = []
         for column in points.T:
             values, index = np.unique(column, return_inverse=True)
-            axes.append(([printed(value) for value in values.tolist()], index))
+            axes.append(([as_decimal(value) for value in values.tolist()], index))
         return cls.of_axes(points, axes)
 
     @classmethod
@@ -107,7 +107,7 @@ def steps_of(domain: Domain) -> tuple[Fraction, Fraction] | None:
     """Return the exact distances between neighbours of a grid along x and y, or None for other places."""
     cells, lattice = domain.cells, domain.lattice
     if cells is not None and _alike(domain.points, cells.points()):
-        return printed(cells.width) / cells.columns, printed(cells.height) / cells.rows
+        return as_decimal(cells.width) / cells.columns, as_decimal(cells.height) / cells.rows
     if lattice is not None and lattice.box is None and _alike(domain.points, lattice.points()):
         return lattice.steps
     return None

@@ -34,7 +34,7 @@ from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, requ
 from mechdesign.base._check import as_integer, as_number, require_kind
 from mechdesign.base._errors import InputError, MetricWarning, Shown, values_are_withheld
 from mechdesign.base._warnings import warn
-from mechdesign.certify._exact import exact, nearest, printed
+from mechdesign.certify._exact import as_decimal, exact, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
 from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
@@ -327,7 +327,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     if not shortest:
         return read_only(np.where(np.eye(n, dtype=bool), 0.0, np.inf))
     rows, columns = np.array(list(shortest)).T
-    exactly = {length: printed(length) for length in set(shortest.values())}
+    exactly = {length: as_decimal(length) for length in set(shortest.values())}
     scale = math.lcm(*{length.denominator for length in exactly.values()})
     whole = (n - 1) * max(exactly.values()) * scale <= _LARGEST_WHOLE and scale <= _LARGEST_WHOLE
     known = {length: float(value * scale) if whole else _at_most(value) for length, value in exactly.items()}
@@ -340,7 +340,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     ]
     result = np.vstack(parts)
     if whole:
-        result = _divided(result, scale)
+        result = _divide_down(result, scale)
     else:
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
@@ -476,7 +476,7 @@ def _at_most(value: Fraction) -> float:
     return found if Fraction(found) <= value else math.nextafter(found, 0)
 
 
-def _divided(whole: Floats, scale: int) -> Floats:
+def _divide_down(whole: Floats, scale: int) -> Floats:
     """Return the largest float64 not above `whole` / `scale`, for whole numbers up to 2⁵³; inf stays."""
     finite = np.isfinite(whole)
     number = np.where(finite, whole, 0.0)

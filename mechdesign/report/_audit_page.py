@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.measures._audit import Audit, PairLoss
-from mechdesign.model._disclosure import listed
+from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._words import decimal, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._pages import figure, render
@@ -83,7 +83,7 @@ def sentences(found: Audit) -> tuple[str, ...]:
     if found.revealed:
         have = "have" if len(found.revealed) > 1 else "has"
         said.append(
-            f"{listed(found.revealed, len(found.matrix), found.secrets)} {have} an answer that no other secret is "
+            f"{list_secrets(found.revealed, len(found.matrix), found.secrets)} {have} an answer that no other secret is "
             "given: anyone who sees this answer knows the secret for certain."
         )
     return tuple(said)

@@ -18,7 +18,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
-from mechdesign.model._words import bounded, plain, power, short
+from mechdesign.model._words import format_bound, plain, power, short
 from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
 from mechdesign.report._explorer import name_of, panel_attributes, series_block, view
 from mechdesign.report._pages import panels, render
@@ -224,7 +224,7 @@ def _error(one: ComparedDesign, name: str) -> str:
 
 def _list_realised(one: ComparedDesign, name: str) -> str:
     found = [
-        f"{bounded(checked.realised, up=not checked.at_least)} ({_format_nominal(checked)})"
+        f"{format_bound(checked.realised, up=not checked.at_least)} ({_format_nominal(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
         if requirement_name(one.problem, requirement) == name
     ]
@@ -235,5 +235,5 @@ def _format_nominal(checked: Checked) -> str:
     """Return the nominal value in few digits, rounded so that the requirement is not overstated."""
     asked = checked.nominal
     if len(asked) > _MAX_CHARACTERS:
-        asked = bounded(float(Fraction(asked)), up=not checked.at_least)
+        asked = format_bound(float(Fraction(asked)), up=not checked.at_least)
     return f"{'at least' if checked.at_least else 'at most'} {asked}"

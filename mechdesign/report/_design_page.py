@@ -20,12 +20,12 @@ from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, baselines, reference_costs
 from mechdesign.model._channel import Channel
-from mechdesign.model._components import tied
-from mechdesign.model._disclosure import disclosed
+from mechdesign.model._components import label_tied_secrets
+from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, bounded, decimal, percent, plain, power, short
+from mechdesign.model._words import Measure, decimal, format_bound, percent, plain, power, short
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
@@ -58,7 +58,7 @@ def html(
     facts: dict[str, object] = {
         "title": plain(problem.title).strip() or "Privacy mechanism",
         "verdict": _verdict(problem, certificate),
-        "disclosed": disclosed(problem, certificate.revealed or ()),
+        "disclosed": describe_disclosure(problem, certificate.revealed or ()),
         "summary": summary(problem, certificate),
         "notes": _on_prior(problem, origin),
         "requirements": list(_requirements(problem, certificate)),
@@ -156,7 +156,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[
         yield (
             name,
             f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
-            f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
+            f"{symbol if least else f'{symbol} ='} {format_bound(checked.realised, up=not least)}",
             "holds" if checked.holds else Strong("does not hold"),
         )
 
@@ -165,7 +165,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, objec
     """Return the facts about policy graphs, with a picture if secrets have places; None without policy graphs."""
     if not problem.graphs:
         return None
-    labels = tied(len(problem.prior), problem.claims)
+    labels = label_tied_secrets(len(problem.prior), problem.claims)
     alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
     picture = None
     if problem.secrets is not None and policy.can_draw(problem.secrets):
@@ -295,7 +295,7 @@ def _pair(problem: Problem, pair: tuple[int, int]) -> str:
 
 
 def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
-    return measured.with_root(value, functools.partial(bounded, up=up))
+    return measured.with_root(value, functools.partial(format_bound, up=up))
 
 
 def _value(value: str | float | int) -> str:

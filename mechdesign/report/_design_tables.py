@@ -17,7 +17,7 @@ from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Words, bounded, recognised, relative, short
+from mechdesign.model._words import Words, format_bound, recognise_measure, relative, short
 from mechdesign.report._channel_figures import RequirementBar
 from mechdesign.report._pages import Strong
 
@@ -73,7 +73,7 @@ def _adversary(
 ) -> DesignAdversary:
     expected = attack.optimal(channel, belief, floor.error)
     real = attack.optimal(channel, belief, floor.error, truth=problem.prior)
-    unit = recognised(floor.error, problem.secrets, problem.secrets).unit
+    unit = recognise_measure(floor.error, problem.secrets, problem.secrets).unit
     apart = float(np.abs(belief - problem.prior).sum() / 2)
     return DesignAdversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 
@@ -155,8 +155,8 @@ def _describe_realised_floor(problem: Problem, certificate: Certificate, place: 
     ((index, floor),) = floors
     checked = certificate.requirements[index]
     realised, asked = checked.realised, float(Fraction(checked.nominal))
-    shown = bounded(realised, up=False, digits=4)
-    if realised <= asked or shown == bounded(asked, up=False, digits=4):
+    shown = format_bound(realised, up=False, digits=4)
+    if realised <= asked or shown == format_bound(asked, up=False, digits=4):
         return ""
     return f" (with this mechanism by {Words(problem.secrets).measure(floor.error).with_unit(shown)})"
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from mechdesign.base._arrays import Floats
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._locate import turned
+from mechdesign.model._locate import wrap_longitudes
 from mechdesign.model._words import clip, short
 from mechdesign.report._canvas import Cells, Numbers
 from mechdesign.report._scales import LEVELS, Scale
@@ -113,7 +113,7 @@ def plane_of(domain: Domain, positions: Floats) -> Floats:
     (start_x, per_x), (start_y, per_y) = degrees
     assert domain.coordinates is not None
     west, east = (float(end) for end in (domain.coordinates[:, 1].min(), domain.coordinates[:, 1].max()))
-    positions = np.column_stack((turned(positions[:, 0], west, east), positions[:, 1]))
+    positions = np.column_stack((wrap_longitudes(positions[:, 0], west, east), positions[:, 1]))
     return (positions - [start_x, start_y]) * [per_x, per_y]
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from mechdesign.model import distances
-from mechdesign.model._disclosure import disclosed
+from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names, requirement_name
-from mechdesign.model._words import decimal, recognised, short
+from mechdesign.model._words import decimal, recognise_measure, short
 from mechdesign.report._private import private
 
 _HIDDEN = "No secret is revealed for certain: at least two secrets can produce each answer."
@@ -30,7 +30,7 @@ def describe_revealed(problem: Problem, certificate: Certificate) -> tuple[str, 
     """Return sentences on the secrets that answers reveal; none if the certificate does not list these secrets."""
     if certificate.revealed is None:
         return ()
-    return (*(() if certificate.revealed else (_HIDDEN,)), *disclosed(problem, certificate.revealed))
+    return (*(() if certificate.revealed else (_HIDDEN,)), *describe_disclosure(problem, certificate.revealed))
 
 
 def count_bounded_pairs(problem: Problem) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def list_unproved(problem: Problem, origin: Origin | None) -> Iterator[tuple[str
 def _sentence(problem: Problem, place: int) -> str:
     """Return the sentence of the claim at an index."""
     if (floor := problem.floors.get(place)) is not None:
-        found = recognised(floor.error, problem.secrets, problem.secrets)
+        found = recognise_measure(floor.error, problem.secrets, problem.secrets)
         least = found.with_unit(decimal(floor.minimum))
         believed = "the prior in the files" if floor.prior is None else "the prior of this requirement"
         return (
@@ -115,7 +115,7 @@ def _factor(problem: Problem, place: int) -> tuple[str, str]:
     distance = getattr(problem.requirements[problem.places[place]], "distance", None)
     if not isinstance(distance, np.ndarray):
         return f"e^({epsilon}·w(s, t))", ", with the exact weights w in the files"
-    found = recognised(distance, problem.secrets, problem.secrets)
+    found = recognise_measure(distance, problem.secrets, problem.secrets)
     name = f"the {found.name}" if found.name else "the distance in the files"
     farthest = found.with_unit(short(float(weights.max())))
     most = float(claim.exponents.max())

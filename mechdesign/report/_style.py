@@ -23,7 +23,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
-from mechdesign.base._process import Keyed, ignore_warnings
+from mechdesign.base._process import SharedSettings, ignore_warnings
 from mechdesign.report._canvas import PageCanvas
 
 # Colours of the page. `mechdesign.report._svg` replaces them by variables for light and dark mode.
@@ -105,7 +105,7 @@ def saving() -> dict[str, Any]:
 
 
 # Several threads draw figures, but the settings belong to the process.
-_SETTINGS: Keyed[str] = Keyed(lambda: matplotlib.rcParams)
+_SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
 
 def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:

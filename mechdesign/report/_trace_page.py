@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator
 
-from mechdesign.certify._exact import exact_text, printed, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.model._words import plain, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._pages import figure, render
@@ -24,7 +24,7 @@ def html(found: ReleasedTrace) -> str:
 
 def _facts(found: ReleasedTrace) -> dict[str, object]:
     together, unit = found.composition, f" {found.domain.unit}" if found.domain.unit else ""
-    bound = f"at most {text_up(printed(together.bound), 6)}" if math.isfinite(together.bound) else "no bound"
+    bound = f"at most {text_up(as_decimal(together.bound), 6)}" if math.isfinite(together.bound) else "no bound"
     count = together.releases
     return {
         "title": plain(found.title).strip() or "Released trace",

@@ -32,7 +32,7 @@ from mechdesign.base._errors import (
     TimeLimitError,
 )
 from mechdesign.base._machine import count_processors
-from mechdesign.base._warnings import silenced, warn
+from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._certificate import Certificate
 from mechdesign.data._text import file_digest
 from mechdesign.model._problem_words import cost_measure
@@ -75,7 +75,7 @@ def solve(task: Task) -> TaskOutcome:
     try:
         # The sweep has already warned of metrics; the row contains the status, the gap, and the number of revealed
         # secrets.
-        with silenced(MetricWarning, BracketWarning, RevealedWarning):
+        with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1
             with blas_threads(threads):

@@ -25,10 +25,10 @@ from mechdesign.solve._registry import find
 from mechdesign.solve._solve import block_back_end
 from mechdesign.synthesis._blocks import BlockReduction
 from mechdesign.synthesis._design import synthesise
-from mechdesign.synthesis._normal import Candidate, NormalForm, normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._recovery import recovered
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._normal import ChannelCandidate, NormalForm, normalise
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._recovery import recover_design
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis._settings import SolveSettings
 
 OPTIMAL_GAP = 1e-5
@@ -162,7 +162,7 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
     size = next(steps)
     yield {"build_s": time.perf_counter() - clock, **cast(Phase, size)}
     clock = time.perf_counter()
-    claim, candidate = cast("tuple[Verdict, Candidate]", next(steps))
+    claim, candidate = cast("tuple[Verdict, ChannelCandidate]", next(steps))
     summary = candidate.summary
     yield {
         "solve_s": time.perf_counter() - clock,
@@ -217,7 +217,7 @@ def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
 
 def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
     """Yield the size of the raw linear program, as in the MPS files, and the solver's answer."""
-    triples = all_triples(bounded_pairs(form, "reduced"), form.observables)
+    triples = list_all_rows(find_bounded_pairs(form, "reduced"), form.observables)
     program, inverse = RowReduction(triples, scaled=False).apply(form)
     yield {"rows": program.rows, "columns": program.columns, "nonzeros": int(program.matrix.nnz)}
     clock = time.perf_counter()
@@ -236,12 +236,12 @@ def _by_blocks(form: NormalForm, contestant: Contestant, threads: int) -> Iterat
     yield read_claim(solution.status), inverse(solution)
 
 
-def _certify(form: NormalForm, candidate: Candidate) -> Phase:
+def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
     """Return the result of rounding an answer, and the lower bound that its multipliers prove."""
     if candidate.matrix is None and candidate.multipliers is None:
         return {"rounded": Verdict.FAILED}
     try:
-        made = recovered(
+        made = recover_design(
             form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), _DESIGN_TOLERANCE
         )
     except (SolverError, CertificateError) as error:

@@ -18,11 +18,11 @@ from typing import Any, Literal, get_args
 from mechdesign.base._errors import InfeasibleError, InputError, MetricWarning, SpecificationError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.base._version import __version__
-from mechdesign.base._warnings import collected, warn
+from mechdesign.base._warnings import collect_warnings, warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
-from mechdesign.model._origin import counted_keys
+from mechdesign.model._origin import find_counted_keys
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS, look_for_kinds
 from mechdesign.report._private import COUNTED
@@ -76,7 +76,7 @@ class Sweep:
     @property
     def private(self) -> str:
         """The sentence, without a full stop, that a folder with a counted prior is private; otherwise ""."""
-        return COUNTED if any(not key.endswith("counts") for key in counted_keys(self.tables)) else ""
+        return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
         """Yield the values of the keys for each design; in a product the last key changes fastest."""
@@ -369,7 +369,7 @@ def _check_designs(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[R
     for number, table in enumerate(tables):
         shared = {name: _make_exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
         groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
-    with collected(MetricWarning) as caught:
+    with collect_warnings(MetricWarning) as caught:
         for members in groups.values():
             like: Specification | None = None
             for number in members:

@@ -1,8 +1,8 @@
-"""Programs as values, and solvers behind one contract.
+"""Programs as values, and solvers behind one interface.
 
-A program is a linear, a linear-fractional or a block program; `solve` hands it to a solver by name, and `register` adds
-a solver. `_blocks` holds the interior-point method for block programs, with its column generation. Nothing here knows
-of privacy. The room imports `base` alone.
+A program is linear, linear-fractional, or a block program. `solve` runs a solver by name, and `register` adds a solver.
+`_blocks` contains the interior-point method for block programs, with column generation. The room knows nothing about
+privacy and imports only `base`.
 """
 
 from mechdesign.base import _lazy

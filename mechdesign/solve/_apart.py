@@ -1,9 +1,9 @@
-"""Solvers in a process of their own, and how to wait for them.
+"""Solvers in a separate process, and waiting for them.
 
-Compiled solvers look at the clock, and for Ctrl-C, between some of their steps only, and a step may take minutes. So
-large programs go to a new process, through its standard input, and the answer comes back through its standard output.
-At the time limit the solver has a moment to give its numbers; then the process is ended, and there are none. The
-process ends also when this one does, and the folder for its temporary files is removed with it.
+Compiled solvers check the clock and Ctrl-C only between some of their steps, and a step may take minutes. Large
+programs are therefore sent to a new process through its standard input; the answer returns through its standard output.
+At the time limit the solver has a short grace period to return its numbers; then the process is killed without an
+answer. The process also ends with this one, and its folder for temporary files is removed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
 
-_SECONDS_BETWEEN_REPORTS = 0.5
-_LOOK = 0.1
+_REPORT_INTERVAL_S = 0.5
+_POLL_INTERVAL_S = 0.1
 
 
 @dataclass
-class Moment:
-    """What the solver tells (stage, iteration) and is told (stop)."""
+class SolverState:
+    """The state of a running solver: its stage and iteration, and whether it was asked to stop."""
 
     stage: str
     iteration: int = 0
@@ -45,47 +45,57 @@ class Moment:
 
 def wait(
     done: threading.Event,
-    moment: Moment,
+    state: SolverState,
     deadline: Deadline,
     stop: Callable[[], None],
     patience: float = math.inf,
 ) -> bool:
-    """Wait until `done`, for `patience` seconds at most; call `stop` on every Ctrl-C; return whether one came."""
+    """Wait until `done`, for at most `patience` seconds; call `stop` on every Ctrl-C; return whether there was one."""
     began = deadline.seconds()
-    next_report = began + _SECONDS_BETWEEN_REPORTS
+    next_report = began + _REPORT_INTERVAL_S
     interrupted = False
     while True:
         try:
             if not interrupted and deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
-                # Also where somebody else, such as a design within a report of progress, has acknowledged it.
+                # The request may already be acknowledged, for example by a design inside a progress callback.
                 deadline.acknowledge()
                 raise KeyboardInterrupt
             deadline.check()
-            left = min(_LOOK, began + patience - deadline.seconds())
+            left = min(_POLL_INTERVAL_S, began + patience - deadline.seconds())
             if done.wait(max(left, 0.0)) or left <= 0:
                 return interrupted
             if deadline.seconds() >= next_report:
-                next_report = deadline.seconds() + _SECONDS_BETWEEN_REPORTS
-                deadline.tell(moment.stage, moment.iteration)
+                next_report = deadline.seconds() + _REPORT_INTERVAL_S
+                deadline.tell(state.stage, state.iteration)
         except KeyboardInterrupt:
             interrupted = True
             stop()
 
 
-# Seconds after the time limit, and a part of it, in which the solver may still give its numbers.
-_GRACE, _GRACE_SHARE = 1.0, 0.05
-_LONGEST_GREETING = 200
+# Grace period after the time limit, for the solver to return its numbers: seconds, and a share of the limit.
+_GRACE_S = 1.0
+_GRACE_SHARE = 0.05
+_MAX_GREETING_BYTES = 200
 _FIELDS = ("cost", "matrix", "row_lower", "row_upper", "lower", "upper")
 _STOP = b"s"
-# Options by which solvers are asked to print.
-_TALKATIVE = ("disp", "output_flag", "verbose")
+# Options that make solvers print.
+_PRINTING_OPTIONS = ("disp", "output_flag", "verbose")
 
 
 def solve_apart(solver: Solver, program: LinearProgram, options: Options, start: object = None) -> Answer:
-    """Solve as the back end of `solver` does, in a process of its own.
+    """Solve with the back end of `solver` in a separate process.
 
-    After Ctrl-C a solver that listens is asked for what it has; one that is deaf, or a second Ctrl-C, ends the process.
-    A process that dies counts as a solver that failed.
+    After Ctrl-C the process returns its current numbers, unless the solver ignores Ctrl-C; then, or after a second
+    Ctrl-C, it is killed. A process that dies counts as a failed solver.
+
+    Args:
+        solver: The solver.
+        program: The program.
+        options: Options of the solve.
+        start: The start that the back end returned earlier, or None.
+
+    Returns:
+        The answer of the back end.
 
     Raises:
         InputError: The back end refuses an option, or an option cannot be sent to another process.
@@ -94,91 +104,91 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
     """
     deadline = options.deadline
     left = deadline.left()
-    end = math.inf if left is None else deadline.seconds() + left * (1 + _GRACE_SHARE) + _GRACE
-    task = _packed(solver, program, options, start)
+    end = math.inf if left is None else deadline.seconds() + left * (1 + _GRACE_SHARE) + _GRACE_S
+    task = _pack_task(solver, program, options, start)
     if deadline.left() == 0:
-        return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time to begin {solver.name}", solver.name)
+        return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time left to start {solver.name}", solver.name)
     with _process() as child:
         process: Any = child.process
-        talk = _Conversation(child, task, Moment(solver.name), solver.deaf)
+        talk = _Conversation(child, task, SolverState(solver.name), solver.deaf)
         thread = threading.Thread(target=talk.hold, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             raise SolverError(
-                f"the system starts no thread for {solver.name} ({error}): raise its limit of processes"
+                f"the system cannot start a thread for {solver.name} ({error}): raise the limit of processes"
             ) from error
         watch = threading.Timer(GREETING_S, lambda: talk.greeted.is_set() or process.kill())
         watch.daemon = True
         watch.start()
         with deadline.keeping():
             try:
-                interrupted = wait(talk.done, talk.moment, deadline, talk.stop, end - deadline.seconds())
+                interrupted = wait(talk.done, talk.state, deadline, talk.stop, end - deadline.seconds())
                 late = not talk.done.is_set()
             finally:
                 watch.cancel()
                 watch.join()
                 process.kill()
                 thread.join(ENDING_S)
-    if isinstance(talk.said, MechdesignError):
-        raise talk.said
-    if talk.said is not None:
-        return talk.said
+    if isinstance(talk.answer, MechdesignError):
+        raise talk.answer
+    if talk.answer is not None:
+        return talk.answer
     return _explain_silence(solver, talk, late, interrupted, process.returncode)
 
 
 def _explain_silence(solver: Solver, talk: _Conversation, late: bool, interrupted: bool, code: int) -> Answer:
-    """Return why a process gave no answer; raise `SolverError` where it was none of ours."""
+    """Return why a process gave no answer; raise `SolverError` if it was not a mechdesign process."""
     if late:
-        message = f"time limit: {solver.name} was ended before it gave any numbers"
+        message = f"time limit: {solver.name} was stopped before it returned numbers"
         return Answer(Status.TIME_LIMIT, None, None, 0, message, solver.name)
     if interrupted:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
     if not talk.greeted.is_set():
         raise SolverError(
-            f"{sys.executable}, started to run {solver.name}, did not say that it is this Python with mechdesign "
-            f"{__version__}, and was ended (code {code}). Where Python is part of another program, choose a solver "
-            "that runs in this process, or set sys.executable to a Python that has mechdesign"
+            f"{sys.executable}, started to run {solver.name}, did not identify itself as Python with mechdesign "
+            f"{__version__} and was stopped (code {code}). If Python is embedded in another program, choose a solver "
+            "that runs in this process, or set sys.executable to a Python with mechdesign"
         )
     message = f"the process that ran {solver.name} ended with code {code}"
     return Answer(Status.FAILED, None, None, 0, message, solver.name)
 
 
 class _Conversation:
-    """What is said to the process of a solver, and what it says: its answer, or an error, last."""
+    """The messages to the process of a solver and back; the last one is its answer or an error."""
 
-    def __init__(self, child: Child, task: bytes, moment: Moment, deaf: bool) -> None:
+    def __init__(self, child: Child, task: bytes, state: SolverState, deaf: bool) -> None:
         self._child, self._process, self._task, self._deaf = child, child.process, task, deaf
         self._sent = threading.Event()
-        self.moment = moment
+        self.state = state
         self.greeted, self.done = threading.Event(), threading.Event()
-        self.said: Answer | MechdesignError | None = None
+        self.answer: Answer | MechdesignError | None = None
 
     def hold(self) -> None:
-        """Hand the task over, and hear reports of progress until there is an answer."""
+        """Send the task, and receive progress reports until the answer arrives."""
         process: Any = self._process
         try:
-            # Nothing is read as an answer that another program says.
-            if not self._child.has_greeted(process.stdout.readline(_LONGEST_GREETING)):
+            # Output of another program must not be taken for an answer.
+            if not self._child.has_greeted(process.stdout.readline(_MAX_GREETING_BYTES)):
                 return
             self.greeted.set()
             self._send(self._task)
             self._sent.set()
             while isinstance(message := pickle.load(process.stdout), Progress):
-                self.moment.stage, self.moment.iteration = message.stage, message.iteration
-            self.said = message
+                self.state.stage, self.state.iteration = message.stage, message.iteration
+            self.answer = message
         except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-            # The process died, or was ended: what it said until then is all there is.
+            # The process died or was killed, and sends nothing more.
             pass
         finally:
             self.done.set()
 
     def stop(self) -> None:
-        """Ask a solver that listens for what it has, once; end the process of any other one."""
-        if self._deaf or self.moment.stop or not self._sent.is_set():
+        """Ask a solver that reacts to Ctrl-C for its numbers, once; kill the process of any other solver."""
+        if self._deaf or self.state.stop or not self._sent.is_set():
             self._process.kill()
             return
-        self.moment.stop = True
+        self.state.stop = True
         with contextlib.suppress(OSError, ValueError):
             self._send(_STOP)
 
@@ -188,23 +198,23 @@ class _Conversation:
         process.stdin.flush()
 
 
-def _packed(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:
+def _pack_task(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:
     fields = {name: getattr(program, name) for name in _FIELDS}
     plain = dataclasses.replace(options, extra=dict(options.extra), progress=None)
     try:
         return pickle.dumps((solver, fields, plain, start, options.deadline.progress is not None), 5)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         problem = f"cannot be sent to the process of {solver.name} ({error})"
-        raise InputError("options.extra", problem, value=plain.extra, remedy="give numbers and texts") from error
+        raise InputError("options.extra", problem, value=plain.extra, remedy="use numbers and texts") from error
 
 
 @contextlib.contextmanager
 def _process() -> Iterator[Child]:
-    """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
+    """Start a Python process that runs `_serve`, isolated from the terminal's Ctrl-C; kill it at the end."""
     try:
         holder = tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise SolverError(f"the solver's temporary files have no folder: {error}; set TMPDIR to one") from error
+        raise SolverError(f"no folder for the solver's temporary files: {error}; set TMPDIR") from error
     with holder as folder:
         try:
             child = start(__name__, "_serve", {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
@@ -221,9 +231,9 @@ def _serve() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     solver, fields, options, start, reports = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_listen, daemon=True).start()
-    # Compiled solvers print to standard output: keep that apart from the answer.
+    # Compiled solvers print to standard output, which must be separated from the answer.
     output = os.fdopen(os.dup(1), "wb")
-    shown = any(options.extra.get(name) for name in _TALKATIVE)
+    shown = any(options.extra.get(name) for name in _PRINTING_OPTIONS)
     os.dup2(2 if shown else os.open(os.devnull, os.O_WRONLY), 1)
 
     def say(message: object) -> None:
@@ -233,13 +243,13 @@ def _serve() -> None:
     if reports:
         options = dataclasses.replace(options, deadline=Deadline(options.deadline.left(), say))
     options = options.begun()
-    answer = _answered(solver, LinearProgram(**fields), options, start)
+    answer = _solve_task(solver, LinearProgram(**fields), options, start)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     say(answer)
     os._exit(0)
 
 
-def _answered(solver: Solver, program: LinearProgram, options: Options, start: object) -> Answer | MechdesignError:
+def _solve_task(solver: Solver, program: LinearProgram, options: Options, start: object) -> Answer | MechdesignError:
     try:
         answer: Answer = solver.load()(program, options, start)
     except MechdesignError as error:
@@ -247,13 +257,13 @@ def _answered(solver: Solver, program: LinearProgram, options: Options, start: o
     except KeyboardInterrupt:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
     except Exception as error:
-        # Whatever it is, the other side is to learn of it.
+        # Report any error to the parent process.
         return Answer(Status.FAILED, None, None, 0, f"{type(error).__name__}: {error}", solver.name)
     return answer
 
 
 def _listen() -> None:
-    """Do what the other side says; it keeps the pipe open for as long as it lives and wants the answer."""
+    """Follow the commands of the parent process, which keeps the pipe open as long as it wants the answer."""
     while sys.stdin.buffer.read(1) == _STOP:
         _thread.interrupt_main()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""How many threads BLAS uses: a setting of the whole process, which many solves may want to change at once."""
+"""The number of BLAS threads, a process-wide setting that several solves may change at once."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base._machine import count_threads
-from mechdesign.base._process import Wanted
+from mechdesign.base._process import UpperLimit
 
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    """Find the BLAS libraries behind NumPy and SciPy, once: it takes a millisecond."""
+    """Find the BLAS libraries of NumPy and SciPy; cached, as it takes a millisecond."""
     found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
     return found
 
 
 def limit_this_thread(number: int) -> Any:
-    """Limit BLAS where each thread has a number of its own, as with OpenMP; a context that restores it in its end."""
+    """Limit BLAS for this thread, for libraries with a number per thread such as OpenMP; return a context manager."""
     return _controller().limit(limits=number)
 
 
 class _Holder:
-    """A thread that sets the number for the process, and lives as long: only who set it may set it again."""
+    """A thread that sets the number for the process: only the thread that set it may change it."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
@@ -36,7 +36,7 @@ class _Holder:
     def limit(self, number: int) -> Callable[[], None]:
         self._thread, self._before = None, contextlib.ExitStack()
         if not count_threads(1):
-            # The system starts no thread: this one limits it.
+            # The system cannot start a thread, so this one sets the limit.
             self._before.enter_context(limit_this_thread(number))
             return self._before.close
         self._thread = ThreadPoolExecutor(1)
@@ -61,11 +61,11 @@ class _Holder:
 
 
 _HOLDER = _Holder()
-_BLAS = Wanted(_HOLDER.limit, _HOLDER.change)
+_BLAS = UpperLimit(_HOLDER.limit, _HOLDER.change)
 
 
 @contextlib.contextmanager
 def blas_threads(number: int) -> Iterator[None]:
-    """Let every call of BLAS use at most this many threads in the block; the last of all users restores what was."""
+    """Let BLAS use at most this many threads in the block; the last user restores the old number."""
     with _BLAS.at_most(number), limit_this_thread(number):
         yield

@@ -1,4 +1,4 @@
-"""The package's own interior-point method for block programs (`mechdesign.solve._blocks`), as a back end."""
+"""The interior-point method for block programs (`mechdesign.solve._blocks`) as a back end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 class BlockBackEnd(Protocol):
-    """A solver of block programs, which sees all their ratio bounds: a function, imported when first used."""
+    """A solver of block programs: a function, imported on first use.
+
+    >>> from mechdesign.solve import block_back_end
+    >>> callable(block_back_end("block"))
+    True
+    """
 
     def __call__(
         self,
@@ -23,7 +28,7 @@ class BlockBackEnd(Protocol):
         gap: float = ...,
         symmetry: Symmetry | None = None,
     ) -> BlockSolution:
-        """Solve `program` to a relative gap, by means of its symmetries where they are given."""
+        """Solve `program` to a relative gap, using its symmetries if they are given."""
 
 
 def back_end() -> BlockBackEnd:

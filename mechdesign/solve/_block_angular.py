@@ -14,9 +14,17 @@ from mechdesign.base._errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class FloorBlock:
-    """The requirement Σ_o w_o >= minimum on the parts w_o = min_h Σ_s error[h, s] x[s, o], error >= 0 of shape (k, n).
+    """The constraint Σ_o w_o >= minimum with w_o = min_h Σ_s error[h, s] x[s, o].
 
-    With `rewards` (m,) >= 0 the objective falls by Σ_o rewards[o] w_o besides; not that of a worst cost.
+    Attributes:
+        minimum: The minimum.
+        error: Errors (k, n) >= 0; rows are estimates h.
+        rewards: Rewards (m,) >= 0: Σ_o rewards[o] w_o is subtracted from the objective. Not supported for a worst cost.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import FloorBlock
+    >>> FloorBlock(0.5, np.eye(2)).minimum
+    0.5
     """
 
     minimum: float
@@ -26,7 +34,17 @@ class FloorBlock:
 
 @dataclass(frozen=True, eq=False)
 class WorstBlock:
-    """The objective max_i Σ_o cost[i, o] x[row[i], o]: `cost` (q, m), and `row` (q,) with entries below n."""
+    """The objective max_i Σ_o cost[i, o] x[row[i], o].
+
+    Attributes:
+        cost: Costs (q, m).
+        row: Rows (q,), indices below n.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import WorstBlock
+    >>> WorstBlock(np.ones((3, 2)), np.array([0, 1, 1])).row.size
+    3
+    """
 
     cost: Floats
     row: Integers
@@ -36,9 +54,22 @@ class WorstBlock:
 class BlockProgram:
     """Minimise over x (n, m) >= 0 with row sums 1, under ratio bounds and floors.
 
-    The objective is Σ_so cost[s, o] x[s, o], or that of `worst`, and then `cost` is zero. Ratio bounds are
-    x[s, o] <= exp(exponents[s, t]) x[t, o] for all o; `exponents` (n, n) is positive, infinite where nothing is
-    required and on the diagonal.
+    The objective is Σ_so cost[s, o] x[s, o], or that of `worst`. The ratio bounds are
+    x[s, o] <= exp(exponents[s, t]) x[t, o] for all o.
+
+    Args:
+        cost: Costs (n, m), finite; zero if there is a worst cost.
+        exponents: Exponents (n, n), positive; infinite on the diagonal and for pairs without a bound.
+        floors: Floors.
+        worst: A worst cost, or None.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import BlockProgram
+    >>> BlockProgram(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]])).columns
+    2
     """
 
     cost: Floats
@@ -69,7 +100,7 @@ class BlockProgram:
             ):
                 raise InputError(f"floors[{index}].rewards", "must be non-negative numbers", bound=f"({m},)")
             if floor.rewards is not None and self.worst is not None:
-                raise InputError(f"floors[{index}].rewards", "go with the expected cost only")
+                raise InputError(f"floors[{index}].rewards", "are supported for the expected cost only")
         if self.worst is not None and self.worst.cost.shape != (self.worst.row.size, m):
             raise InputError("worst.cost", "has the wrong shape", value=self.worst.cost.shape)
 
@@ -86,7 +117,19 @@ class BlockProgram:
 
 @dataclass(frozen=True, eq=False)
 class RatioMultipliers:
-    """Multipliers >= 0 of the rows exp(exponents[s, t]) x[t, o] − x[s, o] >= 0, sparse: four arrays of one length."""
+    """Multipliers >= 0 of the rows exp(exponents[s, t]) x[t, o] − x[s, o] >= 0, in sparse form.
+
+    Attributes:
+        sources: s (k,).
+        targets: t (k,).
+        columns: o (k,).
+        values: The multipliers (k,).
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import RatioMultipliers
+    >>> RatioMultipliers(np.array([0]), np.array([1]), np.array([0]), np.array([0.5])).values.sum()
+    np.float64(0.5)
+    """
 
     sources: Integers
     targets: Integers
@@ -96,7 +139,19 @@ class RatioMultipliers:
 
 @dataclass(frozen=True, eq=False)
 class BlockMultipliers:
-    """Multipliers of a block program: of its ratio bounds, of each floor (k, m), and the weights (q,) of `worst`."""
+    """Multipliers of a block program.
+
+    Attributes:
+        ratios: Multipliers of the ratio bounds.
+        floors: Multipliers (k, m) of each floor.
+        weights: Weights (q,) of the worst cost, or None.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import BlockMultipliers, RatioMultipliers
+    >>> none = np.zeros(0, dtype=np.int64)
+    >>> BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0))).floors
+    ()
+    """
 
     ratios: RatioMultipliers
     floors: tuple[Floats, ...] = ()
@@ -104,7 +159,7 @@ class BlockMultipliers:
 
 
 def objective(program: BlockProgram, x: Floats) -> float:
-    """Return the value of x (n, m)."""
+    """Return the objective at x (n, m)."""
     if program.worst is not None:
         return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
     return float(np.vdot(program.cost, x)) - sum(
@@ -113,9 +168,9 @@ def objective(program: BlockProgram, x: Floats) -> float:
 
 
 def repaired(program: BlockProgram, x: Floats) -> Floats:
-    """Return x (n, m) with its rows normalised and its floors met, by mixing it with the cheapest constant.
+    """Return x (n, m) with normalised rows and satisfied floors; floors are met by mixing with the cheapest constant.
 
-    Ratio bounds that x meets with row sums of almost 1 may be missed by as little.
+    If the row sums of x are close to 1, ratio bounds are violated by at most a similar amount.
     """
     x = np.maximum(x, 0.0)
     x = x / x.sum(axis=1, keepdims=True)
@@ -133,25 +188,26 @@ def repaired(program: BlockProgram, x: Floats) -> Floats:
 
 
 def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
-    """Return a bound that no feasible x lies below, up to rounding; valid for any multipliers >= 0.
+    """Return a lower bound of the objective of every feasible x, up to rounding; valid for all multipliers >= 0.
 
-    With y on the ratio bounds, q on the floors and weights ω of the worst cost (scaled to sum 1), reduced costs are
-    r = c − Bᵀy − Σ_h q[h] error[h], where (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] column by column, and the
-    bound is Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]); where Σ_h q[h, o] falls short of
-    rewards[o] the difference is first added to q[0, o].
+    Let y be the multipliers of the ratio bounds and q those of the floors. Let ω be the weights of the worst cost,
+    scaled to sum 1. Reduced costs are r = c − Bᵀy − Σ_h q[h] error[h] with
+    (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] for each column. The bound is
+    Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]). If Σ_h q[h, o] < rewards[o], the difference is
+    first added to q[0, o].
     """
     total = sum(
-        floor.minimum * float(_beyond_rewards(floor, _rewarded(floor, values)).min())
+        floor.minimum * float(_beyond_rewards(floor, _cover_rewards(floor, values)).min())
         for floor, values in zip(program.floors, multipliers.floors, strict=True)
     )
     return total + float(reduced_costs(program, multipliers).min(axis=1).sum())
 
 
 def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Floats:
-    """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m), of which min_o r[s, o] is the multiplier of row sum s."""
+    """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m); min_o r[s, o] is the multiplier of row sum s."""
     reduced = priced_cost(program, multipliers.weights).copy()
     for floor, values in zip(program.floors, multipliers.floors, strict=True):
-        reduced -= floor.error.T @ _rewarded(floor, values)
+        reduced -= floor.error.T @ _cover_rewards(floor, values)
     s, t, o, y = (getattr(multipliers.ratios, name) for name in ("sources", "targets", "columns", "values"))
     m = program.columns
     growth = np.exp(program.exponents[s, t])
@@ -160,7 +216,7 @@ def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Float
     return reduced
 
 
-def _rewarded(floor: FloorBlock, values: Floats) -> Floats:
+def _cover_rewards(floor: FloorBlock, values: Floats) -> Floats:
     """Return multipliers (k, m) of a floor whose sums are at least its rewards."""
     if floor.rewards is None:
         return values
@@ -173,13 +229,13 @@ def _rewarded(floor: FloorBlock, values: Floats) -> Floats:
 
 
 def _beyond_rewards(floor: FloorBlock, values: Floats) -> Floats:
-    """Return by how much the multipliers (k, m) of a floor are more than its rewards (m,)."""
+    """Return the excess of the multipliers (k, m) of a floor over its rewards (m,)."""
     total: Floats = values.sum(axis=0)
     return total if floor.rewards is None else np.maximum(total - floor.rewards, 0.0)
 
 
 def priced_cost(program: BlockProgram, weights: Floats | None) -> Floats:
-    """Return the costs (n, m): as they are, or those of `worst` with weights ω, scaled to sum 1 (equal if none)."""
+    """Return the costs (n, m), or those of `worst` with weights ω scaled to sum 1 (equal weights if None)."""
     if program.worst is None:
         return program.cost
     q = program.worst.row.size
@@ -189,23 +245,23 @@ def priced_cost(program: BlockProgram, weights: Floats | None) -> Floats:
     return cost
 
 
-_IMPLIED = 1e-9
+_IMPLIED_TOLERANCE = 1e-9
 
 
 def implied_exponents(exponents: Floats) -> Floats:
     """Return the exponents (n, n) that chains of finite ones imply: shortest paths, 0 on the diagonal."""
     sources, targets = np.nonzero(np.isfinite(exponents))
-    # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+    # In a dense matrix SciPy would treat entries below 1e-8 as missing edges.
     graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
     paths: Floats = csgraph.shortest_path(graph)
     return paths
 
 
 def near_exponents(exponents: Floats, count: int) -> Floats:
-    """Return the exponents (n, n) of the `count` strictest bounds on each row, infinity elsewhere.
+    """Return the exponents (n, n) of the `count` strictest bounds of each row; infinity for all others.
 
-    Bounds that two stricter ones imply are passed over: on a grid those along a line. What is left out is allowed more:
-    a lower bound with these exponents is one with all.
+    Bounds that two stricter ones imply are skipped, such as those along a line of a grid. The result is a relaxation,
+    so that its lower bounds are valid for all exponents.
     """
     n = len(exponents)
     own = exponents.copy()
@@ -218,7 +274,7 @@ def near_exponents(exponents: Floats, count: int) -> Floats:
         some = some[np.isfinite(own[row, some])]
         apart = own[row, some]
         through = (apart[:, None] + own[np.ix_(some, some)]).min(axis=0, initial=np.inf)
-        direct = np.flatnonzero(through > (1 + _IMPLIED) * apart)
+        direct = np.flatnonzero(through > (1 + _IMPLIED_TOLERANCE) * apart)
         kept = some[direct[np.argsort(apart[direct], kind="stable")[:count]]]
         near[row, kept] = own[row, kept]
     np.fill_diagonal(near, exponents.diagonal())
@@ -226,7 +282,7 @@ def near_exponents(exponents: Floats, count: int) -> Floats:
 
 
 def with_columns(program: BlockProgram, columns: Integers) -> BlockProgram:
-    """Return the program with some columns only."""
+    """Return the program restricted to some columns."""
     worst = program.worst
     if worst is not None:
         worst = replace(worst, cost=worst.cost[:, columns])

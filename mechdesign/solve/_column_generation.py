@@ -1,8 +1,10 @@
-"""Column generation: solve with a few columns, price the others, take in those that improve, until the bracket closes.
+"""Column generation: alternate between a restricted problem and its pricing problems until the gap is small enough.
 
-The restricted problem has the columns of a working set. Its prices give every column left out a reduced cost, and all
-together a lower bound of the whole problem (Dantzig and Wolfe, Operations Research, 1960). Point and bound need not
-come from the same round, or from the same solver.
+The restricted problem contains the columns of a working set. Its dual prices give each omitted column a reduced cost.
+All reduced costs together prove a lower bound of the full problem (Dantzig and Wolfe, Operations Research, 1960).
+The best point and the best bound may come from different rounds, or from different solvers.
+
+Theory: interior_point, Column generation.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
-# Relative gap below 0 that rounding may leave.
-_CROSSING = 1e-6
+# Rounding may leave a relative gap down to minus this value.
+_MAX_CROSSING = 1e-6
 
 Point = TypeVar("Point")
 Proof = TypeVar("Proof")
 Prices = TypeVar("Prices")
 
 
-class Best(Generic[Point, Proof]):
-    """The best point and the best lower bound so far.
+class Bracket(Generic[Point, Proof]):
+    """The best point and the best lower bound found so far.
 
     Args:
-        unit: Least denominator of relative gaps, in the unit of the cost.
+        unit: Smallest denominator of relative gaps, in the unit of the cost.
     """
 
     def __init__(self, unit: float = 1e-300) -> None:
@@ -38,14 +40,14 @@ class Best(Generic[Point, Proof]):
         self.proof: Proof | None = None
 
     def offer_point(self, value: float, point: Point) -> bool:
-        """Keep a point and its cost if it is the cheapest; return whether it is."""
+        """Keep a point if its cost `value` is the lowest so far; return whether the point was kept."""
         better = value < self.upper
         if better:
             self.upper, self.point = value, point
         return better
 
     def offer_bound(self, value: float, proof: Proof) -> bool:
-        """Keep a lower bound and its proof if it is the largest; return whether it is."""
+        """Keep a lower bound and its proof if the bound is the largest so far; return whether the bound was kept."""
         better = value > self.lower
         if better:
             self.lower, self.proof = value, proof
@@ -53,14 +55,14 @@ class Best(Generic[Point, Proof]):
 
     @property
     def gap(self) -> float:
-        """The relative gap: upper − lower over the cost, or over `unit`; infinite until both are known."""
+        """The relative gap (upper − lower) / max(|upper|, unit); infinite until a point and a bound exist."""
         if self.point is None or self.proof is None:
             return math.inf
         return (self.upper - self.lower) / max(abs(self.upper), self.unit)
 
-    def is_closed(self, gap: float) -> bool:
-        """Tell whether the relative gap is at most `gap`; ends that cross by more than rounding close nothing."""
-        return -_CROSSING <= self.gap <= gap
+    def is_within(self, gap: float) -> bool:
+        """Return whether the relative gap is at most `gap`, and at least the negative gap that rounding may cause."""
+        return -_MAX_CROSSING <= self.gap <= gap
 
 
 class WorkingSet(Protocol):
@@ -70,23 +72,23 @@ class WorkingSet(Protocol):
         """Return the number of columns."""
 
     def add(self, columns: Sequence[Any]) -> Self:
-        """Return the working set with more columns."""
+        """Return the working set extended by the given columns."""
 
 
 Working = TypeVar("Working", bound=WorkingSet)
 
 
 @dataclass(frozen=True, eq=False)
-class Restricted(Generic[Working, Prices]):
-    """A solved restricted problem.
+class RestrictedSolution(Generic[Working, Prices]):
+    """The solution of a restricted problem.
 
     Attributes:
-        working: Its working set, from which the solver may have removed columns.
-        prices: Its dual prices, as the pricer takes them.
-        status: OPTIMAL, or why the solver ended early.
-        message: The same in words.
-        lower: Lower bound of the restricted problem; its prices prove no larger one over all columns.
-        complete: False if the master has changed the restricted problem, so that another round may help.
+        working: Working set of the restricted problem. The master may have removed columns from it.
+        prices: Dual prices, in the form that the pricer expects.
+        status: OPTIMAL, or the reason for an early end.
+        message: The status in words.
+        lower: Lower bound of the restricted problem. No bound over all columns that its prices prove is larger.
+        complete: False if the master has extended the restricted problem, so that another round may help.
     """
 
     working: Working
@@ -98,13 +100,13 @@ class Restricted(Generic[Working, Prices]):
 
 
 @dataclass(frozen=True, eq=False)
-class Pricing:
+class PricingResult:
     """The columns that a pricer proposes.
 
     Attributes:
-        improving: Columns with a negative reduced cost, the least first.
-        unproved: Columns whose reduced cost is not proved to be non-negative: they weaken the bound.
-        status: OPTIMAL, or why the pricer ended early.
+        improving: Columns with a negative reduced cost, the most negative first.
+        unproved: Columns whose reduced cost is not proved to be non-negative. They weaken the lower bound.
+        status: OPTIMAL, or the reason for an early end.
     """
 
     improving: Sequence[Any] = ()
@@ -115,20 +117,27 @@ class Pricing:
 class Master(Protocol[Working, Prices, Point, Proof]):
     """Solver of restricted problems."""
 
-    def solve(self, working: Working, number: int, best: Best[Point, Proof]) -> Restricted[Working, Prices]:
-        """Solve the restricted problem of a round, and offer its point."""
+    def solve(self, working: Working, number: int, best: Bracket[Point, Proof]) -> RestrictedSolution[Working, Prices]:
+        """Solve the restricted problem of round `number`, and offer its point to the bracket `best`."""
 
 
 class Pricer(Protocol[Working, Prices, Point, Proof]):
     """Solver of pricing problems."""
 
-    def price(self, found: Restricted[Working, Prices], best: Best[Point, Proof]) -> Pricing:
-        """Price the columns left out at the prices of a restricted problem, and offer the bound that they prove."""
+    def price(self, found: RestrictedSolution[Working, Prices], best: Bracket[Point, Proof]) -> PricingResult:
+        """Price the omitted columns at the prices of `found`, and offer the resulting lower bound to `best`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome(Generic[Working]):
-    """How the rounds ended: the status, in words, the number of rounds, and the last working set."""
+class GenerationOutcome(Generic[Working]):
+    """The end of a column generation.
+
+    Attributes:
+        status: Reason for the end.
+        message: The status in words.
+        rounds: Number of rounds.
+        working: Last working set.
+    """
 
     status: Status
     message: str
@@ -140,30 +149,34 @@ def generate_columns(
     master: Master[Working, Prices, Point, Proof],
     pricer: Pricer[Working, Prices, Point, Proof],
     working: Working,
-    best: Best[Point, Proof],
+    best: Bracket[Point, Proof],
     gap: float,
     deadline: Deadline,
     *,
     max_rounds: int,
     min_entering: int,
-) -> Outcome[Working]:
-    """Solve and price in turn until the relative gap of `best` is at most `gap`, or nothing improves it.
+) -> GenerationOutcome[Working]:
+    """Solve restricted problems and price columns in turn until the relative gap of `best` is at most `gap`.
 
-    A round takes in the columns that improve; without any, those that lower the bound.
+    Each round adds columns with negative reduced costs. If there are none, the round adds columns that weaken the lower
+    bound. The rounds also end if no column remains to be added, at the deadline, and after `max_rounds` rounds.
 
     Args:
         master: Solver of restricted problems.
         pricer: Solver of pricing problems.
         working: The first working set.
-        best: The bracket; point and proof stay there whatever ends the rounds.
+        best: The bracket. It keeps the best point and the best proof however the rounds end.
         gap: Relative gap to reach.
-        deadline: When to end. Master and pricer have theirs, which are parts of it.
-        max_rounds: Largest number of rounds.
+        deadline: End of the whole solve. The deadlines of the master and the pricer are parts of it.
+        max_rounds: Maximum number of rounds.
         min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
 
+    Returns:
+        The reason for the end, the number of rounds, and the last working set.
+
     Raises:
-        SolverError: The first restricted problem, or the first pricing problem, cannot be solved; later ones end the
-            rounds.
+        SolverError: If the first restricted problem or the first pricing problem cannot be solved. Later failures end
+            the rounds instead.
     """
     for number in range(max_rounds):
         try:
@@ -171,30 +184,34 @@ def generate_columns(
         except SolverError as error:
             if best.point is None:
                 raise
-            return Outcome(Status.STALLED, str(error), number, working)
-        working, priced, proved = found.working, Pricing(), best.proof is not None
-        # A restricted problem that was stopped is priced only if its bound exceeds the best one.
+            return GenerationOutcome(Status.STALLED, str(error), number, working)
+        working, priced, proved = found.working, PricingResult(), best.proof is not None
+        # After an early stop, pricing can only improve the bracket if the restricted bound exceeds the best bound.
         stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-        if not best.is_closed(gap) and (not stopped or found.lower > best.lower):
+        if not best.is_within(gap) and (not stopped or found.lower > best.lower):
             try:
                 priced = pricer.price(found, best)
             except SolverError as error:
                 if not proved:
                     raise
-                return Outcome(Status.STALLED, str(error), number, working)
+                return GenerationOutcome(Status.STALLED, str(error), number, working)
         entering = priced.improving or priced.unproved
-        status = _end(found, priced, deadline, closed=best.is_closed(gap), stuck=not entering and found.complete)
+        status = _find_status(
+            found, priced, deadline, closed=best.is_within(gap), stuck=not entering and found.complete
+        )
         if status is not None:
             words = f"relative gap {best.gap:.1e} after {number + 1} rounds, {len(working)} columns"
-            return Outcome(status, found.message if status is Status.INTERRUPTED else words, number + 1, working)
+            return GenerationOutcome(
+                status, found.message if status is Status.INTERRUPTED else words, number + 1, working
+            )
         working = working.add(entering[: max(min_entering, len(working))])
-    return Outcome(Status.ITERATION_LIMIT, f"no end after {max_rounds} rounds", max_rounds, working)
+    return GenerationOutcome(Status.ITERATION_LIMIT, f"gap not reached after {max_rounds} rounds", max_rounds, working)
 
 
-def _end(
-    found: Restricted[Any, Any], priced: Pricing, deadline: Deadline, *, closed: bool, stuck: bool
+def _find_status(
+    found: RestrictedSolution[Any, Any], priced: PricingResult, deadline: Deadline, *, closed: bool, stuck: bool
 ) -> Status | None:
-    """Return why the rounds end here, or None."""
+    """Return the status with which the rounds end now, or None to continue."""
     if found.status is Status.INTERRUPTED:
         return found.status
     if closed:

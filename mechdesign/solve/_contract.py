@@ -1,4 +1,4 @@
-"""Contract of back ends; measured solutions."""
+"""The interface of back ends, and measured solutions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechdesign.solve._linear import LinearProgram, Residuals, residuals
 
 
 class Status(enum.StrEnum):
-    """How a solve ended; the values are the words that users read, and a status equals its words."""
+    """The outcome of a solve; the values are the texts that users read."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible: no point meets all rows and bounds"
@@ -26,7 +26,7 @@ class Status(enum.StrEnum):
     STALLED = "stalled: rounding ended the progress before the tolerance was reached"
     FAILED = "failed: the solver gave no usable answer"
     STATED = "stated"
-    """A channel that was given, and not searched for."""
+    """The channel was given by the caller."""
 
 
 STATUS_OF_STOP = {
@@ -38,19 +38,22 @@ STATUS_OF_STOP = {
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may ask of any back end.
+    """Options for any back end.
 
     Attributes:
-        feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
-        gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
-            derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
-        time_limit: Seconds for each solve, or None for no limit; a back end is given those that are left.
-        threads: Most threads that the solver may use, or None for its own choice.
-        vertex: Whether interior-point methods are to end in a vertex, where they can.
-        extra: Options under the solver's own names; one that it does not know is refused, never ignored.
-        progress: Called with a `Progress` now and then.
-        deadline: When to stop, and where progress is reported, in place of `time_limit` and `progress`; unless given,
-            it begins with each solve.
+        feasibility: Largest absolute violation of a row, a bound or a reduced cost that the solver should aim for.
+        gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. None
+            means `feasibility`.
+        time_limit: Seconds for each solve, or None for no limit; a back end receives the remaining seconds.
+        threads: Largest number of threads of the solver, or None for its default.
+        vertex: Whether interior-point methods should end in a vertex, if they can.
+        extra: Options under the solver's own names; unknown names are refused.
+        progress: Function that receives a `Progress` from time to time.
+        deadline: A deadline instead of `time_limit` and `progress`; by default each solve starts a new one.
+
+    >>> from mechdesign.solve import Options
+    >>> Options(time_limit=60.0).relative_gap
+    1e-09
     """
 
     feasibility: float = 1e-9
@@ -63,23 +66,33 @@ class Options:
     deadline: Deadline = NOT_BEGUN
 
     def begun(self) -> Options:
-        """Return these options once a solve begins: with a deadline, and its time and progress for back ends."""
+        """Return the options for a solve that starts now: with a deadline, and its remaining time and progress."""
         given = self.deadline is not NOT_BEGUN
         deadline = self.deadline if given else Deadline(self.time_limit, self.progress)
         return replace(self, deadline=deadline, time_limit=deadline.left(), progress=deadline.progress)
 
     @property
     def relative_gap(self) -> float:
-        """The relative gap to stop at."""
+        """The relative gap at which to stop."""
         return self.feasibility if self.gap is None else self.gap
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a back end says. Nothing of it is believed: `solvers.solve` recomputes it into a `Solution`.
+    """The raw answer of a back end. Nothing in it is trusted: `mechdesign.solve.solve` turns it into a `Solution`.
 
-    `x` has shape (columns,) and `row_dual` shape (rows,), positive on rows that hold at their lower bound; either is
-    None when the solver gave none. `start` is whatever the same back end can start from next time.
+    Attributes:
+        status: The solver's status.
+        x: Values (columns,), or None.
+        row_dual: Multipliers (rows,), positive on rows that are active at their lower bound, or None.
+        iterations: Number of iterations.
+        message: The solver's message.
+        version: Name and version of the solver.
+        start: A start for the next solve by the same back end, or None.
+
+    >>> from mechdesign.solve import Answer, Status
+    >>> Answer(Status.FAILED, None, None, 0, "no answer", "toy 1.0").x is None
+    True
     """
 
     status: Status
@@ -92,17 +105,37 @@ class Answer:
 
 
 class BackEnd(Protocol):
-    """A solver: a function of one file, imported when first used."""
+    """A solver: a function in its own file, imported on first use.
+
+    >>> from mechdesign.solve import BackEnd, find
+    >>> solver: BackEnd = find("highs-simplex").load()
+    """
 
     def __call__(self, program: LinearProgram, options: Options, start: object = None) -> Answer:
-        """Solve `program`; never raise for an unlucky program, return its status instead."""
+        """Solve `program`; return the status of a failed solve instead of raising."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A primal-dual pair with its quality, measured by us.
+    """A primal-dual pair with recomputed quality.
 
-    `status` is OPTIMAL only when the numbers say so, whatever the solver says; `residuals` are recomputed.
+    Attributes:
+        status: OPTIMAL only if the recomputed numbers confirm it.
+        x: Values (columns,).
+        row_dual: Multipliers (rows,).
+        residuals: Recomputed residuals, objective, bound and gap.
+        solver: Name of the solver.
+        version: Name and version of the back end.
+        iterations: Number of iterations.
+        seconds: Duration of the solve [s].
+        message: The solver's message.
+        start: A start for the next solve by the same back end, or None.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import LinearProgram, solve
+    >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
+    >>> solve(program, "scipy").x
+    array([2.])
     """
 
     status: Status
@@ -117,18 +150,35 @@ class Solution:
     start: object = None
 
 
-# A pair that a solver is in doubt about passes when its own numbers are this close to optimal.
-_FINE = 1e-8
+# A stalled pair counts as optimal if its recomputed residuals are at most this.
+_OPTIMAL_RESIDUAL = 1e-8
 
-GROSS = 1e-3
-"""A pair that a solver calls optimal is demoted when its own numbers are further off than this."""
+FAILED_RESIDUAL = 1e-3
+"""A pair that a solver calls optimal counts as failed if its recomputed residuals exceed this."""
 
-# Where the optimum is zero no relative distance of the objectives is small; this much, in units of the costs, is.
-_NEGLIGIBLE = 1e-6
+# Absolute gap that counts as zero, in units of the costs: relative gaps are large if the optimum is zero.
+_ZERO_GAP = 1e-6
 
 
 def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: float) -> Solution:
-    """Turn what a back end says into a Solution, believing only the numbers."""
+    """Turn the answer of a back end into a solution, using its numbers only.
+
+    Args:
+        program: The program.
+        answer: The answer.
+        solver: Name of the solver.
+        seconds: Duration of the solve [s].
+
+    Returns:
+        The solution, with recomputed status and residuals.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import Answer, LinearProgram, Status, measure
+    >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
+    >>> answer = Answer(Status.OPTIMAL, np.array([1.0]), np.array([1.0]), 1, "done", "toy 1.0")
+    >>> measure(program, answer, solver="toy", seconds=0.0).status.name
+    'FAILED'
+    """
     x = np.full(program.columns, np.nan) if answer.x is None else np.asarray(answer.x, dtype=np.float64)
     row_dual = (
         np.full(program.rows, np.nan) if answer.row_dual is None else np.asarray(answer.row_dual, dtype=np.float64)
@@ -139,15 +189,15 @@ def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: flo
         x, row_dual = np.full(program.columns, np.nan), np.full(program.rows, np.nan)
     quality = residuals(program, x, row_dual)
     scale = 1.0 + float(np.max(np.abs(program.cost), initial=0.0))
-    if status is Status.STALLED and max(quality.primal, quality.dual / scale, quality.gap) <= _FINE:
+    if status is Status.STALLED and max(quality.primal, quality.dual / scale, quality.gap) <= _OPTIMAL_RESIDUAL:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
-        near = abs(quality.objective - quality.bound) <= _NEGLIGIBLE * scale or quality.gap <= GROSS
-        if not (quality.primal <= GROSS and quality.dual <= GROSS * scale and near):
+        near = abs(quality.objective - quality.bound) <= _ZERO_GAP * scale or quality.gap <= FAILED_RESIDUAL
+        if not (quality.primal <= FAILED_RESIDUAL and quality.dual <= FAILED_RESIDUAL * scale and near):
             status = Status.FAILED
             message = (
-                f"the solver said optimal, but rows are violated by {quality.primal:.3g}, reduced costs by "
-                f"{quality.dual:.3g}, and the objectives differ by {quality.gap:.3g}; its own words: {answer.message}"
+                f"the solver reported optimal, but rows are violated by {quality.primal:.3g}, reduced costs by "
+                f"{quality.dual:.3g}, and the objectives differ by {quality.gap:.3g}; its message: {answer.message}"
             )
     return Solution(
         status, x, row_dual, quality, solver, answer.version, answer.iterations, seconds, message, answer.start

@@ -1,4 +1,4 @@
-"""Any solver that CVXPY has installed: an independent way to the same numbers."""
+"""Any installed solver of CVXPY, as an independent way to the same numbers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mechdesign.solve._linear import LinearProgram
 
 _STATUS = {
     "optimal": Status.OPTIMAL,
-    # Close to optimal is for the measurement to judge.
+    # `measure` decides whether an inaccurate answer is optimal.
     "optimal_inaccurate": Status.OPTIMAL,
     "infeasible": Status.INFEASIBLE,
     "unbounded": Status.UNBOUNDED,
 }
 _SCS_INTERRUPTED = -5
-# Modules whose warnings tell nothing that their results do not tell.
-_TALKATIVE = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solvers\.cvxpy)(\.|$)"
+# Modules whose warnings repeat information of their results.
+_WARNING_MODULES = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solvers\.cvxpy)(\.|$)"
 
-# SCS publishes its settings in prose only.
+# SCS documents its settings only as text.
 _SCS_NAMES = (
     "acceleration_interval",
     "acceleration_lookback",
@@ -49,11 +49,18 @@ _SCS_NAMES = (
 
 @dataclass(frozen=True)
 class _Dialect:
-    """How one solver calls what every back end offers, and which option names of its own it has.
+    """The option names of one solver.
 
-    `tolerances` name what bounds violations, `gaps` what bounds the distance of the two objectives. `smallest` is the
-    least tolerance that it accepts, `wrapper` the keyword under which it wants all its options. `pivots` names what
-    bounds the iterations of a simplex method, which has no bound of its own.
+    Attributes:
+        package: The package that provides it.
+        names: Returns all option names.
+        tolerances: Options that bound violations.
+        time_limit: Option for the time limit.
+        threads: Option for the number of threads; empty if there is none.
+        gaps: Options that bound the distance of the two objectives.
+        smallest: The least tolerance that it accepts.
+        wrapper: The keyword that takes all its options; empty if they are passed directly.
+        pivots: Option that bounds the iterations of a simplex method without a default limit.
     """
 
     package: str
@@ -119,10 +126,11 @@ _DIALECTS = {
 }
 
 
-# As for HiGHS itself.
-_PIVOTS, _PIVOTS_EACH = 100_000, 100
+# Limits of the simplex method, as for HiGHS: a constant number of pivots, and more for each row and column.
+_MAX_PIVOTS = 100_000
+_MAX_PIVOTS_PER_ROW = 100
 
-# Packages that are not called after the solver that they bring.
+# Packages whose names differ from those of their solvers.
 _PACKAGES = {
     "CBC": "cylp",
     "COPT": "coptpy",
@@ -141,23 +149,25 @@ _PACKAGES = {
 def back_end(method: str) -> BackEnd:
     """Return the CVXPY solver called `method`, such as "CLARABEL".
 
-    None of them starts from an earlier answer, and `vertex` has no meaning here. `threads` reaches Clarabel and HiGHS;
-    SCS, OSQP and SciPy run in one thread. A solver that this file has no dialect for runs with its own tolerances, and
-    neither a time limit, nor threads, nor extra options are accepted for it. Ctrl-C is seen when the solver returns,
-    except that SCS looks out for it; then there are no numbers.
+    None of them starts from an earlier answer, and `vertex` has no effect. `threads` reaches Clarabel and HiGHS; SCS,
+    OSQP and SciPy run in one thread. A solver without a dialect in this file runs with its default tolerances, and
+    refuses time limits, threads and extra options. Ctrl-C takes effect when the solver returns, without numbers; SCS
+    checks for it earlier.
 
-    Raises InputError for a solver that CVXPY does not know, MissingDependencyError for one that is not installed.
+    Raises:
+        InputError: CVXPY does not know the solver.
+        MissingDependencyError: The solver is not installed.
     """
-    # CVXPY warns of the optional packages that it did not find.
-    with ignore_warnings(module=_TALKATIVE):
+    # CVXPY warns about missing optional packages.
+    with ignore_warnings(module=_WARNING_MODULES):
         cvxpy: Any = importlib.import_module("cvxpy")
         installed = cvxpy.installed_solvers()
         known = {*cvxpy.settings.SOLVERS, *installed}
     if method not in known:
-        raise InputError("solver", "is not known to CVXPY", value=method, bound=f"one of {', '.join(sorted(known))}")
+        raise InputError("solver", "is unknown to CVXPY", value=method, bound=f"one of {', '.join(sorted(known))}")
     if method not in installed:
         raise MissingDependencyError(
-            f"CVXPY has no solver {method} installed: pip install {_package(method)}. "
+            f"the CVXPY solver {method} is not installed: pip install {_package(method)}. "
             f"Installed are {', '.join(sorted(installed))}"
         )
 
@@ -165,8 +175,8 @@ def back_end(method: str) -> BackEnd:
         settings = _settings(method, program, options)
         try:
             answer, said = _solve(cvxpy, program, method, settings, options)
-            # "Unbounded" is the discovery of a ray, which a program without any point can have as well; where a solver
-            # gives up, it may still tell that there is no point.
+            # "Unbounded" means that a ray was found, which infeasible programs may also have. A solver that fails may
+            # still detect infeasibility.
             if said in (*_UNSURE, "solver_error") and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
                 feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
@@ -182,8 +192,8 @@ def back_end(method: str) -> BackEnd:
     return solve
 
 
-_LEAST_LIMIT_S = 1e-6
-# What a program without any point may be called, too.
+_MIN_LIMIT_S = 1e-6
+# Statuses that infeasible programs may also get.
 _UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 
@@ -193,16 +203,16 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
         known = f"available with {', '.join(_DIALECTS)}"
         limit = options.deadline.limit
         if limit is not None:
-            raise InputError("options.time_limit", f"cannot be honoured by {method}", value=limit, bound=known)
+            raise InputError("options.time_limit", f"is not supported by {method}", value=limit, bound=known)
         if options.threads is not None:
-            raise InputError("options.threads", f"cannot be honoured by {method}", value=options.threads, bound=known)
+            raise InputError("options.threads", f"is not supported by {method}", value=options.threads, bound=known)
         for name, value in options.extra.items():
             raise InputError(f"options.extra.{name}", f"cannot be checked for {method}", value=value, bound=known)
         return {}
     settings: dict[str, object] = dict.fromkeys(dialect.tolerances, max(options.feasibility, dialect.smallest))
     settings |= dict.fromkeys(dialect.gaps, max(options.relative_gap, dialect.smallest))
     if dialect.pivots:
-        settings[dialect.pivots] = _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns)
+        settings[dialect.pivots] = _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns)
     if options.threads is not None and dialect.threads:
         settings[dialect.threads] = options.threads
     names = dialect.names() if options.extra else ()
@@ -217,13 +227,13 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
 def _solve(
     cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
 ) -> tuple[Answer, str]:
-    """Solve once, in the time left; give the answer and CVXPY's own word for the status."""
+    """Solve once, in the remaining time; return the answer and CVXPY's status."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
     below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
     x = cvxpy.Variable(program.columns, bounds=[program.lower, program.upper])
-    # CVXPY's multipliers of a minimisation: c + Aᵀν = 0 for A x = b, and not negative for inequalities.
+    # CVXPY's multipliers ν of a minimisation satisfy c + Aᵀν = 0 for A x = b; those of inequalities are not negative.
     parts = []
     if equal.size:
         parts.append((equal, -1.0, program.matrix[equal] @ x == program.row_lower[equal]))
@@ -233,15 +243,15 @@ def _solve(
         parts.append((below, 1.0, program.matrix[below] @ x >= program.row_lower[below]))
     problem = cvxpy.Problem(cvxpy.Minimize(program.cost @ x), [constraint for _, _, constraint in parts])
     version = _version(cvxpy, method)
-    # What CVXPY warns of, the status says.
-    with ignore_warnings(module=_TALKATIVE):
+    # Warnings of CVXPY repeat the status.
+    with ignore_warnings(module=_WARNING_MODULES):
         try:
             data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
-            left = _timed(method, settings, options)
+            left = _with_time(method, settings, options)
             raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=left)
             solution = chain.invert(raw, inverse)
         except (cvxpy.error.SolverError, TypeError, ValueError) as error:
-            # CVXPY wraps some of the complaints about the type of an option.
+            # CVXPY wraps some errors about the type of an option.
             wrapped = error.args[0] if error.args else None
             if options.extra and any(isinstance(cause, TypeError | ValueError) for cause in (error, wrapped)):
                 problem = f"is refused by {method} ({error})"
@@ -279,18 +289,18 @@ def _status(said: str, raw: Any, *, late: bool) -> Status:
 
 
 def _copy(settings: dict[str, object]) -> dict[str, object]:
-    """Copy one level deep, since CVXPY adds and removes entries of what it is given."""
+    """Copy one level deep, as CVXPY adds and removes entries of its arguments."""
     return {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
-def _timed(method: str, settings: dict[str, object], options: Options) -> dict[str, Any]:
-    """Return settings with the time that is left."""
+def _with_time(method: str, settings: dict[str, object], options: Options) -> dict[str, Any]:
+    """Return the settings with the remaining time."""
     timed: dict[str, Any] = _copy(settings)
     dialect = _DIALECTS.get(method)
     left = options.deadline.left()
     if dialect is not None and left is not None and dialect.time_limit not in options.extra:
-        # Zero means "no limit" to some of them.
-        (timed[dialect.wrapper] if dialect.wrapper else timed)[dialect.time_limit] = max(left, _LEAST_LIMIT_S)
+        # For some solvers zero means no limit.
+        (timed[dialect.wrapper] if dialect.wrapper else timed)[dialect.time_limit] = max(left, _MIN_LIMIT_S)
     return timed
 
 

@@ -20,9 +20,30 @@ from mechdesign.solve._solve import solve
 class FractionalProgram:
     """Maximise ``(numerator @ x + numerator_constant) / (denominator @ x + denominator_constant)`` over a polyhedron.
 
-    The polyhedron is ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``; the denominator must be
-    positive on all of it, which the reductions take for granted and `solvers.fractional` checks at the answer. Shapes:
-    `matrix` (rows, columns), which may have no rows; bounds may be infinite.
+    The polyhedron is ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``. The denominator must be
+    positive on it; the reductions assume this, and the solution checks it.
+
+    Args:
+        numerator: Coefficients (columns,).
+        denominator: Coefficients (columns,).
+        matrix: Sparse matrix (rows, columns); there may be no rows.
+        row_lower: Lower bounds of the rows; may be infinite.
+        row_upper: Upper bounds of the rows; may be infinite.
+        lower: Lower bounds of x; may be infinite.
+        upper: Upper bounds of x; may be infinite.
+        numerator_constant: Constant of the numerator.
+        denominator_constant: Constant of the denominator.
+        name: Name for messages.
+
+    Raises:
+        InputError: Shapes do not match, numbers are not finite, or the denominator is zero everywhere.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mechdesign.solve import FractionalProgram
+    >>> none = np.zeros(0)
+    >>> matrix = scipy.sparse.csr_array((0, 1))
+    >>> FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0).fraction(np.array([1.0]))
+    (2.0, 2.0)
     """
 
     numerator: Floats
@@ -37,7 +58,7 @@ class FractionalProgram:
     name: str = "fractional"
 
     def __post_init__(self) -> None:
-        # A linear program has the same polyhedron, and checks it.
+        # A linear program with the same polyhedron checks the arguments.
         base = LinearProgram(
             self.numerator, self.matrix, self.row_lower, self.row_upper, self.lower, self.upper, name=self.name
         )
@@ -64,7 +85,14 @@ class FractionalProgram:
         return len(self.numerator)
 
     def fraction(self, x: Floats) -> tuple[float, float]:
-        """Return numerator and denominator at x, shape (columns,)."""
+        """Return numerator and denominator.
+
+        Args:
+            x: A point (columns,).
+
+        Returns:
+            Both values.
+        """
         return (
             float(self.numerator @ x) + self.numerator_constant,
             float(self.denominator @ x) + self.denominator_constant,
@@ -73,10 +101,21 @@ class FractionalProgram:
 
 @dataclass(frozen=True, eq=False)
 class CharnesCooper:
-    """A linear program equivalent to a fractional one, and the way back.
+    """A linear program that is equivalent to a fractional one, and the inverse transformation.
 
-    The variables are y = t·(x − shift) and, last, t·`unit`, with t = 1/(denominator at x); the objective is minus the
-    fraction. `shift`, shape (columns,), holds the finite lower bounds of x and else zeros.
+    The variables are y = t·(x − shift) and t·`unit` with t = 1/(denominator at x), and the objective is −fraction.
+
+    Attributes:
+        program: The linear program.
+        shift: The finite lower bounds of x, else zeros (columns,).
+        unit: The unit of t.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mechdesign.solve import FractionalProgram, charnes_cooper
+    >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
+    >>> fractional = FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0)
+    >>> charnes_cooper(fractional).invert(np.array([0.5, 0.5]))
+    array([1.])
     """
 
     program: LinearProgram
@@ -84,18 +123,38 @@ class CharnesCooper:
     unit: float
 
     def invert(self, y: Floats) -> Floats | None:
-        """Return x for a solution y of `program`, or None when t = 0: the best fraction is only approached, far out."""
+        """Return x for a solution of the linear program.
+
+        Args:
+            y: A solution of `program`.
+
+        Returns:
+            x, or None if t = 0: the best fraction is then only a limit at infinity.
+        """
         t = y[-1] / self.unit
         return None if t <= 0 else self.shift + y[:-1] / t
 
 
 def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> CharnesCooper:
-    """Reduce to one linear program (Charnes and Cooper, 1962).
+    """Reduce a fractional program to one linear program (Charnes and Cooper, 1962).
 
-    With x = shift + z: ``low t <= matrix @ y <= high t``, ``y <= (upper − lower) t``, t ≥ 0, y ≥ 0 where x has a lower
-    bound, and ``denominator @ y + constant t = 1`` times a weight. Shifting turns lower bounds into signs; the unit of
-    t, the largest bound, and the weight, which makes the largest coefficient of its row at most `heaviest`, keep the
-    coefficients within the range that solvers take seriously.
+    With x = shift + z the constraints are ``low t <= matrix @ y <= high t``, ``y <= (upper − lower) t`` and t ≥ 0, and
+    y ≥ 0 if x has a lower bound. ``denominator @ y + constant t = 1`` is multiplied by a weight. The shift turns lower
+    bounds into signs. The unit of t (the largest bound) and the weight keep the coefficients within the range that
+    solvers accept.
+
+    Args:
+        fractional: The program.
+        heaviest: Largest coefficient of the row of the denominator.
+
+    Returns:
+        The linear program and the inverse transformation.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mechdesign.solve import FractionalProgram, charnes_cooper
+    >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
+    >>> charnes_cooper(FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0)).program.columns
+    2
     """
     n = fractional.columns
     make: Any = sparse.csr_array
@@ -110,14 +169,14 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
     sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
     unit = max(sizes) or 1.0
-    # Each finite bound b of a row a gives a·y − b t ≥ 0, or ≤ 0.
+    # Each finite bound b of a row a becomes a·y − b t ≥ 0 or ≤ 0.
     blocks = [
         sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
         for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
     ]
     above, below = fractional.fraction(shift)
     denominator = np.append(fractional.denominator, below / unit)
-    # Solvers drop coefficients that are small by themselves, not beside others of their row: a heavy row keeps them.
+    # Solvers drop coefficients that are small in absolute terms; a row with large coefficients avoids that.
     weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
     matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
     rows = matrix.shape[0]
@@ -144,9 +203,23 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
 def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e6) -> LinearProgram:
     """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
 
-    Its variables are x itself. Its maximum, constants included, is zero exactly when `value` is the best fraction; else
-    the fraction at its solution is a better value. The objective is scaled to a largest coefficient of about
-    `heaviest`, because solvers take coefficients below an absolute tolerance for zero.
+    Its variables are x. Its maximum, with the constants, is zero if and only if `value` is the best fraction. Otherwise
+    the fraction at its solution is a better value. The objective is scaled, as solvers treat coefficients below an
+    absolute tolerance as zero.
+
+    Args:
+        fractional: The program.
+        value: The current fraction.
+        heaviest: Approximate size of the largest coefficient of the objective.
+
+    Returns:
+        The linear program.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mechdesign.solve import FractionalProgram, dinkelbach
+    >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
+    >>> dinkelbach(FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0), 0.5).cost < 0
+    array([ True])
     """
     cost = value * fractional.denominator - fractional.numerator
     largest = float(np.abs(cost).max())
@@ -161,17 +234,21 @@ def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e
     )
 
 
-_MOST_STEPS = 200
-_SCALES = (1e4, 1e6, 1e2)
+_MAX_STEPS = 200
+_ROW_SCALES = (1e4, 1e6, 1e2)
 
 
 @dataclass(frozen=True, eq=False)
 class FractionalSolution:
     """The best fraction found.
 
-    `value` is recomputed at `x`, which is moved onto its bounds where the solver left them by rounding. `violation` is
-    the largest absolute violation of a row. Where the best fraction is only approached far out, `x` is None and `value`
-    is what the solver says. `programs` counts the linear programs solved; `solver` names the back end.
+    Attributes:
+        value: The fraction, recomputed at `x`. If `x` is None, the value of the solver.
+        x: The point, moved onto its bounds if the solver violated them by rounding; None if the best fraction is a
+            limit at infinity.
+        violation: Largest absolute violation of a row.
+        programs: Number of linear programs solved.
+        solver: Name of the back end.
     """
 
     value: float
@@ -187,10 +264,22 @@ def solve_fractional(
     solver: str = "highs",
     options: Options | None = None,
 ) -> FractionalSolution:
-    """Maximise a fraction by one linear program ("charnes-cooper") or by a few ("dinkelbach"), on any back end.
+    """Maximise a fraction with one linear program ("charnes-cooper") or a few ("dinkelbach").
 
-    Raises `InfeasibleError`, `UnboundedError` or `SolverError` when a linear program ends so, and `InputError` when the
-    denominator is not positive at the answer.
+    Args:
+        fractional: The program.
+        method: "charnes-cooper" or "dinkelbach".
+        solver: Any back end of linear programs.
+        options: Options of each solve.
+
+    Returns:
+        The best fraction.
+
+    Raises:
+        InfeasibleError: The polyhedron is empty.
+        UnboundedError: The fraction is unbounded.
+        SolverError: A solver fails.
+        InputError: The denominator is not positive at the solution.
     """
     if method == "charnes-cooper":
         return _by_charnes_cooper(fractional, solver, options)
@@ -201,37 +290,37 @@ def solve_fractional(
 
 def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
     options = (options or Options()).begun()
-    # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
-    for heaviest in _SCALES:
+    # If coefficients span many orders of magnitude, a solver may fail at one scale and succeed at another.
+    for heaviest in _ROW_SCALES:
         reduced = charnes_cooper(fractional, heaviest)
         solution = solve(reduced.program, solver, options)
         if solution.status is Status.OPTIMAL:
             break
     else:
         reduced = charnes_cooper(fractional)
-        solution = _solved(solve(reduced.program, solver, options), fractional)
+        solution = _require_optimal(solve(reduced.program, solver, options), fractional)
     x = reduced.invert(solution.x)
     if x is None:
         return FractionalSolution(-solution.residuals.objective, None, solution.residuals.primal, 1, solution.solver)
-    return _measured(fractional, x, 1, solution.solver)
+    return _evaluate(fractional, x, 1, solution.solver)
 
 
 def _by_dinkelbach(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
-    # Any point of the polyhedron gives a first value; the one of largest numerator is a promising one.
+    # The first value is the fraction at the point with the largest numerator.
     options = (options or Options()).begun()
     best = None
     value = 0.0
-    for step in range(1, _MOST_STEPS + 1):
-        solution = _solved(solve(dinkelbach(fractional, value), solver, options), fractional)
-        found = _measured(fractional, solution.x, step, solution.solver)
-        # Values rise until they are the best; then rounding may move them either way.
+    for step in range(1, _MAX_STEPS + 1):
+        solution = _require_optimal(solve(dinkelbach(fractional, value), solver, options), fractional)
+        found = _evaluate(fractional, solution.x, step, solution.solver)
+        # Values increase up to the best one; then rounding may change them in either direction.
         if best is not None and found.value <= value * (1 + math.copysign(4e-16, value)):
             return FractionalSolution(best.value, best.x, best.violation, step, best.solver)
         best, value = found, found.value
-    raise SolverError(f"Dinkelbach's method did not settle in {_MOST_STEPS} steps; the last value was {value!r}")
+    raise SolverError(f"Dinkelbach's method did not converge in {_MAX_STEPS} steps; the last value was {value!r}")
 
 
-def _solved(solution: Solution, fractional: FractionalProgram) -> Solution:
+def _require_optimal(solution: Solution, fractional: FractionalProgram) -> Solution:
     if solution.status is Status.OPTIMAL:
         return solution
     message = f"{fractional.name}: {solution.solver} ended with: {solution.status.value} ({solution.message})"
@@ -242,7 +331,7 @@ def _solved(solution: Solution, fractional: FractionalProgram) -> Solution:
     raise SolverError(message)
 
 
-def _measured(fractional: FractionalProgram, x: Floats, programs: int, solver: str) -> FractionalSolution:
+def _evaluate(fractional: FractionalProgram, x: Floats, programs: int, solver: str) -> FractionalSolution:
     x = np.clip(x, fractional.lower, fractional.upper)
     above, below = fractional.fraction(x)
     if not below > 0:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.solve._apart import Moment, wait
+from mechdesign.solve._apart import SolverState, wait
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
 
@@ -25,21 +25,24 @@ _STATUS = {
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
     highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
-    # What an interior point is called that missed one of its tolerances.
+    # The status of an interior point that missed one of its tolerances.
     highspy.HighsModelStatus.kUnknown: Status.STALLED,
 }
 _CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
-_SMALLEST_TOLERANCE = 1e-10
-_INTERIOR_TOLERANCE = 1e-12
-_SMALLEST_COEFFICIENT = 1e-12
-_DEVEX = 1
-_PRIMAL = 4
+_MIN_TOLERANCE = 1e-10
+_MIN_INTERIOR_TOLERANCE = 1e-12
+_MIN_COEFFICIENT = 1e-12
+_DEVEX_PRICING = 1
+_PRIMAL_SIMPLEX = 4
 
-# Iterations after which a method is taken to make no progress any more: of IPX, which takes some hundred at most, of
-# PDLP, and of the simplex method, which takes a few for each row and column.
-_INTERIOR_ITERATIONS, _FIRST_ORDER_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 500, 1_000_000, 100_000, 100
-# What the gap of an interior point is multiplied by where rounding keeps it from the one asked for.
-_LOOSER = (10, 10_000)
+# Iteration limits, far above normal counts. The simplex method gets a constant number of pivots, and more for each row
+# and column.
+_MAX_INTERIOR_ITERATIONS = 500
+_MAX_FIRST_ORDER_ITERATIONS = 1_000_000
+_MAX_PIVOTS = 100_000
+_MAX_PIVOTS_PER_ROW = 100
+# Factors of the gap for repeated interior-point runs.
+_GAP_FACTORS = (10, 10_000)
 
 _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
 
@@ -47,29 +50,29 @@ _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
 def back_end(method: str) -> BackEnd:
     """Return HiGHS with `method`: "choose" (HiGHS decides), "simplex", "ipx" or "pdlp".
 
-    It starts from the basis of an earlier answer, also when rows were appended since. After Ctrl-C the answer holds
-    the last iterate, except for PDLP, which does not hear it. HiGHS takes no tolerance below 1e-10. Reports count the
-    iterations of the simplex method and of IPX. Where IPX comes to no end, because rounding keeps it from the gap asked
-    for, it is asked for a vertex, at a larger gap.
+    It starts from the basis of an earlier answer, also after rows were appended. After Ctrl-C the answer contains the
+    last iterate; PDLP ignores Ctrl-C. HiGHS accepts tolerances of at least 1e-10. Progress reports count iterations of
+    the simplex method and of IPX. If rounding keeps IPX from the required gap, it runs again with a larger gap and a
+    vertex as its end.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        # Given a basis, HiGHS would run simplex instead of the method that was asked for.
+        # With a basis HiGHS would run the simplex method instead of the requested one.
         start = start if method in ("choose", "simplex") else None
         settings = _settings(method, program, options, warm=start is not None)
         highs = _configure(settings, options)
         if highs.passModel(_model(program)) == highspy.HighsStatus.kError:
-            return _refused(highs, method)
+            return _report_refusal(highs, method)
         if start is not None:
             highs.setBasis(_extend(start, program))
         interrupted = _run(highs, options)
         dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
         others: list[dict[str, object]] = []
         if dual and highs.getModelStatus() not in _STATUS:
-            # The dual simplex method may fail where costs are huge and the optimum is zero; the primal one does not.
-            others = [settings | {"simplex_strategy": _PRIMAL}]
+            # The dual simplex method may fail for huge costs and a zero optimum; the primal one does not.
+            others = [settings | {"simplex_strategy": _PRIMAL_SIMPLEX}]
         elif method == "ipx" and "ipm_iteration_limit" not in options.extra:
-            looser = [replace(options, gap=factor * options.relative_gap, vertex=True) for factor in _LOOSER]
+            looser = [replace(options, gap=factor * options.relative_gap, vertex=True) for factor in _GAP_FACTORS]
             others = [_settings(method, program, one, warm=False) for one in looser]
         for other in others:
             if interrupted or (method == "ipx" and highs.getModelStatus() != highspy.HighsModelStatus.kIterationLimit):
@@ -83,34 +86,34 @@ def back_end(method: str) -> BackEnd:
 
 
 def _settings(method: str, program: LinearProgram, options: Options, *, warm: bool) -> dict[str, object]:
-    feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
-    gap = max(options.relative_gap, _SMALLEST_TOLERANCE)
+    feasibility = max(options.feasibility, _MIN_TOLERANCE)
+    gap = max(options.relative_gap, _MIN_TOLERANCE)
     settings: dict[str, object] = {
         "output_flag": False,
         "solver": method,
         "threads": options.threads or 0,
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
-        # Without crossover the interior point is the answer; a few more iterations make it as good as a vertex.
-        "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _INTERIOR_TOLERANCE),
+        # Without crossover a few more iterations make the interior point as accurate as a vertex.
+        "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _MIN_INTERIOR_TOLERANCE),
         "pdlp_optimality_tolerance": gap,
         "run_crossover": "on" if options.vertex else "off",
-        # Smaller coefficients are dropped without a word; the default is a thousand times larger.
-        "small_matrix_value": _SMALLEST_COEFFICIENT,
-        "ipm_iteration_limit": _INTERIOR_ITERATIONS,
-        "pdlp_iteration_limit": _FIRST_ORDER_ITERATIONS,
-        "simplex_iteration_limit": _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
+        # Smaller coefficients are dropped silently; the default is a thousand times larger.
+        "small_matrix_value": _MIN_COEFFICIENT,
+        "ipm_iteration_limit": _MAX_INTERIOR_ITERATIONS,
+        "pdlp_iteration_limit": _MAX_FIRST_ORDER_ITERATIONS,
+        "simplex_iteration_limit": _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns),
     }
     if warm:
-        # Exact steepest-edge weights for a basis with many rows cost more than the few iterations that follow.
-        settings["simplex_dual_edge_weight_strategy"] = _DEVEX
+        # Exact steepest-edge weights for a basis with many rows take longer than the few remaining iterations.
+        settings["simplex_dual_edge_weight_strategy"] = _DEVEX_PRICING
     return settings | dict(options.extra)
 
 
 def _configure(settings: Mapping[str, object], options: Options) -> Any:
     new: Any = highspy.Highs
     highs = new()
-    # First of all, so that HiGHS does not print what it thinks of the others.
+    # Turn output off first, so that HiGHS does not comment on the other options.
     highs.setOptionValue("output_flag", False)
     for name, value in settings.items():
         try:
@@ -138,19 +141,19 @@ def _model(program: LinearProgram) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """The status of every column and every row, as HiGHS numbers them: unlike its own, it can be sent elsewhere."""
+    """The basis status of every column and row as numbers, which unlike HiGHS's own type can be pickled."""
 
     columns: npt.NDArray[np.int8]
     rows: npt.NDArray[np.int8]
 
 
-def _kept(basis: Any) -> _Basis:
+def _read_basis(basis: Any) -> _Basis:
     columns, rows = (np.array([int(one) for one in part], np.int8) for part in (basis.col_status, basis.row_status))
     return _Basis(columns, rows)
 
 
 def _extend(start: Any, program: LinearProgram) -> Any:
-    """Give rows that were appended since `start` was made a basic slack."""
+    """Add basic slacks for rows that were appended after `start` was made."""
     missing = program.rows - len(start.rows)
     named = {int(status): status for status in highspy.HighsBasisStatus.__members__.values()}
     basis = highspy.HighsBasis()
@@ -161,15 +164,14 @@ def _extend(start: Any, program: LinearProgram) -> Any:
 
 
 def _run(highs: Any, options: Options) -> bool:
-    """Run in a thread, so that Ctrl-C stops the solve and not the program; return whether it came.
+    """Run HiGHS in a new thread, so that Ctrl-C stops the solve and not the program; return whether it came.
 
-    The thread is always a new one: the HiGHS scheduler belongs to a thread, and refuses another number of workers
-    than it was made with.
+    The HiGHS scheduler belongs to a thread and does not accept a different number of workers later.
     """
     left = options.deadline.left()
     if left is not None and "time_limit" not in options.extra:
         highs.setOptionValue("time_limit", left)
-    moment = Moment("HiGHS")
+    state = SolverState("HiGHS")
     done = threading.Event()
 
     def work() -> None:
@@ -179,40 +181,42 @@ def _run(highs: Any, options: Options) -> bool:
         finally:
             done.set()
 
-    _subscribe(highs, moment, options)
+    _subscribe(highs, state, options)
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()
     except RuntimeError as error:
-        raise SolverError(f"the system starts no thread for HiGHS ({error}): raise its limit of processes") from error
+        raise SolverError(
+            f"the system cannot start a thread for HiGHS ({error}): raise the limit of processes"
+        ) from error
 
     def stop() -> None:
-        moment.stop = True
+        state.stop = True
 
     with options.deadline.keeping():
         try:
-            return wait(done, moment, options.deadline, stop)
+            return wait(done, state, options.deadline, stop)
         finally:
-            moment.stop = True
+            state.stop = True
             thread.join()
 
 
-def _subscribe(highs: Any, moment: Moment, options: Options) -> None:
-    """Report the progress of HiGHS, and tell it to stop at the deadline."""
+def _subscribe(highs: Any, state: SolverState, options: Options) -> None:
+    """Report the progress of HiGHS, and stop it at the deadline."""
 
     def listen(event: Any) -> None:
         if event.data_out.simplex_iteration_count > 0:
-            moment.stage, moment.iteration = "HiGHS simplex", event.data_out.simplex_iteration_count
-        if moment.stop:
+            state.stage, state.iteration = "HiGHS simplex", event.data_out.simplex_iteration_count
+        if state.stop:
             event.interrupt()
 
     def read(event: Any) -> None:
-        # IPX gives its interrupt callback no iteration count, but it logs one line per iteration.
+        # The interrupt callback of IPX has no iteration count, but IPX logs one line per iteration.
         row = _IPX_ROW.match(event.message)
         if row is not None:
-            moment.stage, moment.iteration = "HiGHS interior point", int(row[1])
+            state.stage, state.iteration = "HiGHS interior point", int(row[1])
         elif "crossover" in event.message:
-            moment.stage = "HiGHS crossover"
+            state.stage = "HiGHS crossover"
 
     highs.cbSimplexInterrupt.subscribe(listen)
     highs.cbIpmInterrupt.subscribe(listen)
@@ -233,7 +237,7 @@ def _answer(highs: Any, method: str, interrupted: bool) -> Answer:
         info.crossover_iteration_count,
         getattr(info, "pdlp_iteration_count", 0),
     )
-    start = _kept(highs.getBasis()) if info.basis_validity == highspy.BasisValidity.kBasisValidityValid else None
+    start = _read_basis(highs.getBasis()) if info.basis_validity == highspy.BasisValidity.kBasisValidityValid else None
     return Answer(
         status=status,
         x=np.array(solution.col_value) if solution.value_valid else None,
@@ -245,8 +249,8 @@ def _answer(highs: Any, method: str, interrupted: bool) -> Answer:
     )
 
 
-def _refused(highs: Any, method: str) -> Answer:
-    message = "HiGHS refuses the program: a coefficient is too large, or the data contradict themselves"
+def _report_refusal(highs: Any, method: str) -> Answer:
+    message = "HiGHS refuses the program: a coefficient is too large, or the data are inconsistent"
     return Answer(Status.FAILED, None, None, 0, message, _version(method))
 
 

@@ -1,4 +1,4 @@
-"""Linear programs as values; MPS."""
+"""Linear programs as values, and the MPS format."""
 
 from __future__ import annotations
 
@@ -20,9 +20,25 @@ from mechdesign.base._values import ReadOnlyMapping
 class LinearProgram:
     """Minimise ``cost @ x`` subject to ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``.
 
-    `matrix` is sparse, of shape (rows, columns); bounds may be infinite. `row_blocks` and `column_blocks` name
-    consecutive slices, which together cover all rows and all columns: ``{"p": slice(0, 9), "x": slice(9, 12)}``.
-    The names are what an MPS file and an error message show.
+    Args:
+        cost: Costs (columns,).
+        matrix: Sparse matrix (rows, columns).
+        row_lower: Lower bounds (rows,); may be infinite.
+        row_upper: Upper bounds (rows,); may be infinite.
+        lower: Lower bounds of x (columns,); may be infinite.
+        upper: Upper bounds of x (columns,); may be infinite.
+        row_blocks: Named consecutive slices that cover all rows, such as ``{"p": slice(0, 9), "x": slice(9, 12)}``.
+            MPS files and messages show these names.
+        column_blocks: The same for columns.
+        name: Name of the program.
+
+    Raises:
+        InputError: Shapes do not match, numbers are NaN or infinite, or a lower bound is above its upper bound.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import LinearProgram
+    >>> LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf]).rows
+    1
     """
 
     cost: Floats
@@ -41,7 +57,7 @@ class LinearProgram:
             raise InputError("matrix", "has the wrong number of axes", value=np.ndim(given), bound="2")
         matrix = sparse.csr_array(given, dtype=np.float64)
         if not matrix.has_canonical_format:
-            # Solvers refuse entries that are given twice; what the caller holds is not ours to change.
+            # Solvers refuse duplicate entries, and the caller's matrix must not change.
             matrix = matrix.copy()
             matrix.sum_duplicates()
         rows, columns = matrix.shape
@@ -74,7 +90,7 @@ class LinearProgram:
 
 
 def _require_room(low: Floats, high: Floats, what: str) -> None:
-    """Raise `InputError` where no finite number lies between two bounds."""
+    """Raise `InputError` if no finite number is between two bounds."""
     for where, problem in (
         (low > high, "has a lower bound above its upper bound"),
         (np.isposinf(low) | np.isneginf(high), "can only be infinite"),
@@ -85,7 +101,7 @@ def _require_room(low: Floats, high: Floats, what: str) -> None:
 
 
 def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str, slice]:
-    """Return named slices that cover `size` rows or columns; without any, one for all."""
+    """Return named slices that cover `size` rows or columns; a single slice if there are none."""
     blocks = dict(named) or {"all": slice(0, size)}
     stops = [0, *(block.stop for block in blocks.values())]
     starts = [block.start for block in blocks.values()]
@@ -96,11 +112,18 @@ def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str,
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far a primal-dual pair is from optimality, recomputed from the numbers themselves.
+    """The distance of a primal-dual pair from optimality, recomputed from the numbers. NaN counts as infinite.
 
-    `primal` and `dual` are the largest absolute violations of a row, of a bound, or of the sign of a multiplier;
-    `objective` is ``cost @ x``; `bound` is the dual objective with infeasible reduced costs left out, and `gap` their
-    relative distance. Not-a-number counts as infinite.
+    Attributes:
+        primal: Largest absolute violation of a row or a bound.
+        dual: Largest absolute violation of the sign of a multiplier.
+        objective: ``cost @ x``.
+        bound: The dual objective without infeasible reduced costs.
+        gap: The relative distance of objective and bound.
+
+    >>> from mechdesign.solve import Residuals
+    >>> Residuals(0.0, 0.0, 2.0, 2.0, 0.0).gap
+    0.0
     """
 
     primal: float
@@ -111,10 +134,24 @@ class Residuals:
 
 
 def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
-    """Measure the pair (x, row_dual); multipliers are positive on rows that hold at their lower bound.
+    """Measure a primal-dual pair.
 
-    The reduced costs are ``cost - matrix.T @ row_dual``: positive ones lean on the lower bound of their column,
-    negative ones on the upper bound; where that bound is infinite they count as dual infeasibility.
+    The reduced costs are ``cost - matrix.T @ row_dual``. Positive ones belong to the lower bound of their column,
+    negative ones to the upper bound. If that bound is infinite, they count as dual infeasibility.
+
+    Args:
+        program: The program.
+        x: Values (columns,).
+        row_dual: Multipliers (rows,), positive on rows that are active at their lower bound.
+
+    Returns:
+        The residuals.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import LinearProgram, residuals
+    >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
+    >>> residuals(program, np.array([2.0]), np.array([1.0])).gap
+    0.0
     """
     if not (np.isfinite(x).all() and np.isfinite(row_dual).all()):
         return Residuals(np.inf, np.inf, np.inf, -np.inf, np.inf)
@@ -145,15 +182,22 @@ def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
 
 
 def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of the program, a minimisation, in free MPS format; `comments` come first.
+    """Yield the lines of a program in free MPS format, as a minimisation.
 
-    Rows and columns are called after their blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers are
-    written with 17 significant digits, so that reading the file gives the same program to the bit. Two kinds of rows
-    come back in another form: readers drop a row without bounds, and the rare row whose two bounds no single range
-    can express exactly is written twice, the second time with the suffix ``_upper``. Sections without entries are left
-    out: some readers stop at them.
+    Names come from the blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers have 17 significant digits, so
+    that a reader gets the same program to the bit. Two kinds of rows change their form. Readers drop rows without
+    bounds. A row whose two bounds no single range expresses exactly is written twice, the second time with the suffix
+    ``_upper``. Empty sections are left out, as some readers stop at them.
 
-    Raises InputError when two blocks have the same name but for their spaces.
+    Args:
+        program: The program.
+        comments: Comment lines for the start of the file.
+
+    Yields:
+        The lines.
+
+    Raises:
+        InputError: The names of two blocks differ only in spaces.
     """
     row_names = _names(program.row_blocks)
     column_names = _names(program.column_blocks)
@@ -196,7 +240,7 @@ def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str
 
 
 def _section(name: str, lines: Iterator[str]) -> Iterator[str]:
-    """Yield a section, nothing where it has no lines."""
+    """Yield a section; nothing if it has no lines."""
     first = next(lines, None)
     if first is not None:
         yield f"{name}\n"
@@ -229,7 +273,7 @@ def _bounds(program: LinearProgram, names: Sequence[str]) -> Iterator[str]:
 
 
 def _range(low: float, high: float) -> tuple[str, float]:
-    """Find the kind of row and the range that give a reader exactly these bounds; no kind if none do."""
+    """Return the kind of row and the range that give a reader exactly these bounds; an empty kind if none does."""
     width = high - low
     for kind in ("G", "L"):
         for candidate in (width, math.nextafter(width, math.inf), math.nextafter(width, 0.0)):
@@ -241,7 +285,7 @@ def _range(low: float, high: float) -> tuple[str, float]:
 def _names(blocks: Mapping[str, slice]) -> list[str]:
     names = ["_".join(block.split()) for block in blocks]
     if len(set(names)) < len(names):
-        raise InputError("blocks", "have names that differ in spaces only", value=list(blocks))
+        raise InputError("blocks", "have names that differ only in spaces", value=list(blocks))
     return [
         f"{name}_{i}" for name, part in zip(names, blocks.values(), strict=True) for i in range(part.stop - part.start)
     ]

@@ -1,6 +1,6 @@
-"""Every solver by name: one line each, with what it takes and what can be relied on.
+"""The registry of solvers: one line each, with their features.
 
-A solver is a file of its own and a `Solver` here, or, from outside the package, one that is given to `register`.
+Each solver has one file and one `Solver` here; other packages call `register`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _CVXPY = "cvxpy-"
 
 @dataclass(frozen=True)
 class Solver:
-    """A named way to solve, with declared features.
+    """A named solver with declared features.
 
     Attributes:
-        name: What users call it: lower case, such as "highs-simplex".
-        load: Returns the function that solves, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`. It
-            is called when the solver is first used, and so may import what is slow to load.
+        name: The name for users, in lower case, such as "highs-simplex".
+        load: Returns the function that solves, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`. It is
+            called on first use, so that it may import slow packages.
         package: The package that it needs.
-        takes: "rows", a `LinearProgram`; or "blocks", a `BlockProgram`, which holds all pairs and needs no rows.
-        exact: Whether its answers are vertices, computed to working precision: then a second solve, with the objective
-            magnified, gives better multipliers.
-        warm: Whether it starts from an earlier answer of its own, also when rows were added since.
-        apart: The number of nonzero coefficients from which on, given a time limit, it runs in a process of its own,
-            which is ended soon after that limit. `load` must then be a function that can be imported.
-        deaf: Whether it does not hear Ctrl-C; from `apart` on it then runs in such a process without a limit, too.
+        takes: "rows" for a `LinearProgram`, or "blocks" for a `BlockProgram`, which needs no rows.
+        exact: Whether its answers are vertices, computed to working precision. A second solve with a magnified
+            objective then gives better multipliers.
+        warm: Whether it can start from its own earlier answer, also after rows were added.
+        apart: Number of nonzero coefficients from which, with a time limit, it runs in a separate process. The process
+            is killed soon after the limit; `load` must then be importable.
+        deaf: Whether it ignores Ctrl-C; from `apart` on it then runs in a separate process also without a limit.
 
     >>> find("highs-simplex").exact, find("block").takes
     (True, 'blocks')
@@ -57,7 +57,7 @@ class Solver:
 
 
 def _from(module: str, *method: str) -> Callable[[], Any]:
-    """Return what imports a file of this folder and asks it for its back end, here or in another process."""
+    """Return a picklable function that imports a file of this folder and returns its back end."""
     return functools.partial(_load, module, *method)
 
 
@@ -65,33 +65,43 @@ def _load(module: str, *method: str) -> Any:
     return importlib.import_module(f"mechdesign.solve._{module}").back_end(*method)
 
 
-# HiGHS looks at the clock between its steps; with so many coefficients, the presolve alone may take seconds.
-_LARGE = 250_000
-# With fewer, solvers that do not hear Ctrl-C take about as long as a process takes to start.
-_SMALL = 20_000
+# HiGHS checks the clock between its steps; from this number of coefficients the presolve alone may take seconds.
+_MIN_COEFFICIENTS_APART = 250_000
+# Below this number of coefficients solvers that ignore Ctrl-C take less time than starting a process.
+_MIN_COEFFICIENTS_DEAF = 20_000
 
 
 _SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
         Solver("block", _from("block"), "mechdesign", takes="blocks"),
-        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True, apart=_LARGE),
-        Solver("highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True, apart=_LARGE),
-        Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True, apart=_LARGE),
+        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True, apart=_MIN_COEFFICIENTS_APART),
+        Solver(
+            "highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True, apart=_MIN_COEFFICIENTS_APART
+        ),
+        Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True, apart=_MIN_COEFFICIENTS_APART),
         Solver("highs-pdlp", _from("highs", "pdlp"), "highspy", apart=0, deaf=True),
-        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True, apart=_SMALL, deaf=True),
-        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True, apart=_SMALL, deaf=True),
-        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True, apart=_SMALL, deaf=True),
-        Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy", apart=_SMALL, deaf=True),
+        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
+        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
+        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
+        Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy", apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
     )
 }
 
 
 def register(solver: Solver) -> None:
-    """Add a solver from outside the package; from then on its name is accepted wherever solvers are named.
+    """Add a solver of another package; its name is then accepted wherever solvers are named.
+
+    Args:
+        solver: The solver.
 
     Raises:
         InputError: The name is taken, reserved, or not in lower case.
+
+    >>> from mechdesign.solve import Solver, available, register
+    >>> register(Solver("toy-for-this-example", lambda: None, "numpy"))
+    >>> available()[-1].name
+    'toy-for-this-example'
     """
     name = solver.name
     if name == _RESERVED or name.startswith(_CVXPY) or name in _SOLVERS:
@@ -102,19 +112,39 @@ def register(solver: Solver) -> None:
 
 
 def available() -> tuple[Solver, ...]:
-    """Return every named solver; ``cvxpy-NAME`` further reaches any solver that CVXPY has installed."""
+    """Return all registered solvers; ``cvxpy-NAME`` also gives any installed solver of CVXPY.
+
+    Returns:
+        The solvers, in the order of registration.
+
+    >>> from mechdesign.solve import available
+    >>> available()[0].name
+    'block'
+    """
     return tuple(_SOLVERS.values())
 
 
 def find(name: str) -> Solver:
     """Look up a solver by name.
 
+    Args:
+        name: The name.
+
+    Returns:
+        The solver.
+
     Raises:
-        InputError: There is no such name.
+        InputError: The name is unknown.
         MissingDependencyError: Its package is not installed.
+
+    >>> from mechdesign.solve import find
+    >>> find("scipy").deaf
+    True
     """
     if name.lower().startswith(_CVXPY) and name.lower() != _CVXPY:
-        solver = Solver(name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy", apart=_SMALL, deaf=True)
+        solver = Solver(
+            name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy", apart=_MIN_COEFFICIENTS_DEAF, deaf=True
+        )
     elif name in _SOLVERS:
         solver = _SOLVERS[name]
     else:

@@ -1,4 +1,4 @@
-"""SciPy's `linprog`: HiGHS once more, but another release of it, reached through an interface of its own."""
+"""SciPy's `linprog`: another release of HiGHS behind a different interface."""
 
 from __future__ import annotations
 
@@ -28,19 +28,23 @@ OPTIONS = frozenset(
 )
 _STRATEGY = "simplex_dual_edge_weight_strategy"
 _STRATEGIES = ("dantzig", "devex", "steepest", "steepest-devex")
-_SMALLEST_TOLERANCE = 1e-10
+_MIN_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
-# As for HiGHS itself; one number limits the interior point and the clean-up of its crossover.
-_INTERIOR_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 2_000, 100_000, 100
-_LOOSER = (10, 10_000)
+# Iteration limits; the first covers the interior point and the clean-up of its crossover. The simplex method gets a
+# constant number of pivots, and more for each row and column.
+_MAX_INTERIOR_ITERATIONS = 2_000
+_MAX_PIVOTS = 100_000
+_MAX_PIVOTS_PER_ROW = 100
+# Factors of the gap for repeated interior-point runs.
+_GAP_FACTORS = (10, 10_000)
 
 
 def back_end(method: str) -> BackEnd:
     """Return `linprog` with `method`: "highs" (HiGHS decides), "highs-ds" (simplex) or "highs-ipm" (interior point).
 
     It cannot start from an earlier answer, and every method ends in a vertex. Its solvers run in one thread, so that
-    any number of threads is respected. Ctrl-C is seen once `linprog` returns, and then there are no numbers. Where the
-    interior point comes to no end, because rounding keeps it from the gap asked for, it is asked for a larger one.
+    any limit of threads holds. Ctrl-C takes effect when `linprog` returns, without numbers. If rounding keeps the
+    interior point from the required gap, it runs again with a larger gap.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
@@ -50,7 +54,7 @@ def back_end(method: str) -> BackEnd:
         gap = options.relative_gap
         try:
             answer = _solve(program, method, settings(gap))
-            for factor in _LOOSER if method == "highs-ipm" and "maxiter" not in options.extra else ():
+            for factor in _GAP_FACTORS if method == "highs-ipm" and "maxiter" not in options.extra else ():
                 if answer.status is Status.ITERATION_LIMIT:
                     answer = _solve(program, method, settings(factor * gap))
             if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
@@ -65,14 +69,14 @@ def back_end(method: str) -> BackEnd:
 
 
 def _settings(program: LinearProgram, method: str, options: Options) -> dict[str, object]:
-    feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
+    feasibility = max(options.feasibility, _MIN_TOLERANCE)
     settings: dict[str, object] = {
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
-        "ipm_optimality_tolerance": max(options.relative_gap, _SMALLEST_TOLERANCE),
-        "maxiter": _INTERIOR_ITERATIONS
+        "ipm_optimality_tolerance": max(options.relative_gap, _MIN_TOLERANCE),
+        "maxiter": _MAX_INTERIOR_ITERATIONS
         if method == "highs-ipm"
-        else _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
+        else _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns),
     }
     if (left := options.deadline.left()) is not None:
         settings["time_limit"] = left
@@ -80,9 +84,9 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
         if name not in OPTIONS:
             accepted = f"one of {', '.join(sorted(OPTIONS))}"
             raise InputError(f"options.extra.{name}", "is not an option of linprog", value=value, bound=accepted)
-        # linprog warns of such values, and ignores them.
+        # linprog ignores such values with a warning.
         if name == "presolve" and not isinstance(value, bool | np.bool_):
-            raise InputError(f"options.extra.{name}", "is no truth value", value=value, bound="True or False")
+            raise InputError(f"options.extra.{name}", "is not a truth value", value=value, bound="True or False")
         if name == _STRATEGY and value is not None and str(value).lower() not in _STRATEGIES:
             accepted = f"one of {', '.join(_STRATEGIES)}"
             raise InputError(f"options.extra.{name}", "is not known to linprog", value=value, bound=accepted)
@@ -91,7 +95,7 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
 
 
 def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> Answer:
-    """Split the rows as `linprog` wants them: A_eq x = b_eq and A_ub x <= b_ub, lower bounds negated."""
+    """Split the rows for `linprog`: A_eq x = b_eq and A_ub x <= b_ub, with lower bounds negated."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
@@ -112,8 +116,8 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
         raise InputError("options.extra", f"is refused by linprog ({error})", value=settings) from error
     row_dual = None
     if result.x is not None and result.ineqlin.marginals is not None:
-        # A marginal is the derivative of the optimum by a right-hand side, which is positive where a row leans on its
-        # lower bound; the rows below had their right-hand sides negated.
+        # A marginal is the derivative of the optimum by a right-hand side: positive if the row is active at its lower
+        # bound. Rows with lower bounds were negated.
         row_dual = np.zeros(program.rows)
         row_dual[equal] = result.eqlin.marginals
         row_dual[above] = result.ineqlin.marginals[: above.size]
@@ -132,7 +136,7 @@ def _status(code: int, message: str, *, present: bool) -> Status:
     if code == 1:
         return Status.TIME_LIMIT if "time limit" in message.lower() else Status.ITERATION_LIMIT
     if code == 4 and present:
-        # linprog doubts what HiGHS calls optimal, by a tolerance of its own: for the measurement to judge.
+        # linprog applies a further tolerance to optimal answers of HiGHS; `measure` decides.
         return Status.OPTIMAL
     return {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}.get(code, Status.FAILED)
 

@@ -1,4 +1,4 @@
-"""Solvers: one file per back end, one contract, one registry, one way in."""
+"""The entry point: find a solver, run it, and measure its answer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,37 @@ from mechdesign.solve._registry import find
 def solve(
     program: LinearProgram, solver: str = "highs", options: Options | None = None, start: object = None
 ) -> Solution:
-    """Solve a program of rows and measure what came back.
+    """Solve a linear program and measure the answer.
 
-    The objective and all residuals are recomputed from the returned numbers; a missing or non-finite answer counts
-    as infinite, and "optimal" beside a gross residual (over 1e-3, relative to the size of the data) becomes FAILED.
+    Objective and residuals are recomputed from the returned numbers. Missing or non-finite numbers count as infinite.
+    An "optimal" answer with a residual over 1e-3, relative to the size of the data, counts as failed.
 
-    Large programs are solved in a process of their own where the solver would not keep its time limit, or not hear
-    Ctrl-C (`Solver.apart`, `Solver.deaf`). That process is ended a second and a twentieth of the limit after the limit.
+    Large programs run in a separate process if the solver would exceed its time limit or ignore Ctrl-C (`Solver.apart`,
+    `Solver.deaf`). The process is killed after the limit plus one second and a twentieth of the limit.
 
     Args:
-        program: What to minimise.
-        solver: A name that `find` knows.
-        options: Tolerances, limits, and options of the solver's own.
+        program: The program.
+        solver: Name of a solver.
+        options: Tolerances, limits, and options of the solver.
         start: The `start` of an earlier solution by the same solver, of a program with the same or fewer rows.
 
+    Returns:
+        The solution.
+
     Raises:
-        InputError: There is no such solver, it takes no rows, or it refuses an option.
+        InputError: The solver is unknown, does not take rows, or refuses an option.
         MissingDependencyError: Its package is not installed.
+
+    >>> import numpy as np
+    >>> from mechdesign.solve import LinearProgram, solve
+    >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
+    >>> solve(program, "scipy").residuals.objective
+    2.0
     """
     options = (options or Options()).begun()
     found = find(solver)
     if found.takes != "rows":
-        raise InputError("solver", "takes no programs of rows", value=solver)
+        raise InputError("solver", "does not take linear programs", value=solver)
     clock = options.deadline.seconds()
     if program.matrix.nnz >= found.apart and (found.deaf or options.deadline.left() is not None):
         answer = solve_apart(found, program, options, start)
@@ -46,8 +55,22 @@ def solve(
 
 
 def block_back_end(solver: str) -> BlockBackEnd:
-    """Return the function that solves block programs; raise InputError for a solver that takes none."""
+    """Return the function of a solver of block programs.
+
+    Args:
+        solver: Name of the solver.
+
+    Returns:
+        The function.
+
+    Raises:
+        InputError: The solver does not take block programs.
+
+    >>> from mechdesign.solve import block_back_end
+    >>> callable(block_back_end("block"))
+    True
+    """
     found = find(solver)
     if found.takes != "blocks":
-        raise InputError("solver", "takes no block programs", value=solver)
+        raise InputError("solver", "does not take block programs", value=solver)
     return cast(BlockBackEnd, found.load())

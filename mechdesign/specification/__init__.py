@@ -1,8 +1,8 @@
-"""Specifications: TOML files that say what to design or to release.
+"""Specifications: TOML files that describe a design or a release.
 
-`read_spec` reads one for designs and traces, `read` one for tables. A `Specification` makes the problem and the design;
-paths in errors are those of the file. The grammar, its schema and the embedded examples stand here. The room imports
-`traces`, `tables` and what is below them, and never `report`.
+`read_spec` reads a specification of a design or a trace, and `read` one of a release from a table. A `Specification`
+builds the problem and the design; errors name the key in the file. This package also holds the grammar, its JSON schema
+and the embedded examples. It imports `traces`, `tables` and lower packages, but never `report`.
 """
 
 from mechdesign.base import _lazy

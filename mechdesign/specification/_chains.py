@@ -1,4 +1,4 @@
-"""Build the Markov chain, or the steps that it can take, that a specification describes."""
+"""Build the Markov chain of a specification, or the graph of its possible steps."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ from mechdesign.specification._read import Source
 _COUNTED = ("estimated", "checkins", "plt")
 _HOURS = 24
 
-# By how much intervals may differ from the steps of a chain: as a share, and as a factor where they are not even.
-_CLOSE, _FAR = 0.1, 2.0
+# Largest relative difference between the interval of a trace and the even steps of a chain.
+_MAX_DIFFERENCE = 0.1
+# Largest ratio of the interval of a trace and the median interval of data without even steps.
+_MAX_RATIO = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """How states follow one another, as a table of a specification says.
+    """The transitions between states, as a table of a specification describes them.
 
     Attributes:
-        chains: one chain, or those of successive steps, or of the hours of the day.
-        by: what `chains` are for: "step", "hour", or None for one chain at all times.
-        every: the length of a step in seconds, where the table says so.
-        median: the median interval of the data that steps were counted in, in seconds, where they have no even steps.
-        notes: what a user should know about the data.
+        chains: One chain, or one for each step, or one for each hour of the day.
+        by: The meaning of `chains`: "step", "hour", or None for one chain at all times.
+        every: The length of a step in seconds, if the table gives it.
+        median: The median interval of the data from which steps were counted, in seconds, if steps are not even.
+        notes: Sentences about the data, for the user.
     """
 
     chains: tuple[MarkovChain, ...]
@@ -53,9 +55,10 @@ class Transitions:
     notes: tuple[str, ...] = ()
 
     def along(self, steps: Steps, source: Source) -> MarkovChain | VaryingChain:
-        """Return the chain, or chains, of a trace; raise `SpecificationError` where they do not fit its times.
+        """Return the chain, or the chains of successive steps, of a trace.
 
-        Warns with `StepWarning` where steps were counted in data of other intervals than those of the trace.
+        Raises `SpecificationError` if they do not match the times of the trace. Warns with `StepWarning` if the chain
+        was counted from data with other intervals than those of the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -78,18 +81,18 @@ class Transitions:
     def _check_interval(self, interval: float | None, source: Source) -> None:
         if interval is None:
             return
-        if self.every is not None and abs(interval - self.every) > _CLOSE * self.every:
+        if self.every is not None and abs(interval - self.every) > _MAX_DIFFERENCE * self.every:
             raise source.error(
                 "every",
                 "differs from the steps of the trace",
-                value=f"{seconds_text(self.every)}, and states {seconds_text(interval)} apart in the median",
-                bound="the same",
+                value=f"steps of {seconds_text(self.every)}, and a median interval of {seconds_text(interval)}",
+                bound="equal",
                 remedy=f'resample the trace: [release] every = "{seconds_text(self.every)}"',
             )
-        if self.median is not None and not interval / _FAR <= self.median <= interval * _FAR:
+        if self.median is not None and not interval / _MAX_RATIO <= self.median <= interval * _MAX_RATIO:
             warn(
-                f"{source}: steps were counted in data with a median interval of {seconds_text(self.median)}, and the "
-                f"states of the trace are {seconds_text(interval)} apart: give every, so that both have the same steps",
+                f"{source}: the data have a median interval of {seconds_text(self.median)}, but the states of the "
+                f"trace are {seconds_text(interval)} apart: set every to give both the same steps",
                 StepWarning,
                 stacklevel=2,
             )
@@ -98,7 +101,7 @@ class Transitions:
 def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorTable) -> Transitions:
     """Return the chain, or chains, over `domain` that the table at `source` describes.
 
-    `prior` is the table of the prior, whose data serve where the table says ``estimated = true``.
+    `prior` is the table of the prior; its data are used if the chain has ``estimated = true``.
     """
     form = table.form
     with source.keys():
@@ -112,91 +115,92 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     if table.border == "state":
         raise source.error(
             "border",
-            "does not go with a release, whose states are those of the domain",
+            "is not supported for a release, whose states are those of the domain",
             value="state",
             bound='"cut"',
-            remedy="leave it out, and make the box larger",
+            remedy="remove the key, and use a larger box",
         )
     smoothing = table.smoothing or 0.0
     with source.keys({"traces": form, "counts": form}):
         counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
         chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
     _warn_of_smoothing(chains, source)
-    notes = (*read.notes, *_counted_notes(read, source), *_ends_notes(counts, smoothing, source))
+    notes = (*read.notes, *_notes_on_counts(read, source), *_notes_on_ends(counts, smoothing, source))
     median = read.median if read.sampling.every is None else None
     return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
 def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
-    """Warn where chains were smoothed, and say what their counts alone give."""
+    """Warn if chains were smoothed, with the number of steps that occur in their counts."""
     smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
     if not smoothed:
         return
     seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
     adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
-    adds = " By these leakage adds up without loss, and no positive budget lasts for ever." if adds_up else ""
+    adds = " With these alone, leakage adds up without loss, and no positive budget lasts forever." if adds_up else ""
     warn(
         f"{source}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
-        f"possible; by the counts alone {seen} are.{adds} Smoothing is for beliefs: bounds on leakage rest on counts "
-        "without it",
+        f"possible; {seen} of them occur in the counts.{adds} Use smoothing for beliefs only: bounds on leakage need "
+        "counts without it",
         SmoothedChainWarning,
         stacklevel=3,
     )
 
 
-def _ends_notes(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
-    """Say of which states nobody saw a step, where each of the chains (k, n, n) lets them stay."""
+def _notes_on_ends(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
+    """Return a note with the number of states without an observed departure, in chains with counts (k, n, n)."""
     never_left = int((counts.sum(axis=2) == 0).sum())
     if smoothing or not never_left:
         return ()
     many, n = counts.shape[:2]
     of = f"{n} states" if many == 1 else f"{many * n} states of {many} chains"
-    taken = 'they are taken to stay (ends = "stay"); smoothing makes all steps possible, for beliefs'
-    return (f"{source}: nobody was seen to leave {never_left} of {of}: {taken}",)
+    rule = 'the chain stays in them (ends = "stay"); for beliefs, smoothing makes all steps possible'
+    return (f"{source}: no departure was observed from {never_left} of {of}: {rule}",)
 
 
-def _counted_notes(read: Read, source: Source, border: str | None = None) -> tuple[str, ...]:
+def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if read.sampling.every is None and read.median is not None:
         notes = (
-            f"{source}: steps lead from a point to the next one, {seconds_text(read.median)} apart in the median; "
-            'every = "5 min", say, makes them even',
+            f"{source}: steps lead from each point to the next, with a median interval of {seconds_text(read.median)}; "
+            'set every, for example every = "5 min", for even steps',
         )
     steps = sum(len(cells) - 1 for cells in read.visits.cells)
     notes += (f"{source}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted", read.order)
     leaving = sum(read.visits.exits)
     if not leaving:
         return notes
-    what = (
+    treatment = (
         "they lead to the state outside"
         if border == "state"
-        else "they are left out: the chain is that of people who stay inside"
+        else "they are left out, so the chain describes people who stay inside"
     )
     share = percent(leaving / (steps + leaving))
-    return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {what}")
+    return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {treatment}")
 
 
 def _check_keys(table: ChainTable, source: Source) -> None:
-    """Raise `SpecificationError` for keys that do not go with the form of the chain."""
+    """Raise `SpecificationError` for keys that the form of the chain does not use."""
     form = table.form
     counted = form in _COUNTED
     for key, fits, remedy in (
-        ("smoothing", counted, "leave it out"),
-        ("gap", counted, "leave it out: nothing is counted"),
+        ("smoothing", counted, "remove the key"),
+        ("gap", counted, "remove the key: nothing is counted"),
         ("by", counted or form == "paths", "give the files of the matrices as paths"),
-        ("ends", counted, "write the word in place of the row" if form in ("path", "paths") else "leave it out"),
-        ("border", counted, "leave it out: nothing is counted"),
+        ("ends", counted, "write the word instead of the row" if form in ("path", "paths") else "remove the key"),
+        ("border", counted, "remove the key: nothing is counted"),
     ):
         if getattr(table, key) is not None and not fits:
-            raise source.error(key, f"does not go with {form}", remedy=remedy)
+            raise source.error(key, f"cannot be combined with {form}", remedy=remedy)
     if form == "paths" and table.by is None:
-        raise source.error("by", "is missing", bound='"hour" or "step"', remedy="say what paths are for")
+        raise source.error("by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for a step")
     if counted and table.by == "step":
-        raise source.error("by", "does not go with data", value="step", bound='"hour"', remedy="name files: paths")
+        remedy = "name files: paths"
+        raise source.error("by", "cannot be combined with data", value="step", bound='"hour"', remedy=remedy)
 
 
 def _steps(visits: Visits, n: int) -> Floats:
-    """Return how often each step was seen, (n, n)."""
+    """Return the number of observations of each step, shape (n, n)."""
     counts = np.zeros((n, n))
     for cells in visits.cells:
         np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
@@ -204,7 +208,7 @@ def _steps(visits: Visits, n: int) -> Floats:
 
 
 def _hourly(visits: Visits, n: int) -> Floats:
-    """Return how often each step was seen that starts in each hour of the day (UTC), (24, n, n)."""
+    """Return the number of observations of each step, by the hour of the day (UTC) of its start, shape (24, n, n)."""
     counts = np.zeros((_HOURS, n, n))
     if not visits.times or any(times is None for times in visits.times):
         raise InputError("by", "needs data with times", value="hour", bound="a column time")
@@ -216,15 +220,19 @@ def _hourly(visits: Visits, n: int) -> Floats:
 
 
 def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: PriorTable) -> sparse.csr_array:
-    """Return a matrix (n, n) that is positive where a step is possible; no step leads from a state never left."""
-    _require_one(table, source, "changes with time, and a policy graph does not")
+    """Return a matrix (n, n) whose positive entries are the possible steps.
+
+    A state without an observed departure has no steps.
+    """
+    _require_one(table, source, "changes with time, but a policy graph does not")
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
     if table.smoothing is not None:
-        raise source.error("smoothing", "would make every step possible, and join all secrets", remedy="leave it out")
+        problem = "would make every step possible, and so join all secrets"
+        raise source.error("smoothing", problem, remedy="remove the key")
     for key in ("ends", "border"):
         if getattr(table, key) is not None:
-            raise source.error(key, "does not go with a policy graph", remedy="leave it out")
+            raise source.error(key, "cannot be combined with a policy graph", remedy="remove the key")
     if table.form in ("path", "neighbours"):
         (chain,) = (_read if table.form == "path" else _walk)(table, source, domain)
         return sparse.csr_array(chain.matrix)
@@ -262,17 +270,17 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
     if word:
         raise source.error(
             key,
-            "holds no Markov chain: a word stands in place of rows",
+            "is not a Markov chain: it has a word instead of some rows",
             value=word,
             bound="a row of numbers, or the word stay, for each state",
-            remedy='write stay in place of such rows, or count steps with ends = "stay"',
+            remedy='write stay instead of such rows, or count steps with ends = "stay"',
         )
     if matrix.shape != (domain.size, domain.size):
         raise source.error(
             key,
             "has the wrong shape",
             value=matrix.shape,
-            bound=f"{domain.size} rows and {domain.size} columns, as the domain has members",
+            bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
     with source.file(name=name) as file:
         counted = counts_of(file)
@@ -281,7 +289,7 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
-    """Return the chain that stays, or steps to any of the neighbours of a cell, all with the same probability."""
+    """Return the chain that stays or moves to a neighbouring cell, all with equal probability."""
     near = neighbours(domain, table.neighbours or 0, source / "neighbours")
     matrix = np.eye(domain.size)
     matrix[near[:, 0], near[:, 1]] = matrix[near[:, 1], near[:, 0]] = 1.0
@@ -289,7 +297,7 @@ def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChai
 
 
 def neighbours(domain: Domain, count: int, source: Source) -> Integers:
-    """Return the pairs of neighbouring cells of a grid, shape (k, 2); `count` is 4 or 8 for each cell."""
+    """Return the pairs of neighbouring cells of a grid, shape (k, 2); a cell has `count` (4 or 8) neighbours."""
     if count not in (4, 8):
         raise source.error("", "is not a neighbourhood", value=count, bound="4 or 8")
     cells = domain.cells
@@ -297,8 +305,8 @@ def neighbours(domain: Domain, count: int, source: Source) -> Integers:
         raise source.error("", "needs a grid", bound="a domain with grid = { … }", remedy="use edges")
     pairs = edge_array(graphs.neighbours8(cells))
     rows, columns = np.divmod(pairs, cells.columns)
-    beside = (rows[:, 0] == rows[:, 1]) | (columns[:, 0] == columns[:, 1])
-    return pairs if count == 8 else pairs[beside]
+    share_side = (rows[:, 0] == rows[:, 1]) | (columns[:, 0] == columns[:, 1])
+    return pairs if count == 8 else pairs[share_side]
 
 
 def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling) -> Read:
@@ -310,8 +318,8 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
     if data is None:
         raise source.error(
             "estimated",
-            "needs data in order of time, and the prior comes from none",
-            bound="true beside a prior with checkins or plt",
+            "needs data in order of time, but the prior does not come from such data",
+            bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
     return read_visits(data, place, domain, None if sampling == Sampling() else sampling)
@@ -320,13 +328,13 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
 def build_correlations(
     table: ChainTable, source: Source, domain: Domain, prior: PriorTable
 ) -> tuple[Correlations, tuple[str, ...]]:
-    """Return the chain that the table at `source` describes in both directions, and notes for the user.
+    """Return the forward and backward chains that the table at `source` describes, and notes for the user.
 
-    Of data, the backward direction follows from the frequencies of the states that steps leave, else from the
-    stationary distribution. Raises `SpecificationError` for chains that change with time.
+    If the chain is counted from data, the backward chain follows from the frequencies of the states that steps leave.
+    Otherwise it follows from the stationary distribution. Raises `SpecificationError` for chains that change with time.
     """
     form = table.form
-    _require_one(table, source, "changes with time: there is no one matrix", "one chain")
+    _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")
     if form not in _COUNTED:
         made = build_chain(table, source, domain, prior)
         (chain,) = made.chains
@@ -348,4 +356,4 @@ def build_correlations(
             ends=table.ends or "stay",
             border="state" if table.border == "state" and any(read.visits.exits) else "cut",
         )
-    return found, (*read.notes, *_counted_notes(read, source, table.border))
+    return found, (*read.notes, *_notes_on_counts(read, source, table.border))

@@ -1,4 +1,4 @@
-"""Budgets of least cost, and chain files, from a specification."""
+"""Compute budgets of least cost, and write chain files, from a specification."""
 
 from __future__ import annotations
 
@@ -43,20 +43,22 @@ def chain_files(
     *,
     times: Mapping[str, object] | None = None,
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return ``forward.csv``, ``backward.csv``, ``states.csv`` and, of data, ``chain-counts.json``, and notes.
+    """Return the files of a chain, and notes for the user.
 
-    The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
-    `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date",
-    "time_format", "time_zone" and "missing". A row that nobody saw is the word that `ends` says, unless people stay.
+    The files are ``forward.csv``, ``backward.csv``, ``states.csv`` and, for a chain counted from data,
+    ``chain-counts.json``. The chain is that of ``[release]``, or is counted from the data of the prior. The arguments
+    `every`, `gap`, `smoothing`, `ends` and `border` override keys of the chain. `times` overrides keys of the table of
+    check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row becomes the word `ends`, unless
+    that is "stay".
     """
     stated = given.document.release.transition
     source = Source(("release", "transition"), given.folder)
-    asked = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
-    changed = {name: value for name, value in asked.items() if value is not None}
+    options = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
+    changed = {name: value for name, value in options.items() if value is not None}
     chain: ChainTable = structs.replace(stated or ChainTable(estimated=True), **changed)
     prior = given.document.prior
-    if said := {name: value for name, value in (times or {}).items() if value is not None}:
-        chain, prior = _with_times(chain, prior, said)
+    if time_keys := {name: value for name, value in (times or {}).items() if value is not None}:
+        chain, prior = _with_times(chain, prior, time_keys)
     domain = given.domain
     try:
         found, notes = build_correlations(chain, source, domain, prior)
@@ -64,7 +66,7 @@ def chain_files(
         if stated is not None or error.keys != (source / "estimated").path or "prior" not in error.problem:
             raise
         raise SpecificationError(
-            "prior", "comes from no data in order of time", remedy="add [release] with transition = { … }"
+            "prior", "does not come from data in order of time", remedy="add [release] with transition = { … }"
         ) from error
     files = {
         "forward.csv": _matrix(found.forward),
@@ -80,10 +82,10 @@ def chain_files(
 
 
 def _warn_of_smoothing(smoothing: float) -> None:
-    """Warn with `SmoothedChainWarning` that files hold a chain that was smoothed."""
+    """Warn with `SmoothedChainWarning` that files hold a smoothed chain."""
     warn(
-        f"the matrices were counted with smoothing {smoothing:g}, which makes leakage that is computed from them "
-        f"smaller than what was seen. `leakage` and `budget` show what the counts alone give, from {CHAIN_COUNTS}",
+        f"the matrices were counted with smoothing {smoothing:g}, so leakage computed from them is smaller than for "
+        f"the observed steps. `leakage` and `budget` also show results for the counts alone, from {CHAIN_COUNTS}",
         SmoothedChainWarning,
         stacklevel=3,
     )
@@ -92,16 +94,16 @@ def _warn_of_smoothing(smoothing: float) -> None:
 def _private(found: Correlations) -> Iterator[str]:
     if found.steps:
         yield (
-            f"the matrices were counted in data: these files are private, and tell every count of {found.steps} steps "
-            "exactly to everyone who gets them"
+            f"the matrices were counted from data: these files are private, because every count of {found.steps} steps "
+            "can be read from them exactly"
         )
 
 
 def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> Iterator[str]:
-    """Say which states have no row of their own, and what stands there."""
+    """Yield notes about states that are left out, and about states whose rows are unknown."""
     left_out = domain.size - int((found.states < domain.size).sum())
     if left_out:
-        yield f"{left_out} of {domain.size} states, which nobody visited, are left out"
+        yield f"{left_out} of {domain.size} states were never visited, and are left out"
     if found.leaving and found.states[-1] < domain.size:
         yield "--border state keeps the steps that leave the box"
     counts = [(len(found.never_left), "leave", "forward.csv"), (len(found.never_entered), "enter", "backward.csv")]
@@ -109,16 +111,16 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
         if not count:
             continue
         if smoothing:
-            row = f"smoothing = {smoothing:g} alone makes their rows in {name}, all alike"
+            row = f"their rows in {name} come from smoothing = {smoothing:g} alone, and are uniform"
         elif ends == "stay":
-            row = f"{name} has a 1 on their diagonal (--ends stay); mixture and any suppose something else"
+            row = f"{name} has a 1 on their diagonal (--ends stay); mixture and any are other assumptions"
         else:
-            row = f"{name} has the word {ends} in place of their rows"
+            row = f"{name} has the word {ends} instead of their rows"
         yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
 
 
 def _with_times(chain: ChainTable, prior: PriorTable, times: Mapping[str, object]) -> tuple[ChainTable, PriorTable]:
-    """Return the tables of the chain and of the prior with other keys about times in that of the data."""
+    """Return the tables of the chain and of the prior, with new keys about times in the table of the data."""
     counted = chain.checkins or chain.plt
     table: ChainTable | PriorTable = chain if counted is not None else prior
     data = counted or (prior.checkins or prior.plt if chain.estimated else None)
@@ -126,8 +128,8 @@ def _with_times(chain: ChainTable, prior: PriorTable, times: Mapping[str, object
         changed = structs.replace(table, **{table.form: structs.replace(data, **times)})
         return (changed, prior) if isinstance(changed, ChainTable) else (chain, changed)
     key, value = next(iter(times.items()))
-    problem = "goes with check-ins only, in which this chain is not counted"
-    raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="leave it out")
+    problem = "applies to check-ins only, but this chain is not counted from check-ins"
+    raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="remove it")
 
 
 def _matrix(chain: MarkovChain | OpenChain) -> bytes:
@@ -148,20 +150,23 @@ def _states(found: Correlations, domain: Domain) -> bytes:
     return csv_text(rows).encode()
 
 
+# The first designs have these shares of α as their ε.
 _SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
-_MORE, _ROUNDS = 6, 5
-# An ε is written with so many digits that there are at least this many below α.
-_DISTINCT = 200
+# Each further round makes up to this number of designs.
+_DESIGNS_PER_ROUND = 6
+_MAX_ROUNDS = 5
+# Budgets are rounded down to a power of ten that is at most α divided by this number.
+_MIN_LEVELS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class PricedBudgets:
-    """Budgets for the releases of a specification, and the certified costs that they were chosen by.
+    """Budgets for the releases of a specification, with the certified costs behind them.
 
     Attributes:
-        best: The budgets; each ε is one of `costs`, or 0. The lower bound is about costs linear between those designs.
-        costs: The certified cost of one release for each ε that was designed for, and at 0 that of no release.
-        notes: What a user should know, such as that a release may leak more than its ε.
+        best: The budgets; each ε is a key of `costs`. The lower bound assumes costs that are linear between designs.
+        costs: The certified cost of one release for each designed ε, and the cost of no release at 0.
+        notes: Sentences for the user, for example that a release may leak more than its ε.
     """
 
     best: BestBudgets
@@ -181,38 +186,41 @@ def price_budgets(
     told: Callable[[str], None] | None = None,
     **changed: Any,
 ) -> PricedBudgets:
-    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage.best_budgets`.
+    """Return budgets of least cost for releases of a specification; see `mechdesign.leakage.best_budgets`.
 
-    Designs are made and certified at a few ε, then at those that the budgets ask for, until every ε that is spent has
-    a design and the total is within `tolerance` of what the curve promises.
+    The function first certifies designs at a few ε, then at the ε that the best budgets use. It stops when every budget
+    has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
 
     Args:
-        specification: It has one ``epsilon``, which is varied.
-        alpha: What each release, or window, may leak, in nats.
-        weights: How much each release counts, shape (T,).
+        specification: A specification with one ``epsilon``, which is varied.
+        alpha: The largest leakage of each release, or window, in nats.
+        weights: The weight of each release, shape (T,).
         backward: Pr(state before | state now), or None.
         forward: Pr(next state | state now), or None.
-        window: How many successive releases are bounded together.
-        tolerance: When to stop, as a share of the cost.
+        window: The number of successive releases whose leakage is bounded together.
+        tolerance: Relative difference in cost at which to stop.
         told: Called with a sentence before each design.
         changed: Fields of `SolveSettings`, as for `Specification.design`.
+
+    Returns:
+        The budgets and costs.
 
     Raises:
         SpecificationError: The specification has no ε, or several.
     """
     alpha, counts = as_target(alpha), as_nonnegative(weights, "weights", 1)
     place = _place(specification)
-    costs: dict[Fraction, float] = {Fraction(0): _unreleased(specification, place, alpha)}
-    quantum = Fraction(10) ** math.floor(math.log10(alpha / _DISTINCT))
+    costs: dict[Fraction, float] = {Fraction(0): _cost_without_release(specification, place, alpha)}
+    quantum = Fraction(10) ** math.floor(math.log10(alpha / _MIN_LEVELS))
     wanted = sorted({max(math.floor(Fraction(alpha) * share / quantum), 1) * quantum for share in _SHARES})
     found: BestBudgets | None = None
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         for epsilon in wanted:
             if told is not None:
                 told(f"design {len(costs)}, ε = {exact_text(epsilon)}")
             costs[epsilon] = _at(specification, place, epsilon, changed).certificate.cost
         known = sorted(costs)
-        # A channel for less ε serves for more as well.
+        # A channel for a smaller ε is also valid for a larger one.
         falling = np.minimum.accumulate([costs[epsilon] for epsilon in known])
         axis = np.array([float(epsilon) for epsilon in known])
         curves = [(axis, weight * falling) for weight in counts]
@@ -227,17 +235,17 @@ def price_budgets(
         )
         if not missing or found.cost <= best.cost * (1 + tolerance):
             break
-        spread = np.unique(np.linspace(0, len(missing) - 1, _MORE).round().astype(int))
+        spread = np.unique(np.linspace(0, len(missing) - 1, _DESIGNS_PER_ROUND).round().astype(int))
         wanted = [missing[index] for index in spread.tolist()]
     assert found is not None
     notes = beyond_budgets(
-        _varied(specification, place, Fraction(1)).problem().requirements[place], f"privacy[{place}]"
+        _with_epsilon(specification, place, Fraction(1)).problem().requirements[place], f"privacy[{place}]"
     )
     return PricedBudgets(found, ReadOnlyMapping(dict(sorted(costs.items()))), notes)
 
 
 def _place(specification: Specification) -> int:
-    """Return which ``[[privacy]]`` table has the ε."""
+    """Return the index of the ``[[privacy]]`` table with the ε."""
     places = [place for place, table in enumerate(specification.document.privacy) if hasattr(table, "epsilon")]
     if len(places) != 1:
         raise SpecificationError(
@@ -246,7 +254,7 @@ def _place(specification: Specification) -> int:
     return places[0]
 
 
-def _varied(specification: Specification, place: int, epsilon: Fraction) -> Specification:
+def _with_epsilon(specification: Specification, place: int, epsilon: Fraction) -> Specification:
     tables = [*specification.document.privacy]
     tables[place] = structs.replace(tables[place], epsilon=epsilon)
     varied = replace(specification, document=structs.replace(specification.document, privacy=tables))
@@ -254,12 +262,12 @@ def _varied(specification: Specification, place: int, epsilon: Fraction) -> Spec
 
 
 def _at(specification: Specification, place: int, epsilon: Fraction, changed: Mapping[str, Any]) -> Any:
-    varied = _varied(specification, place, epsilon)
+    varied = _with_epsilon(specification, place, epsilon)
     return design_problem(varied.problem(), varied.policy_settings, replace(specification.settings, **changed), changed)
 
 
-def _unreleased(specification: Specification, place: int, alpha: float) -> float:
-    """Return the cost of releasing nothing: that of the best single answer."""
-    problem = _varied(specification, place, Fraction(alpha)).problem()
+def _cost_without_release(specification: Specification, place: int, alpha: float) -> float:
+    """Return the cost of no release, which is the cost of the best constant answer."""
+    problem = _with_epsilon(specification, place, Fraction(alpha)).problem()
     each = problem.cost.max(axis=0) if problem.objective == "worst" else problem.prior @ problem.cost
     return float(each.min()) * (1 + 2.0**-40)

@@ -1,4 +1,4 @@
-"""Designs under [policy]; schedules; sizes."""
+"""Design channels under ``[policy]``, read schedules, and predict the size of programs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mechdesign.model._grammar import BudgetsFile, Table
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.solve._blocks.memory import Sparsity, measure
+from mechdesign.solve._blocks.memory import Sparsity, measure_sparsity
 from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._sizes import Size, most_symmetries
+from mechdesign.synthesis._sizes import Size, count_symmetries
 
 if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 def design_problem(
     problem: Problem, policy: PolicyTable, settings: SolveSettings, given: Collection[str] = ()
 ) -> Design:
-    """Return the certified design of a problem, whose policy graphs, if it has any, are kept as `policy` says.
+    """Return the certified design of a problem, with its policy graphs treated according to `policy`.
 
-    Settings that do not come from the specification are named in `given`, as an error about one names them. Raises
-    `SpecificationError` for secrets tied to no other; what is revealed is for the caller to say.
+    `given` names the settings that do not come from the specification, so that errors name them as arguments. Raises
+    `SpecificationError` for isolated secrets. The caller must warn of revealed secrets.
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
-    # Imported late: wrong input is refused without waiting for solvers to load.
+    # Imported here, so that wrong input is refused without loading solvers.
     from mechdesign.synthesis._design import synthesise
     from mechdesign.synthesis._isolation import check_isolated
 
-    with _named_as_specified(given):
+    with _rename_arguments(given):
         if problem.graphs:
             return _design_policy(problem, policy, settings)
         check_isolated(problem, policy.isolated)
@@ -53,7 +53,7 @@ def design_problem(
 
 
 def check_solver(name: str, path: str) -> None:
-    """Raise an error for a solver that is not known, or not installed; `path` is where its name stands."""
+    """Raise an error at `path` for a solver that is unknown or not installed."""
     from mechdesign.solve import _registry as registry
 
     if name != "auto":
@@ -65,13 +65,13 @@ def _design_policy(problem: Problem, policy: PolicyTable, settings: SolveSetting
     from mechdesign.graphs._problem import problem as policy_problem
     from mechdesign.synthesis._design import synthesise
 
-    asked = _asked(problem, policy)
+    asked = _split_requirements(problem, policy)
     other = problem.observables is not problem.secrets
     if other and policy.within == "component":
         raise SpecificationError(
             "observables",
-            "are others than the secrets, and answers are to stay in the component of the secret",
-            remedy='leave them out, or say [policy] within = "map"',
+            "differ from the secrets, but answers must stay in the component of the secret",
+            remedy='remove the table, or set [policy] within = "map"',
         )
     try:
         stated = policy_problem(
@@ -95,8 +95,8 @@ def _design_policy(problem: Problem, policy: PolicyTable, settings: SolveSetting
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """A policy graph on the possible secrets, and what else is required of them, with its places in the problem."""
+class _PolicyRequirements:
+    """A policy graph on the possible secrets, and the other requirements with their indices in the problem."""
 
     domain: Domain
     graph: nx.Graph
@@ -106,7 +106,7 @@ class _Asked:
     repaired: int
 
 
-def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
+def _split_requirements(problem: Problem, policy: PolicyTable) -> _PolicyRequirements:
     from mechdesign.graphs._builders import union
     from mechdesign.graphs._constraints import constrain
     from mechdesign.graphs._exposure import exposed
@@ -115,7 +115,7 @@ def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
     assert problem.secrets is not None
     epsilons = {place: problem.requirements[place].pair_bounds[0].nominal for place in problem.graphs}
     epsilon = next(iter(epsilons.values()))
-    # What has another ε is a requirement of its own.
+    # Graphs with another ε stay separate requirements.
     graph = union(*(problem.graphs[place] for place in epsilons if epsilons[place] == epsilon))
     places = tuple(place for place in range(len(problem.requirements)) if epsilons.get(place) != epsilon)
     others = tuple(problem.requirements[place] for place in places)
@@ -127,12 +127,12 @@ def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
     if policy.isolated == "repair" and len(graph) > 1 and exposed(problem.secrets, graph, policy.hull).size:
         made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
         graph, added = made.graph, len(made.added)
-    return _Asked(problem.secrets, graph, epsilon, others, places, added)
+    return _PolicyRequirements(problem.secrets, graph, epsilon, others, places, added)
 
 
 @contextmanager
-def _named_as_specified(given: Collection[str]) -> Iterator[None]:
-    """Give arguments the path that they have in a specification, but for those that are `given` beside it."""
+def _rename_arguments(given: Collection[str]) -> Iterator[None]:
+    """Make errors name keys of the specification, except for arguments in `given`."""
     own = {name: name for name in given} | ({"options.extra": "options"} if "options" in given else {})
     try:
         with Source().keys({**ARGUMENTS, **own}):
@@ -145,15 +145,15 @@ def _named_as_specified(given: Collection[str]) -> Iterator[None]:
         raise
 
 
-def scheduled(privacy: Sequence[Table]) -> int | None:
-    """Return which ``[[privacy]]`` table takes its ε from a file, or None; raise `SpecificationError` for several."""
+def schedule_place(privacy: Sequence[Table]) -> int | None:
+    """Return the index of the ``[[privacy]]`` table with ε from a file, or None; raise an error for several."""
     places = [place for place, table in enumerate(privacy) if isinstance(getattr(table, "epsilon", 0), BudgetsFile)]
     if len(places) > 1:
         raise SpecificationError(
             ("privacy", places[1], "epsilon"),
-            f"is taken from a file, as privacy[{places[0]}].epsilon is",
-            bound="a file of budgets in one requirement at most",
-            remedy="write a number in all others",
+            f"comes from a file, and so does privacy[{places[0]}].epsilon",
+            bound="a file of budgets in at most one requirement",
+            remedy="write a number in all other requirements",
         )
     return places[0] if places else None
 
@@ -161,8 +161,7 @@ def scheduled(privacy: Sequence[Table]) -> int | None:
 def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
     """Return the schedule that ``epsilon = { budgets = "…" }`` at `source` names.
 
-    Releases with a budget of 0 are left out. Raises `SpecificationError` for a file that cannot be read, and for one in
-    which all releases are left out.
+    A budget of 0 skips the release. Raises `SpecificationError` if the file cannot be read, or skips all releases.
     """
     file = source.folder / table.budgets
     try:
@@ -174,23 +173,23 @@ def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
     if not schedule.distinct:
         raise source.error(
             "budgets",
-            f"{file} leaves all releases out",
+            f"{file} skips all releases",
             value=f"{len(epsilons)} budgets of 0",
             bound="at least one budget greater than 0",
-            remedy="a budget of 0 means that nothing may be released then; those for a smoothed matrix are positive",
+            remedy="a budget of 0 skips a release; budgets for a smoothed matrix are positive",
         )
     return schedule
 
 
-# Counts of real or simulated people have no symmetries; other priors may have some.
+# Priors from these data have no symmetries; other priors may have some.
 _COUNTED = ("checkins", "plt", "simulated")
 
 
-def specified_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
-    """Return the size of the program, or None where requirements may leave secrets in sets of their own.
+def predict_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
+    """Return the size of the program, or None if it may split into several programs.
 
-    A distance between all secrets ties them together; steps of a graph, thresholds and distances from files may not,
-    and the possible secrets of a policy are some of all.
+    A distance between all secrets joins them in one program. Steps of a graph, thresholds and distances from files may
+    not, and a policy may exclude secrets.
     """
     kinds = [(kind_of(table), getattr(table, "distance", None)) for table in document.privacy]
     kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()
@@ -200,18 +199,18 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     cells = secrets.cells
     sparsity = None
     if cells is not None and not floors and all(distance == "manhattan" for _, distance in kinds):
-        sparsity = _of_neighbours(cells)
+        sparsity = _grid_sparsity(cells)
     worst = document.cost.objective == "worst"
-    # The worst cost has the symmetries of the map, whatever the prior.
+    # The worst cost does not depend on the prior, so it has all symmetries of the map.
     counted = not (worst and not floors) and document.prior.form in _COUNTED
-    most = 1 if counted else min(most_symmetries(secrets), secrets.size)
+    most = 1 if counted else min(count_symmetries(secrets), secrets.size)
     return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 
 
-def _of_neighbours(cells: Grid) -> Sparsity | None:
-    """Return the sparsity where bounds between neighbours imply all others, as under the Manhattan distance."""
+def _grid_sparsity(cells: Grid) -> Sparsity | None:
+    """Return the sparsity if bounds between neighbours imply all others, as for the Manhattan distance; else None."""
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])
     sources, targets = np.hstack([pairs, pairs[::-1]])
-    return measure(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None
+    return measure_sparsity(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None

@@ -1,4 +1,4 @@
-"""A whole specification, and its ``[solver]`` table."""
+"""The structure of a whole specification, and its ``[solver]`` table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mechdesign.specification._read import VERSION, convert
 from mechdesign.synthesis._settings import TOLERANCE, Rows
 
 _LISTS = msgspec.Meta(
-    description='lists of values for keys, for `mechdesign sweep`: the path of each, such as "privacy.0.epsilon", with '
-    'its values; and the mode, "product" (each value with each) or "zip" (the first ones together, and so on).',
+    description='lists of values for keys, for `mechdesign sweep`: dotted paths such as "privacy.0.epsilon", with '
+    'lists of values; and the mode, "product" (all combinations) or "zip" (the first values together, and so on).',
     extra_json_schema={
         "properties": {
-            "mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists go together"}
+            "mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists are combined"}
         },
         "additionalProperties": {"type": "array", "minItems": 1},
     },
@@ -31,33 +31,63 @@ _LISTS = msgspec.Meta(
 
 
 class SolverTable(Table, frozen=True):
-    """How programs are solved: the arguments of `mechdesign.design`."""
+    """Settings of the solver: arguments of `mechdesign.design`.
+
+    >>> SolverTable(tolerance=1e-4).name
+    'auto'
+
+    Attributes:
+        name: "auto", or a solver that `mechdesign info` lists.
+        tolerance: Relative gap at which to stop.
+        time_limit: Time limit in seconds, or None.
+        rows: The privacy constraints that the solver gets.
+        threads: Number of threads, or None for the solver's default.
+        options: Options of the solver, by its own names.
+    """
 
     name: Annotated[str, says('"auto", or a solver that `mechdesign info` lists.')] = "auto"
-    tolerance: Annotated[float, says("the relative gap to ask for.")] = TOLERANCE
+    tolerance: Annotated[float, says("the relative gap at which to stop.")] = TOLERANCE
     time_limit: Annotated[float | None, says("the time limit in seconds.")] = None
-    rows: Annotated[Rows, says("which privacy rows the solver sees.")] = "auto"
-    threads: Annotated[int | None, says("how many threads the solver may use.")] = None
-    options: Annotated[Raw, says("options of the solver, under its own names.")] = msgspec.field(default_factory=dict)
+    rows: Annotated[Rows, says("the privacy constraints that the solver gets.")] = "auto"
+    threads: Annotated[int | None, says("the number of threads.")] = None
+    options: Annotated[Raw, says("options of the solver, by its own names.")] = msgspec.field(default_factory=dict)
 
 
 class Document(Table, frozen=True):
-    """A specification: what the secrets are, how likely each is, what a wrong answer costs, what must be protected."""
+    """A specification: the secrets, the prior, the costs of answers, and the privacy requirements.
+
+    >>> sorted(Document.__struct_fields__)[:4]
+    ['cost', 'domain', 'ledger', 'observables']
+
+    Attributes:
+        domain: The secrets.
+        prior: The probability of each secret.
+        cost: The cost of each answer.
+        privacy: The requirements, at least one; all of them are kept.
+        version: The version of this grammar.
+        title: The title of the mechanism in reports.
+        observables: The answers, if they differ from the secrets.
+        policy: The treatment of policy graphs.
+        release: The release of a trace.
+        ledger: The ledger that records the budget of a trace, or None.
+        solver: The settings of the solver.
+        sweep: Lists of values for keys, for `mechdesign sweep`.
+    """
 
     domain: Annotated[DomainTable, says("the secrets.")]
-    prior: Annotated[PriorTable, says("how likely each secret is.")]
-    cost: Annotated[CostTable, says("what an answer costs.")]
+    prior: Annotated[PriorTable, says("the probability of each secret.")]
+    cost: Annotated[CostTable, says("the cost of each answer.")]
     privacy: list[Table]
     version: Annotated[int, says("the version of this grammar.")] = VERSION
-    title: Annotated[str, says("what the mechanism is called in reports.")] = ""
+    title: Annotated[str, says("the title of the mechanism in reports.")] = ""
     observables: Annotated[
         ObservablesTable | None,
-        says("the answers, where they are others than the secrets: some of them, a coarser grid, or a domain."),
+        says("the answers, if they differ from the secrets: a subset of them, a coarser grid, or another domain."),
     ] = None
-    policy: Annotated[PolicyTable, says("how a policy graph is kept.")] = msgspec.field(default_factory=PolicyTable)
-    release: Annotated[ReleaseTable, says("how a trace is released.")] = msgspec.field(default_factory=ReleaseTable)
-    ledger: Annotated[LedgerTable | None, says("where what a trace spends is recorded.")] = None
-    solver: Annotated[SolverTable, says("how programs are solved.")] = msgspec.field(default_factory=SolverTable)
+    policy: Annotated[PolicyTable, says("the treatment of policy graphs.")] = msgspec.field(default_factory=PolicyTable)
+    release: Annotated[ReleaseTable, says("the release of a trace.")] = msgspec.field(default_factory=ReleaseTable)
+    ledger: Annotated[LedgerTable | None, says("the ledger that records the budget of a trace.")] = None
+    solver: Annotated[SolverTable, says("the settings of the solver.")] = msgspec.field(default_factory=SolverTable)
     sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)
 
 
@@ -69,7 +99,7 @@ ARGUMENTS: Mapping[str, str] = MappingProxyType(
             for name in kind.__struct_fields__
         },
         "solver": "solver.name",
-        # What a solver calls its own options.
+        # Names of options of a solver.
         "options.extra": "solver.options",
         "graph": "privacy",
         "requirements": "privacy",
@@ -77,18 +107,18 @@ ARGUMENTS: Mapping[str, str] = MappingProxyType(
         "method": "policy.repair",
     }
 )
-"""The keys that arguments of functions come from: a design, a trace and its steps are made by what these tables say."""
+"""The key of a specification for each argument of the functions that design channels and release traces."""
 
 
 def document() -> type[Table]:
-    """Return the structure of a specification with all kinds of requirement that are known now."""
+    """Return the structure of a specification with all kinds of requirement that are registered now."""
     return _with_requirements(tuple(kind.table for kind in KINDS.values()))
 
 
 @functools.cache
 def _with_requirements(tables: tuple[type[Table], ...]) -> type[Table]:
     described = msgspec.Meta(
-        description="what must be protected: at least one requirement, all of which are kept.",
+        description="the privacy requirements, at least one; all of them are kept.",
         extra_json_schema={"minItems": 1},
     )
     stated: Any = Annotated[list[Union[tables]], described]  # type: ignore[valid-type]  # noqa: UP007
@@ -108,7 +138,7 @@ def _default(key: msgspec.structs.FieldInfo) -> Any:
 
 
 def read_document(data: Raw) -> Document:
-    """Return the tables of a specification; raise `SpecificationError` for a key that is not known, or not right."""
+    """Return the tables of a specification; raise `SpecificationError` for an unknown key or a wrong value."""
     found = convert(data, document())
-    # Of a class with a name of its own, which other processes know.
+    # Use a class that other processes can import, for pickling.
     return Document(**{name: getattr(found, name) for name in found.__struct_fields__})

@@ -1,4 +1,4 @@
-"""Build the secrets, or the observables, that a specification describes."""
+"""Build the secrets and the observables of a specification."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from mechdesign.model._locate import DEGREES
 from mechdesign.specification._read import Source
 
 LARGEST = 5000
-"""Most secrets, or observables, of a specification: a channel between more would not fit into memory."""
+"""Largest number of secrets, or observables, of a specification: a larger channel would not fit into memory."""
 
 
-Columns = Annotated[int, says("how many cells, or anchors, from west to east; at least 2 anchors.")]
-Rows = Annotated[int, says("how many cells, or anchors, from south to north; at least 2 anchors.")]
+Columns = Annotated[int, says("the number of cells, or anchors, from west to east; at least 2 anchors.")]
+Rows = Annotated[int, says("the number of cells, or anchors, from south to north; at least 2 anchors.")]
 
 
 class PlaneGrid(Table, frozen=True):
-    """A rectangle of cells, or of anchors at their corners, numbered from the south-west, row by row.
+    """A rectangle of cells, or of anchors at their corners, numbered row by row from the south-west.
 
-    The first anchor stands at (0, 0).
+    The first anchor is at (0, 0).
     """
 
     columns: Columns
@@ -45,7 +45,7 @@ class PlaneGrid(Table, frozen=True):
 class GeographicGrid(Table, frozen=True):
     """A box of cells on the Earth, or of anchors at their corners, projected to kilometres.
 
-    Between anchors distances in the plane never exceed the great circle.
+    Between anchors, distances in the plane never exceed great-circle distances.
     """
 
     columns: Columns
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 else:
 
     class AnyGrid(Either):
-        """A grid on a plane, which has a size, or on the Earth, which has borders."""
+        """A grid on a plane, with a size, or on the Earth, with borders."""
 
         choices = (PlaneGrid, GeographicGrid)
 
@@ -71,7 +71,7 @@ else:
             borders = keys & {"south", "north", "west", "east"}
             if keys & {"width", "height"} and borders:
                 bound = "either width and height, or south, north, west and east"
-                raise InputError("", f"has both a size and {min(borders)}", bound=bound)
+                raise InputError("", f"has both a size and the border {min(borders)}", bound=bound)
             return GeographicGrid if borders and "unit" not in keys else PlaneGrid
 
 
@@ -84,31 +84,31 @@ class DomainTable(Table, frozen=True):
     grid: Annotated[AnyGrid | None, says("a grid of cells.")] = None
     anchors: Annotated[
         AnyGrid | None,
-        says('the corners of a grid, for ``kind = "continuous"``: real coordinates between them are secrets, too.'),
+        says('the corners of a grid, for ``kind = "continuous"``: all real coordinates between them are secrets.'),
     ] = None
     points: Annotated[list[list[float]] | None, says("the coordinates of each place.")] = None
     csv: Annotated[PlacesFile | None, says("a file of places.")] = None
-    labels: Annotated[list[str] | None, says("the names of members without places, or of the `points`.")] = None
+    labels: Annotated[list[str] | None, says("the names of members without coordinates, or of the `points`.")] = None
     line: Annotated[int | None, says("the number of places 0, 1, 2, … on a line.")] = None
-    unit: Annotated[str | None, says("the unit of coordinates; a grid has its own.")] = None
+    unit: Annotated[str | None, says("the unit of coordinates; a grid states its unit itself.")] = None
 
 
 class ObservablesTable(DomainTable, frozen=True):
-    """The answers, where they are others than the secrets."""
+    """The answers, if they differ from the secrets."""
 
     alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
 
     subset: Annotated[
-        list[int | str] | None, says("some of the secrets: texts are labels, integers positions from 0 on.")
+        list[int | str] | None, says("some of the secrets: strings are labels, integers are indices from 0.")
     ] = None
     blocks: Annotated[
         int | tuple[int, int] | None,
-        says("one answer for each block of so many cells of the secrets' grid, in each direction or [across, up]."),
+        says("one answer for each block of cells of the secrets' grid: cells per side, or [across, up]."),
     ] = None
 
 
 def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
-    """Say which columns of a file of places are called otherwise than they are taken."""
+    """Return a note for each column of coordinates whose name suggests another coordinate."""
     if table is None or table.csv is None:
         return ()
     notes = []
@@ -116,27 +116,27 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
         column = getattr(table.csv, axis)
         named = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
         if column is not None and named is not None and named == (wanted or named):
-            end = "" if wanted else ": on a plane, degrees are no distances"
+            end = "" if wanted else ": on a plane, degrees are not distances"
             place = source / "csv" / axis
-            notes.append(f"{place} is the column {column_text(column)}, whose name says {named}{end}")
+            notes.append(f"{place} is the column {column_text(column)}, which is named like a {named}{end}")
     return tuple(notes)
 
 
 def build_observables(
     table: ObservablesTable, source: Source, secrets: Domain
 ) -> tuple[Domain, tuple[int, ...] | None]:
-    """Return the answers that the table at `source` describes, and their indices where they are some of the secrets."""
+    """Return the answers that the table at `source` describes, and their indices if they are some of the secrets."""
     if table.form not in ("subset", "blocks"):
         return build_domain(table, source), None
     if table.unit is not None:
-        raise source.error("unit", f"does not go with {table.form}", remedy="leave it out")
+        raise source.error("unit", f"cannot be combined with {table.form}", remedy="remove the key")
     if table.blocks is not None:
         return _coarser(table.blocks, source / "blocks", secrets), None
     names = Names.of(secrets.labels)
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with source.keys():
-            index = names.find_typed(name, f"subset[{place}]")
+            index = names.find_in_specification(name, f"subset[{place}]")
         if index in found:
             raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place
@@ -147,7 +147,7 @@ def build_observables(
 
 
 def _coarser(blocks: int | tuple[int, int], source: Source, secrets: Domain) -> Domain:
-    """Return the grid whose cells are blocks of those of the secrets."""
+    """Return the grid whose cells are blocks of cells of the secrets."""
     cells, box = secrets.cells, secrets.geographic
     if cells is None:
         raise source.error("", "needs secrets on a grid", value=Shown(secrets), bound="a domain with a grid")
@@ -172,8 +172,8 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
     """Return the domain that the table at `source` describes."""
     form = table.form
     if table.unit is not None and form in ("grid", "anchors", "labels"):
-        remedy = "leave it out" if form == "labels" else f"write the unit into the {form}"
-        raise source.error("unit", f"does not go with {form}", remedy=remedy)
+        remedy = "remove the key" if form == "labels" else f"write the unit into the {form}"
+        raise source.error("unit", f"cannot be combined with {form}", remedy=remedy)
     grid = table.grid or table.anchors
     if grid is not None:
         return _grid(grid, source / form)
@@ -191,7 +191,7 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
                 raise source.error(
-                    ("points", index), "has another number of coordinates", value=point, bound="as the first"
+                    ("points", index), "has another number of coordinates", value=point, bound="like the first point"
                 )
         with source.keys():
             return Domain.from_points(np.array(table.points, ndmin=2), table.labels, table.unit or "")
@@ -215,10 +215,11 @@ def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
     given = [name for name in ("x", "y", "latitude", "longitude") if getattr(table, name) is not None]
     if given not in (["x", "y"], ["latitude", "longitude"]):
         raise source.error(
-            "", f"names the columns {', '.join(given) or 'of no place'}", bound="x and y, or latitude and longitude"
+            "", f"names {', '.join(given) or 'no coordinates'}", bound="x and y, or latitude and longitude"
         )
     if unit and given[0] == "latitude":
-        raise SpecificationError((*source.path[:-1], "unit"), "does not go with latitudes", remedy="leave it out")
+        place = (*source.path[:-1], "unit")
+        raise SpecificationError(place, "cannot be combined with latitudes", remedy="remove the key")
     names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
     with source.file(table) as file:
         columns = read_columns(file, names, table.delimiter)
@@ -251,7 +252,7 @@ def _check_size(size: int, source: Source) -> None:
     if size > LARGEST:
         raise source.error(
             "",
-            "describes too many",
+            "has too many members",
             value=size,
             bound=f"at most {LARGEST}",
             remedy="use larger cells or fewer places: a channel needs a probability for every pair",

@@ -1,7 +1,8 @@
-"""JSON schema; dotted paths."""
+"""The JSON schema of specifications, and dotted paths to their keys."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, get_args, get_origin
@@ -17,21 +18,33 @@ from mechdesign.specification._read import VERSION, below, is_table, names_of, p
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
+# Examples and lists of attributes in docstrings are not part of descriptions.
+_SECTIONS = re.compile(r"\n\s*(?:>>>|Args:|Attributes:)")
 
 
 def schema(document: type[Table] = Document) -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
+    """Return the JSON schema (draft 2020-12) of specifications.
 
-    `document` is its outermost table: that of a channel, or `mechdesign.specification.ReleaseDocument`.
+    The schema does not contain conditions that depend on data, such as the number of probabilities.
+    `Specification.problem` checks these.
 
-    What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
+    Args:
+        document: The outermost table: `Document` for designs and traces, or `ReleaseDocument` for tables.
+
+    Returns:
+        The schema, as a JSON object.
+
+    Raises:
+        InputError: The document is not a table.
 
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
     if not (isinstance(document, type) and issubclass(document, Table)):
-        raise InputError("document", "is no table", value=type(document).__name__, bound="a class derived from Table")
-    # Which kinds there are is known only now: other packages register some.
+        raise InputError(
+            "document", "is not a table", value=type(document).__name__, bound="a class derived from Table"
+        )
+    # Read the kinds of requirement now, because other packages may have registered some.
     outer = document_with_kinds() if document is Document else document
     tables = list(dict.fromkeys(_tables(outer)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
@@ -40,12 +53,12 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     whole = found.pop(outer.__name__)
     whole["properties"]["version"]["const"] = VERSION
     whole["title"] = f"mechdesign specification, version {VERSION}"
-    cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
+    cleaned: dict[str, Any] = _remove_nulls({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
 
 
 def _tables(hint: Any) -> Iterator[type[Table]]:
-    """Yield the tables that a value of a type may be, and all that may stand in them."""
+    """Yield the tables that a value of a type may be, and all tables nested in them."""
     if is_table(hint):
         yield hint
         for name in hint.__struct_fields__:
@@ -69,10 +82,10 @@ def _hook(kind: type) -> dict[str, Any]:
 
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
-    """Add what the docstring of a table says of it, and which keys exclude each other."""
-    described["description"] = " ".join(docstring(table).split())
+    """Add the summary from the docstring of a table, and the keys that exclude each other."""
+    described["description"] = " ".join(_SECTIONS.split(docstring(table))[0].split())
     if (tag := table.__struct_config__.tag_field) is not None:
-        described["properties"][tag]["description"] = "which of the tables it is."
+        described["properties"][tag]["description"] = "the kind of the table."
     if table.alternatives:
         described["oneOf"] = [
             {"required": [name]} | ({"not": {"required": [table.beside[name]]}} if name in table.beside else {})
@@ -80,14 +93,14 @@ def _describe(described: dict[str, Any], table: type[Table]) -> None:
         ]
 
 
-def _cleaned(value: Any) -> Any:
-    """Leave out what stands for a key that is not there: TOML has no null."""
+def _remove_nulls(value: Any) -> Any:
+    """Remove defaults and types of null from a schema, because TOML has no null."""
     if isinstance(value, list):
-        return [_cleaned(each) for each in value]
+        return [_remove_nulls(each) for each in value]
     if not isinstance(value, dict):
         return value
     kept = {
-        name: _cleaned(each)
+        name: _remove_nulls(each)
         for name, each in value.items()
         if (name, each) != ("default", None) and name != "discriminator"
     }
@@ -97,19 +110,19 @@ def _cleaned(value: Any) -> Any:
     return kept
 
 
-# In every table that has them these keys name a file, or a folder, of data.
+# Keys whose value is the name of a file, or a folder, of data.
 _FILES = ("path", "budgets")
-# In every table that has them these keys list such names.
+# Keys whose value is a list of such names.
 _LISTS = ("paths",)
-# What is not about one design.
+# Keys that a sweep cannot vary.
 _FIXED = ("sweep", "version")
 _WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 
 
 def check_key(key: str, path: str) -> None:
-    """Raise `SpecificationError`, which names `path`, unless the grammar knows the dotted path `key`.
+    """Raise `SpecificationError` at `path` unless the grammar has the dotted path `key`, such as privacy.0.epsilon.
 
-    Keys that a specification may leave out are known, too; steps into lists are numbers, counted from 0.
+    Optional keys are accepted. Steps into lists are numbers, counted from 0.
     """
     outer = document_with_kinds()
     hints: list[Any] = [outer]
@@ -126,26 +139,27 @@ def check_key(key: str, path: str) -> None:
             raise _unknown(path, f"{before}.{step}" if before else step, step, sorted(names))
         elif lists:
             remedy = f"count from 0, as in {before}.0"
-            raise SpecificationError(path, f"{before} is a list, and {step!r} no place in it", remedy=remedy)
+            raise SpecificationError(path, f"{before} is a list, but {step!r} is not an index", remedy=remedy)
         elif not any(get_origin(hint) is dict for hint in hints):
             raise SpecificationError(path, f"{before} is a value without keys", remedy=f"sweep {before} itself")
         else:
-            # Such as the options of a solver, which have names of its own.
+            # A table with free names, such as the options of a solver.
             return
 
 
 def with_value(data: Raw, key: str, value: object, path: str) -> Raw:
-    """Return the tables `data` with `value` at the dotted path `key`; tables on the way that are not there are made.
+    """Return the tables `data` with `value` at the dotted path `key`; missing tables are added.
 
-    Raises `SpecificationError`, which names `path`, where the way leads through what is no table, or past a list's end.
+    Raises `SpecificationError` at `path` if the key leads through a value that is not a table, or past the end of a
+    list.
     """
-    step, _, rest = key.partition(".")
-    changed: Raw = _replaced(data, step, rest, value, "", path)
+    step, _, remaining = key.partition(".")
+    changed: Raw = _replace(data, step, remaining, value, "", path)
     return changed
 
 
 def files(data: object) -> Iterator[str]:
-    """Yield the names of all files, and folders, of data in the tables of a specification."""
+    """Yield the names of all data files and folders in the tables of a specification."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             if key in _FILES and isinstance(value, str):
@@ -159,7 +173,7 @@ def files(data: object) -> Iterator[str]:
             yield from files(value)
 
 
-def _replaced(data: Any, step: str, rest: str, value: object, before: str, path: str) -> Any:
+def _replace(data: Any, step: str, remaining: str, value: object, before: str, path: str) -> Any:
     here = f"{before}.{step}" if before else step
     if isinstance(data, list):
         if not (step.isdecimal() and step.isascii() and int(step) < len(data)):
@@ -177,9 +191,9 @@ def _replaced(data: Any, step: str, rest: str, value: object, before: str, path:
             value=str(data),
             remedy=f"sweep {before} itself",
         )
-    if rest:
-        following, _, rest = rest.partition(".")
-        value = _replaced(inner, following, rest, value, here, path)
+    if remaining:
+        following, _, remaining = remaining.partition(".")
+        value = _replace(inner, following, remaining, value, here, path)
     copied[place] = value
     return copied
 

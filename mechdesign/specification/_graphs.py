@@ -1,4 +1,4 @@
-"""Build the graphs on the secrets that a specification describes."""
+"""Build the graphs on the secrets of a specification."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from mechdesign.specification._read import Source
 
 @dataclass(frozen=True)
 class Graphs:
-    """What graphs are built from: the secrets, and the table of the prior, which may name data.
+    """A builder of graphs on the secrets.
 
-    `said` holds, by key, notes for the user about the files that were read.
+    Attributes:
+        secrets: The secrets.
+        prior: The table of the prior, which may name data.
+        said: Notes for the user about the files that were read, by key.
     """
 
     secrets: Domain
@@ -36,13 +39,13 @@ class Graphs:
         return _BUILDERS[table.form](self, table, source)
 
     def secret(self, name: int | str, source: Source) -> int:
-        """Return the position of a secret given by its label, a text, or its position, an integer."""
+        """Return the index of a secret given by its label (a string) or its index (an integer)."""
         with source.keys():
-            return self._names.find_typed(name, "")
+            return self._names.find_in_specification(name, "")
 
     def _secret_in(self, text: str, where: str, source: Source) -> int:
         with source.file():
-            return self._names.find_written(text, where)
+            return self._names.find_in_file(text, where)
 
     def _edges(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         pairs = [
@@ -102,13 +105,13 @@ class Graphs:
                 regions = self._regions(given.region, place / "region")
         if len(names) != self.secrets.size:
             raise place.error(
-                "", "differ in number from the secrets", value=len(names), bound=f"{self.secrets.size}, in order"
+                "", "do not match the number of secrets", value=len(names), bound=f"{self.secrets.size}, in order"
             )
-        # An empty text means that a secret has no category.
+        # An empty text means no category.
         return graphs.categories([name or None for name in names], regions)
 
     def _regions(self, size: int | tuple[int, int], source: Source) -> list[Hashable]:
-        """Return which block of `size` cells each secret is in."""
+        """Return the number of the block of `size` cells that contains each secret."""
         self._require_grid(source)
         with source.keys({"k": "", "domain": ""}):
             return list(graphs.block_numbers(self.secrets, size).tolist())

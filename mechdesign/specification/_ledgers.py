@@ -1,4 +1,4 @@
-"""The ledger that a specification names: opened anywhere, made only within the folder of the specification."""
+"""Open the ledger of a specification. An existing ledger may be anywhere; a new one must be in the folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mechdesign.base._errors import SpecificationError
-from mechdesign.base._locks import WAIT_S, file_of, stands
+from mechdesign.base._locks import WAIT_S, exists, file_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import Table, says
@@ -15,47 +15,57 @@ from mechdesign.specification._read import Source
 
 
 class LedgerTable(Table, frozen=True):
-    """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
+    """The ledger that `mechdesign release` charges before each step. Use one ledger for each person.
 
-    Nothing else charges it: it goes with ``[release]`` and with policy graphs alone.
+    No other command charges it, so it requires ``[release]`` and only policy graphs.
     """
 
     path: Annotated[
         str,
         says(
-            "its file. It is made when something is first to be spent, only where a budget is given, and only in "
+            "the file of the ledger. A new ledger is created at the first expense, if a budget is given, and only in "
             "the folder of the specification or below."
         ),
     ]
     epsilon: Annotated[
-        Fraction | None, says("the budget of all releases together under pure differential privacy, exact.")
+        Fraction | None, says("the total budget of all releases under pure differential privacy, exact.")
     ] = None
     rho: Annotated[
         Fraction | None,
-        says("the budget of all releases together under zero-concentrated differential privacy, exact."),
+        says("the total budget of all releases under zero-concentrated differential privacy, exact."),
     ] = None
 
 
 def open_ledger(
     folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None, wait: float = WAIT_S
 ) -> Ledger:
-    """Open the ledger of a ``[ledger]`` table, or return one that is made when something is first to be spent.
+    """Open the ledger of a ``[ledger]`` table, or return a new one whose file is created at the first expense.
+
+    Args:
+        folder: The folder of the specification.
+        name: The file of the ledger, relative to the folder.
+        epsilon: The budget under pure differential privacy, or None.
+        rho: The budget under zero-concentrated differential privacy, or None.
+        wait: Seconds to wait for a lock.
+
+    Returns:
+        The ledger.
 
     Raises:
-        SpecificationError: there is none, and it cannot be made: no budget is given, or it would lie outside `folder`.
-        LedgerError: its file is damaged, or was made with another budget.
+        SpecificationError: The ledger does not exist, and no budget is given or it would be outside `folder`.
+        LedgerError: The file is damaged, or was created with another budget.
     """
     with Source(("ledger",)).keys():
         path = file_of(folder / name)
-        if stands(path):
+        if exists(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)
         if epsilon is None and rho is None:
             raise SpecificationError(
                 "path",
-                "names no ledger that exists, and no budget is given to make one with",
+                "names a ledger that does not exist, and no budget is given to create it",
                 value=str(path),
-                bound="an existing ledger, or epsilon or rho beside it",
-                remedy=f"begin one with: mechdesign ledger new {path} --epsilon 3",
+                bound="an existing ledger, or a path with epsilon or rho",
+                remedy=f"create one with: mechdesign ledger new {path} --epsilon 3",
             )
         if not path.is_relative_to(folder.resolve()):
             budgets = (("--epsilon", epsilon), ("--rho", rho))
@@ -65,6 +75,6 @@ def open_ledger(
                 "names a ledger that does not exist, outside the folder of the specification",
                 value=str(path),
                 bound=f"within {folder.resolve()}, or an existing ledger",
-                remedy=f"begin it yourself, if you want it there, with: mechdesign ledger new {path}{options}",
+                remedy=f"to create it there, run: mechdesign ledger new {path}{options}",
             )
         return Ledger(epsilon, rho=rho, path=path, wait=wait)

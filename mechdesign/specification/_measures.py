@@ -1,4 +1,4 @@
-"""Build the distances, graphs, costs and requirements that a specification describes."""
+"""Build the distances, graphs, costs and requirements of a specification."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CostTable(Table, frozen=True):
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    distance: Annotated[Distance | None, says("the distance d by its name.")] = None
+    distance: Annotated[Distance | None, says("the name of the distance d.")] = None
     matrix: Annotated[MatrixFile | None, says("the distance d from a file; rows are secrets, columns are answers.")] = (
         None
     )
@@ -59,7 +59,7 @@ class CostTable(Table, frozen=True):
     power: Annotated[float, says("the power of d.")] = 1.0
     scale: Annotated[float, says("a factor.")] = 1.0
     objective: Annotated[
-        Literal["expected", "worst"], says("what is minimised: the expected cost, or the worst over secrets.")
+        Literal["expected", "worst"], says("the cost to minimise: the expected cost, or the largest over secrets.")
     ] = "expected"
 
 
@@ -71,8 +71,8 @@ def require_positive(table: CostTable, source: Source) -> None:
             raise source.error(key, "is not positive", value=value, bound="> 0 and finite")
 
 
-def scaled_cost(distance: Floats, power: float, scale: float, source: Source) -> Floats:
-    """Return scale · d^power; raise `SpecificationError` where a cost overflows, as an infinite one would forbid."""
+def scale_cost(distance: Floats, power: float, scale: float, source: Source) -> Floats:
+    """Return scale · d^power; raise `SpecificationError` if a cost overflows, because an infinite cost forbids."""
     if power == 1 and scale == 1:
         return distance
     with np.errstate(over="ignore", under="ignore"):
@@ -91,9 +91,9 @@ def scaled_cost(distance: Floats, power: float, scale: float, source: Source) ->
         key, value = ("power", power) if power != 1 else ("scale", scale)
         raise source.error(
             key,
-            "makes costs of distances above 0 vanish",
+            "makes the costs of some positive distances 0",
             value=value,
-            bound="costs above 0 for such distances",
+            bound="positive costs for positive distances",
             remedy="give a smaller power or a larger scale, or a smaller unit",
         )
     return cost
@@ -101,11 +101,15 @@ def scaled_cost(distance: Floats, power: float, scale: float, source: Source) ->
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured in: secrets, observables (the same object when they are the secrets), and the prior's table.
+    """A builder of costs, distances and requirements.
 
-    Some policy graphs come from the data that the prior names. `subset` holds the indices of the observables where they
-    are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior. `said` holds, by key, notes
-    for the user about the files that requirements were read from.
+    Attributes:
+        secrets: The secrets.
+        observables: The observables; the same object as `secrets` if they are equal.
+        prior: The table of the prior, whose data some policy graphs use.
+        subset: The indices of the observables, if they are a subset of the secrets.
+        visits: Raw coordinates of the visits (k, 2), if the prior comes from raw visits.
+        said: Notes for the user about the files of requirements, by key.
     """
 
     secrets: Domain
@@ -123,7 +127,7 @@ class Measures:
         if self.observables is self.secrets:
             cost = self.between_secrets(table, source)
         elif table.distance is not None:
-            cost = self._named(table.distance, source / "distance", self.observables)
+            cost = self._measure(table.distance, source / "distance", self.observables)
         elif table.matrix is not None:
             cost = self._matrix(table.matrix, source / "matrix", (self.secrets.size, self.observables.size))
         elif self.subset is not None:
@@ -132,17 +136,17 @@ class Measures:
             raise source.error("graph", "joins secrets only", remedy="use distance or matrix")
         if not np.isfinite(cost).all():
             raise source.error(form, "has infinite entries", bound="finite costs")
-        return scaled_cost(cost, table.power, table.scale, source), table.objective
+        return scale_cost(cost, table.power, table.scale, source), table.objective
 
     def requirement(self, table: Table, source: Source) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         with source.keys(), withholding("distance"), withholding("error"), withholding_values():
-            # Distances and errors are not written into the table itself.
+            # Distances and errors come from files, so errors must not show them.
             return kind_of(table).from_table(table, _Reading(self, source))
 
     @cached_property
     def graphs(self) -> Graphs:
-        """What builds graphs on the secrets."""
+        """The builder of graphs on the secrets."""
         return Graphs(self.secrets, self.prior, self.said)
 
     def policy_graph(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
@@ -151,11 +155,11 @@ class Measures:
             return self._within(table, table.radius, source)
         for key in ("distance", "matrix"):
             if getattr(table, key) is not None:
-                raise source.error(key, f"does not go with {table.form}", remedy="leave it out")
+                raise source.error(key, f"cannot be combined with {table.form}", remedy="remove the key")
         return self.graphs.build(table, source)
 
     def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
-        """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
+        """Return the distances of a table between the secrets; with `any_rows` a matrix may have any number of rows."""
         with source.keys():
             table.one_of(_MEASURES)
         if table.matrix is not None:
@@ -165,26 +169,26 @@ class Measures:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
         if any_rows and self.visits is not None:
-            # Errors are about the visits themselves, as far as an anchor stands for them.
+            # Errors are measured from the visits, averaged over the visits of each anchor.
             with source.keys({"cost": "distance"}):
                 errors = between(self.secrets, self.visits, self.secrets, table.distance)
                 return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
-        return self._named(table.distance, source / "distance")
+        return self._measure(table.distance, source / "distance")
 
-    def _named(self, name: str, source: Source, other: Domain | None = None) -> Floats:
-        """Return the distances called `name` between the secrets, or from them to `other`."""
+    def _measure(self, name: str, source: Source, other: Domain | None = None) -> Floats:
+        """Return the distances with a name between the secrets, or from them to `other`."""
         for domain in (self.secrets, other or self.secrets):
             if name == "haversine" and domain.coordinates is None:
                 raise source.error(
                     "",
-                    "needs latitudes and longitudes, which the domain does not have",
+                    "requires latitudes and longitudes, which the domain does not have",
                     value=name,
                     bound="another distance, or a domain with latitudes and longitudes",
                 )
             if name not in ("haversine", "hamming") and domain.points.shape[1] == 0:
                 raise source.error(
                     "",
-                    "needs places to measure between, and the domain has labels only",
+                    "requires coordinates, but the domain has labels only",
                     value=name,
                     bound='"hamming", a matrix or a graph',
                 )
@@ -204,13 +208,13 @@ class Measures:
                 "",
                 "has the wrong shape",
                 value=matrix.shape,
-                bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, as the domain has members",
+                bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, like the domain",
             )
         with source.keys({"distances": ""}), withholding():
             return distances.matrix(matrix)
 
     def margin(self, table: Any) -> float:
-        """Return by how much rounding may have lengthened a named distance between the secrets; 0 for others."""
+        """Return a bound on the rounding error of a named distance between the secrets; 0 for other distances."""
         return 0.0 if table.distance in (None, "hamming") else distances.margin(self.secrets)
 
     def _within(self, table: GraphPrivacyTable, radius: Fraction, source: Source) -> nx.Graph:
@@ -222,14 +226,14 @@ class Measures:
         if table.matrix is not None:
             measured = self._matrix(table.matrix, source / form, (self.secrets.size, self.secrets.size))
         else:
-            measured = self._named(table.distance or "", source / form)
+            measured = self._measure(table.distance or "", source / form)
         with source.keys({"distance": form}):
             return graphs.threshold(distance=measured, radius=radius, margin=self.margin(table))
 
 
 @dataclass(frozen=True)
 class _Reading(Reading):
-    """What a kind of requirement reads its table with, which stands at the source."""
+    """The functions with which a kind of requirement reads its table at the source."""
 
     _measures: Measures
     _source: Source

@@ -1,4 +1,4 @@
-"""Say where the problem of a specification comes from: its text, its prior, digests of its data."""
+"""Record the origin of a problem: the text of its specification, its prior, and digests of its data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import files
 from mechdesign.specification._read import VERSION
 
-# Strings, which may hold the sign of a comment; lines of nothing but comments, with empty ones among them; and comments
-# at the end of a line.
+# Three patterns: strings, which may contain #; blocks of comment lines and empty lines; comments at the end of a line.
 _TOML = re.compile(
     r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'''
     r"|(?P<lines>^(?:[ \t\r]*\n|[ \t]*#[^\n]*(?:\n|\Z))+)"
@@ -36,25 +35,25 @@ _FORMS = {
 
 
 def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
-    """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly."""
+    """Return the origin of a problem; tables without a text are written as JSON with exact numbers."""
     named = files([tables.get(key) for key in ("domain", "observables", "prior", "cost", "privacy", "policy")])
     digests = {file: file_digest(folder / file) for file in dict.fromkeys(named)}
-    return Origin(without_comments(text) or _written(tables), _prior(tables["prior"]), digests, notes, name)
+    return Origin(without_comments(text) or _to_json(tables), _describe_prior(tables["prior"]), digests, notes, name)
 
 
 def without_comments(text: str) -> str:
-    r"""Return a specification without its comments: what counts, and all that is kept with a design.
+    r"""Return a specification without its comments, as it is stored with a design.
 
     >>> without_comments('# for ann\ntitle = "No. #1"  # and bob\n')
     'title = "No. #1"\n'
     """
-    stripped = _TOML.sub(_kept, text)
+    stripped = _TOML.sub(_strip_comment, text)
     if _values(stripped) != _values(text):
-        raise AssertionError("the specification means something else without its comments")
+        raise AssertionError("the specification has another meaning without its comments")
     return stripped
 
 
-def _kept(found: re.Match[str]) -> str:
+def _strip_comment(found: re.Match[str]) -> str:
     if found["string"] is not None or "#" not in found[0]:
         return found[0]
     blank = found["lines"] is not None and any(not line.strip() for line in found[0].splitlines())
@@ -62,12 +61,12 @@ def _kept(found: re.Match[str]) -> str:
 
 
 def _values(text: str) -> str:
-    # As a text, in which NaN equals itself.
+    # Compare texts, because NaN does not equal itself.
     return repr(tomllib.loads(text, parse_float=str))
 
 
-def _prior(raw: Raw) -> str:
-    """Say in words what a table that was read without an error says."""
+def _describe_prior(raw: Raw) -> str:
+    """Return a valid table of a prior in words."""
     form = next((name for name in raw if name != "smoothing"), "")
     table = raw[form] if isinstance(raw.get(form), Mapping) else {}
     said = _FORMS.get(form, form)
@@ -82,7 +81,7 @@ def _prior(raw: Raw) -> str:
     return said + (f", {raw['smoothing']} added to each count" if raw.get("smoothing") else "")
 
 
-def _written(tables: Raw) -> str:
+def _to_json(tables: Raw) -> str:
     whole = {"version": VERSION, **tables}
     written = {name: whole[name] for name in Document.__struct_fields__ if whole.get(name)}
     return json.dumps(written, indent=1, default=str)

@@ -1,4 +1,4 @@
-"""Policy graphs in a specification, and how they and traces released under them are to be treated."""
+"""Policy graphs in a specification, and the release of traces under them."""
 
 from __future__ import annotations
 
@@ -33,100 +33,125 @@ Hull = Literal["component", "graph"]
 
 
 class PolicyTable(Table, frozen=True):
-    """How the graph of all ``[[privacy]]`` tables of kind "graph" together is kept; `isolated` needs no graph."""
+    """The treatment of the policy graph, the union of all ``[[privacy]]`` tables of kind "graph".
+
+    The key `isolated` also applies without a graph.
+
+    Attributes:
+        within: The answers of an optimal channel: in the component of the secret, or anywhere.
+        isolated: The treatment of secrets that no requirement joins to another.
+        repair: The method that chooses the edges of a repair.
+        repaired: The states that a repair protects along a trace.
+        hull: The part of the graph whose sensitivity hull the noise fits.
+        support: The possible secrets, or None for all.
+        delta: The possible secrets are the fewest with probability 1 − δ; None if `support` is given.
+
+    >>> import numpy as np
+    >>> PolicyTable(support=[0, 2]).possible(np.array([0.5, 0.25, 0.25]))
+    [0, 2]
+    """
 
     within: Annotated[
         Within,
-        says("where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere."),
+        says("the answers of an optimal channel: in the connected component of the secret, or anywhere on the map."),
     ] = "component"
     isolated: Annotated[
         Isolated,
         says(
-            "what becomes of secrets that no requirement ties to another, such as those without an edge, which an "
-            "optimal channel would reveal: refuse the specification, add edges that protect them, add those pairs "
-            'that the sensitivity hull protects already, or reveal them; without a graph only "refuse" and '
-            '"release"; along a trace `repaired` says it.'
+            "the treatment of isolated secrets, which no requirement joins to another and an optimal channel would "
+            "reveal: refuse the specification, add edges that protect them, add the pairs that the sensitivity hull "
+            'already protects, or reveal them. Without a graph only "refuse" and "release" are allowed; along a trace '
+            "`repaired` decides."
         ),
     ] = "refuse"
-    repair: Annotated[Repair, says("which edges a repair adds.")] = "area"
+    repair: Annotated[Repair, says("the method that chooses the edges of a repair.")] = "area"
     repaired: Annotated[
         Repaired,
         says(
-            'whom a repair protects along a trace: states whose neighbours are impossible ("disconnected"), or '
-            'states without an edge in the policy, too ("all"); such states are released as they are otherwise.'
+            'the states that a repair protects along a trace: those whose neighbours are impossible ("disconnected"), '
+            'or also those without an edge in the policy ("all"); other isolated states are revealed.'
         ),
     ] = "disconnected"
-    hull: Annotated[Hull, says("whose sensitivity hull noise is fitted to, and by which secrets count as exposed.")] = (
-        "component"
-    )
+    hull: Annotated[
+        Hull, says("the sensitivity hull that noise fits and that decides which secrets are exposed: of each, or all.")
+    ] = "component"
     support: Annotated[
         list[int | str] | None,
-        says("the possible secrets, texts by label and integers by position; all of them unless given."),
+        says("the possible secrets: strings are labels, integers are indices; the default is all secrets."),
     ] = None
     delta: Annotated[
         Fraction | None,
         says(
-            "the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is "
-            "believed before each step; exact, at least 0 and below 1."
+            "the possible secrets are the fewest with probability 1 − δ, under the prior or, along a trace, under the "
+            "adversary's belief before each step; exact, at least 0 and below 1."
         ),
     ] = None
 
     def possible(self, prior: Floats) -> list[int] | None:
-        """Return the possible secrets, sorted, where their probabilities are `prior`, (n,); None for all of them."""
+        """Return the possible secrets.
+
+        Args:
+            prior: Probabilities of the secrets, shape (n,).
+
+        Returns:
+            Sorted indices, or None if all secrets are possible.
+        """
         if self.delta is not None:
             return [int(node) for node in delta_set(prior, self.delta)]
         return None if self.support is None else [int(secret) for secret in self.support]
 
 
 class ReleaseTable(Table, frozen=True):
-    """How a trace is released."""
+    """The release of a trace."""
 
     mechanism: Annotated[
         str,
         says(
-            'a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or "lp": '
-            "the optimal channel, solved at each step as ``[solver]`` says."
+            'the name of a mechanism of `mechdesign.mechanisms`, such as "planar-isotropic" or "laplace". With "lp", '
+            "the optimal channel is solved at each step with the settings of ``[solver]``."
         ),
     ] = "planar-isotropic"
-    transition: Annotated[ChainTable | None, says("how states follow one another, as the adversary knows it, too.")] = (
-        None
-    )
+    transition: Annotated[
+        ChainTable | None, says("the transitions between states, which the adversary knows as well.")
+    ] = None
     every: Annotated[
-        str | None, says('the trace is brought to even steps of this length, such as "5 min", by its times.')
+        str | None, says('the length of even steps at which the trace is resampled by its times, such as "5 min".')
     ] = None
     gap: Annotated[
         str | None,
-        says("the longest time without a state; a trace with a longer gap is refused; three steps unless given."),
+        says("the longest allowed time without a state; a trace with a longer gap is refused; default three steps."),
     ] = None
-    time: Annotated[str | None, says("the column of the trace with the time; one with a usual name unless given.")] = (
-        None
-    )
+    time: Annotated[
+        str | None, says("the column of the trace with the time; by default a column with a usual name.")
+    ] = None
     date: DateColumn = None
     time_format: TimeFormat = None
     time_zone: TimeZone = None
     missing: Annotated[
         float | None,
-        says("the share of steps of a trace with times that may be left out, such as 0.2; 0.05 unless given."),
+        says("the share of steps of a trace with times that may be left out, such as 0.2; default 0.05."),
     ] = None
-    initial: Annotated[PriorTable | None, says("what is believed before the first step; the prior unless given.")] = (
-        None
-    )
-    snap: Annotated[bool | None, says("answer with secrets, or with any places, where the mechanism can.")] = None
+    initial: Annotated[
+        PriorTable | None, says("the adversary's belief before the first step; by default the prior.")
+    ] = None
+    snap: Annotated[
+        bool | None, says("whether answers are secrets, or any places, for mechanisms that support both.")
+    ] = None
     seed: Annotated[
-        int | None, says("for rehearsals only: whoever knows the seed of a published trace can recover the truth.")
+        int | None, says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth.")
     ] = None
     history: Annotated[
         Literal["others"] | None,
         says(
-            '"others" states that the data that prior, chain and policy come from are not those of the person whose '
-            "trace is released; the manifest repeats it as a statement."
+            '"others" states that the data behind prior, chain and policy do not include the person whose trace is '
+            "released; the manifest repeats this statement."
         ),
     ] = None
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
-    """The union of the policy graphs of a specification, the ε of each edge, and how they are to be kept."""
+class SpecifiedPolicy:
+    """The union of the policy graphs of a specification, the ε of each edge, and the ``[policy]`` table."""
 
     graph: nx.Graph
     epsilon: Fraction
@@ -135,10 +160,20 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseSettings:
-    """How a trace is to be released: what the table says, and the transitions and the prior that it names.
+    """The settings for the release of a trace, with its transitions and prior.
 
-    `sampling` says how the trace is brought to even steps; `initial` is the prior of the first step.
-    `notes` are for the user.
+    Attributes:
+        table: The ``[release]`` table.
+        transitions: The transitions between states.
+        sampling: The time step and the longest gap for resampling.
+        initial: The prior of the first step.
+        notes: Sentences about the data, for the user.
+
+    >>> import numpy as np
+    >>> chain = MarkovChain(np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> settings = ReleaseSettings(ReleaseTable(), Transitions((chain,)), Sampling(), Prior.uniform(2), ())
+    >>> settings.transition.size
+    2
     """
 
     table: ReleaseTable
@@ -149,16 +184,16 @@ class ReleaseSettings:
 
     @property
     def transition(self) -> MarkovChain | VaryingChain:
-        """The Markov chain, or that of each step or hour."""
+        """The Markov chain, or the chains of successive steps or hours."""
         chains = self.transitions.chains
         return chains[0] if self.transitions.by is None else VaryingChain(chains, cyclic=self.transitions.by == "hour")
 
 
 def build_settings(table: PolicyTable, source: Source, made: Graphs) -> PolicyTable:
-    """Return what the ``[policy]`` table says, in which the possible secrets are positions in ascending order."""
+    """Return the ``[policy]`` table with the possible secrets as sorted indices."""
     if table.delta is not None:
         if table.support is not None:
-            raise source.error("", "has support and delta, which exclude each other", bound="one of them")
+            raise source.error("", "has both support and delta", bound="one of them")
         if not 0 <= table.delta < 1:
             found = exact_text(table.delta)
             raise source.error("delta", "is out of range", value=found, bound="at least 0 and below 1")
@@ -170,14 +205,14 @@ def build_settings(table: PolicyTable, source: Source, made: Graphs) -> PolicyTa
     return structs.replace(table, support=sorted(secrets))
 
 
-def build_policy(problem: Problem, settings: PolicyTable) -> Policy:
-    """Return the union of the graphs among the requirements of a problem, which must have one ε.
+def build_policy(problem: Problem, settings: PolicyTable) -> SpecifiedPolicy:
+    """Return the union of the policy graphs of a problem.
 
-    Raises `SpecificationError` where there is no graph, or where they differ in ε.
+    Raises `SpecificationError` if there is no graph, or if graphs have different ε.
     """
     if not problem.graphs:
         raise SpecificationError(
-            "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph" and blocks = 3, say'
+            "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph", for example with blocks = 3'
         )
     first, *others = problem.graphs
     epsilon = problem.requirements[first].pair_bounds[0].nominal
@@ -190,11 +225,11 @@ def build_policy(problem: Problem, settings: PolicyTable) -> Policy:
                 value=exact_text(other),
                 bound=f"{exact_text(epsilon)}: the edges of one policy have one ε",
             )
-    return Policy(graphs.union(*problem.graphs.values()), epsilon, settings)
+    return SpecifiedPolicy(graphs.union(*problem.graphs.values()), epsilon, settings)
 
 
 def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prior) -> ReleaseSettings:
-    """Return what the ``[release]`` table says; `prior` is that of the first step unless the table has another."""
+    """Return the settings of the ``[release]`` table; `prior` is the default belief before the first step."""
     choice(table.mechanism, (OPTIMAL, *mechanisms.MECHANISMS), (source / "mechanism").path)
     if table.seed is not None and table.seed < 0:
         raise source.error("seed", "is negative", value=table.seed, bound="a whole number >= 0")

@@ -1,4 +1,4 @@
-"""Build the prior that a specification describes."""
+"""Build the prior of a specification."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _movement as traces
 from mechdesign.data import _trajectories as trajectories
 from mechdesign.data._inspection import unread_times
 from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import composed, withholding
+from mechdesign.data._layout import to_nfc, withholding
 from mechdesign.data._resampling import Sampling, median_interval, resample
 from mechdesign.data._text import number, plain_numbers
 from mechdesign.data._times import order_of
@@ -26,16 +26,16 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._words import percent
 from mechdesign.specification._read import Source
 
-_MOST_PEOPLE = 10**12
+_MAX_PEOPLE = 10**12
 
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
     """Return the prior over `domain` that the table at `source` describes, and notes for the user about the data."""
     form = table.form
     if table.smoothing is not None and form in ("uniform", "probabilities"):
-        raise source.error("smoothing", f"does not go with {form}", remedy="leave it out")
+        raise source.error("smoothing", f"cannot be combined with {form}", remedy="remove the key")
     if form == "visits":
-        raise source.error("visits", "needs a domain of anchors", bound="domain.anchors = { columns, … }")
+        raise source.error("visits", "requires a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
         if not table.uniform:
             raise source.error("uniform", "cannot be false", value=False, bound="true")
@@ -49,15 +49,15 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
     if empty and (table.checkins or table.plt) is not None and table.smoothing is None:
         raise source.error(
             "smoothing",
-            f"is needed: {empty} of the {domain.size} cells were never visited (the first is cell "
-            f"{int(np.argmax(counts == 0))}), so that their probability would be zero",
-            remedy="add smoothing = 0.01, say, or smoothing = 0 to accept probability zero",
+            f"is required: {empty} of the {domain.size} cells were never visited (the first is cell "
+            f"{int(np.argmax(counts == 0))}), so their probability would be zero",
+            remedy="add for example smoothing = 0.01, or smoothing = 0 to accept probability zero",
         )
     smoothing = table.smoothing or 0.0
     if smoothing > counts.sum() > 0:
         notes += (
-            f"{source / 'smoothing'}: {smoothing:g}, added to each of {domain.size} counts, is more than all that was "
-            f"counted ({counts.sum():g}): the prior says little of the data",
+            f"{source / 'smoothing'}: {smoothing:g}, added to each of {domain.size} counts, exceeds the sum of all "
+            f"counts ({counts.sum():g}): the prior hardly depends on the data",
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
@@ -66,14 +66,14 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
 
 
 def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Floats, tuple[str, ...]]:
-    """Return how often each secret was counted, and notes on what it was counted in."""
+    """Return the count of each secret, and notes about the data."""
     data = table.checkins or table.plt
     if data is not None:
         read = read_visits(data, source / table.form, domain)
-        counts, notes = _counted(read.visits)
+        counts, notes = _count_visits(read.visits)
         return counts, (*notes, *read.notes)
     if table.simulated is not None:
-        return _simulated(table.simulated, source / "simulated", domain), ()
+        return _simulate(table.simulated, source / "simulated", domain), ()
     if table.csv is not None:
         counts, note = _from_file(table.csv, source / "csv", domain)
         return counts, (f"{source / 'csv'}: {note}",)
@@ -83,11 +83,11 @@ def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Flo
 
 def _check_length(length: int, domain: Domain, source: Source) -> None:
     if length != domain.size:
-        raise source.error("", "differs in length from the domain", value=length, bound=str(domain.size))
+        raise source.error("", "has another length than the domain", value=length, bound=str(domain.size))
 
 
 def _from_file(table: CountsFile, source: Source, domain: Domain) -> tuple[Floats, str]:
-    """Return the counts in a file, in the order of the secrets, and how its rows were matched with them."""
+    """Return the counts in a file, in the order of the secrets, and a note about the matching of its rows."""
     with source.file(table) as file:
         found = read_matched(file, [table.column], domain.labels, table.label, table.delimiter)
         texts = zip(found.rows, plain_numbers(found.columns[table.column], file, table.column), strict=True)
@@ -97,10 +97,14 @@ def _from_file(table: CountsFile, source: Source, domain: Domain) -> tuple[Float
 
 
 class Read(NamedTuple):
-    """Visits to the cells of a grid, what became of the points before they were counted, and how to say it.
+    """Visits to the cells of a grid, with notes.
 
-    `order` says in which order points are taken to be, and the first and last time, which no file that is published
-    should hold.
+    Attributes:
+        visits: The visits.
+        sampling: The time step and the longest gap at which traces were resampled.
+        median: The median interval between points in seconds, or None.
+        notes: Sentences about the data, for the user.
+        order: A sentence with the order of the points and the first and last time; private, so never published.
     """
 
     visits: trajectories.Visits
@@ -113,29 +117,29 @@ class Read(NamedTuple):
 def read_visits(
     table: Checkins | Trajectories, source: Source, domain: Domain, sampling: Sampling | None = None
 ) -> Read:
-    """Return the visits that the table of check-ins or trajectories at `source` names, in cells of `domain`.
+    """Return the visits to cells of `domain` from the table of check-ins or trajectories at `source`.
 
-    `sampling` is used where the table says nothing of even steps.
+    `sampling` applies if the table does not specify even steps.
     """
     if domain.geographic is None:
         raise source.error(
             "",
-            "is counted in the cells of a box in latitude and longitude, and the domain has none",
+            "requires a geographic grid (south, north, west, east) as the domain",
             value=Shown(domain),
             bound="a domain with grid = { columns, rows, south, north, west, east }",
-            remedy=f"let `mechdesign init {source.folder / table.path}` propose a box",
+            remedy=f"run `mechdesign init {source.folder / table.path}` to get a proposal for the box",
         )
     found = read_traces(table, source, sampling)
     with source.file(name=table.path) as file:
         try:
             visits = trajectories.to_grid(found.found, domain)
         except InputError as error:
-            raise renamed(error, str(file), "traces") from error
+            raise rename_path(error, str(file), "traces") from error
     return Read(visits, found.sampling, found.median, found.notes, found.order)
 
 
 class Traces(NamedTuple):
-    """Traces `found`, after even steps were made, if they were, what became of their points, and how to say it."""
+    """Traces after resampling, with notes; the attributes other than `found` are those of `Read`."""
 
     found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling
@@ -145,7 +149,7 @@ class Traces(NamedTuple):
 
 
 def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampling | None = None) -> Traces:
-    """Return the traces that the table of check-ins or trajectories at `source` names; see `read_visits`."""
+    """Return the traces from the table of check-ins or trajectories at `source`; see `read_visits`."""
     with source.file(table) as file:
         read = (
             _checkins(table, source)
@@ -165,15 +169,15 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
             order = "; ".join((order, *_unread_times(table, source)))
         notes = tuple(f"{source}: {note}" for note in read.said(user))
         if sampling != Sampling():
-            found, facts = resample(found, sampling)
-            notes += (f"{source}: {facts}",)
+            found, statistics = resample(found, sampling)
+            notes += (f"{source}: {statistics}",)
     return Traces(found, sampling, median, notes, order)
 
 
 def _checkins(table: Checkins, source: Source) -> traces.Points:
     if (table.place is None) != (table.places is None):
         lacking = "places" if table.places is None else "place"
-        raise source.error(lacking, "is missing", bound="given beside the other: place and places")
+        raise source.error(lacking, "is missing", bound="place and places together")
     places = None
     if table.places is not None:
         by_key = table.places
@@ -197,28 +201,28 @@ def _checkins(table: Checkins, source: Source) -> traces.Points:
 
 
 def _unread_times(table: Checkins, source: Source) -> tuple[str, ...]:
-    """Say which columns hold times, or are called so, where the table names none."""
+    """Return notes about columns that may hold times, for a table that does not name one."""
     taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
     with Source(folder=source.folder).file(table) as file:
         return unread_times(file, table.delimiter, [name for name in taken if name is not None])
 
 
 def _user(users: list[str], only: int | str, source: Source) -> str:
-    names = [user for user in users if user == composed(str(only))]
+    names = [user for user in users if user == to_nfc(str(only))]
     if not names and isinstance(only, int):
-        # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
+        # The data may pad numbers with zeros: user 6 of GeoLife is called 006.
         names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
     if len(names) != 1:
         raise source.error(
             "only",
-            "is not a user" if not names else f"means several users: {', '.join(names)}",
+            "is not a user" if not names else f"matches several users: {', '.join(names)}",
             value=only,
             bound=f"one of the {len(users)} users in the data",
         )
     return names[0]
 
 
-def _counted(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]:
+def _count_visits(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]:
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         share = visits.outside / (visits.inside + visits.outside)
@@ -227,12 +231,12 @@ def _counted(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]:
 
 
 @in_own_arithmetic
-def _simulated(table: Simulated, source: Source, domain: Domain) -> Floats:
-    """Return whole numbers of people in each cell, so that the prior is the same on every machine."""
+def _simulate(table: Simulated, source: Source, domain: Domain) -> Floats:
+    """Return the number of people in each cell, rounded so that the prior is the same on every machine."""
     if domain.points.shape[1] != 2:
-        raise source.error("", "needs a domain of places in the plane", value=Shown(domain))
-    if not 1 <= table.people <= _MOST_PEOPLE:
-        raise source.error("people", "is out of range", value=table.people, bound=f"between 1 and {_MOST_PEOPLE}")
+        raise source.error("", "requires a domain of places in the plane", value=Shown(domain))
+    if not 1 <= table.people <= _MAX_PEOPLE:
+        raise source.error("people", "is out of range", value=table.people, bound=f"between 1 and {_MAX_PEOPLE}")
     if not 0 <= table.background <= 1:
         raise source.error("background", "is not a share", value=table.background, bound="between 0 and 1")
     if not table.centres:
@@ -249,7 +253,7 @@ def _simulated(table: Simulated, source: Source, domain: Domain) -> Floats:
             if not 0 < value < math.inf:
                 raise place.error(key, "is not positive", value=value, bound="> 0")
         squares = ((domain.points - [centre.x, centre.y]) ** 2).sum(axis=1)
-        # Measured from the nearest cell, so that a centre far outside does not vanish.
+        # Distances are relative to the nearest cell, so that a centre far outside still has an effect.
         near = np.exp((squares.min() - squares) / (2 * centre.spread**2))
         density += centre.weight * near / near.sum()
         total += centre.weight

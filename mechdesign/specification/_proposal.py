@@ -1,4 +1,4 @@
-"""A specification proposed for data, with an ε that is worth its cost."""
+"""Propose a specification for data: a grid, an ε and a distortion floor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.data import _layout as layout
-from mechdesign.data._inspection import Found
+from mechdesign.data._inspection import DataSource
 from mechdesign.data._joining import Joined
 from mechdesign.data._resampling import median_interval, seconds_text
 from mechdesign.data._trajectories import Visits, to_grid
@@ -26,19 +26,19 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import largest_distortion
 
 LEVELS = tuple(Fraction(level) for level in ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
-"""The ε that are tried, in nats per km: with the last one, odds change by a factor of e² within 100 m."""
+"""Candidates for ε, in nats per km; with the last one, odds change by a factor of e² within 100 m."""
 
-_DRAWS = 2**15
+_NUMBER_OF_DRAWS = 2**15
 
 
 @dataclass(frozen=True)
 class Worth:
-    """The least ε of `LEVELS` at which noise costs at most half of telling nothing, or None; costs are in km.
+    """The least ε of `LEVELS` at which noise costs at most half as much as no release.
 
     Attributes:
-        epsilon: the ε.
-        noise: what noise costs with it, or with the last of `LEVELS`.
-        nothing: what it costs to give the same answer always, the best one.
+        epsilon: The ε in nats per km, or None if no level suffices.
+        noise: The cost of noise with this ε, or with the last level, in km.
+        nothing: The cost of no release, which is the cost of the best constant answer, in km.
     """
 
     epsilon: Fraction | None
@@ -47,7 +47,7 @@ class Worth:
 
 
 def worthwhile_epsilon(domain: Domain, prior: Prior) -> Worth:
-    """Return the least ε of `LEVELS` at which planar Laplace noise costs at most half of telling nothing."""
+    """Return the least ε of `LEVELS` at which planar Laplace noise costs at most half as much as no release."""
     nothing = float((prior.probabilities @ distances.euclidean(domain)).min())
     noise = 0.0
     for epsilon in LEVELS:
@@ -58,10 +58,10 @@ def worthwhile_epsilon(domain: Domain, prior: Prior) -> Worth:
 
 
 def noise_cost(domain: Domain, prior: Prior, epsilon: Fraction) -> float:
-    """Return the expected distance between a cell and that in which it is released with planar Laplace noise, in km.
+    """Estimate the expected distance in km between a cell and its release with planar Laplace noise.
 
-    Noise z of density ε²/(2π) exp(−ε‖z‖) is added to the middle of a cell that is drawn from the prior; beyond the grid
-    the nearest cell is taken. The mean of so many draws is always the same: they come from a seed, and hide nothing.
+    Noise z with density ε²/(2π) exp(−ε‖z‖) is added to the centre of a cell drawn from the prior. Points outside the
+    grid are mapped to the nearest cell. The draws come from a fixed seed, so the result is reproducible.
     """
     cells, noise = _draws(domain, prior)
     area = domain.area(PLANE)
@@ -72,31 +72,50 @@ def noise_cost(domain: Domain, prior: Prior, epsilon: Fraction) -> float:
 
 
 def _draws(domain: Domain, prior: Prior) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], Floats]:
-    """Return cells from the prior, and noise with ε = 1."""
+    """Return cells drawn from the prior, and noise with ε = 1."""
     generator = np.random.default_rng(0)
-    cells = generator.choice(domain.size, _DRAWS, p=prior.probabilities)
-    radius, angle = generator.gamma(2.0, size=_DRAWS), generator.uniform(0, 2 * np.pi, _DRAWS)
+    cells = generator.choice(domain.size, _NUMBER_OF_DRAWS, p=prior.probabilities)
+    radius = generator.gamma(2.0, size=_NUMBER_OF_DRAWS)
+    angle = generator.uniform(0, 2 * np.pi, _NUMBER_OF_DRAWS)
     return cells, np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
 
 
-# The box holds this share of the points on either side of it, of those around the place where most are.
+# Share of the points near the densest place that lie beyond each side of the box.
 _QUANTILE = 0.02
-_AREA = 0.3  # degrees
-_SMALLEST = 0.002  # degrees, about 200 m
+# Half the width of the surroundings of the densest place, in degrees.
+_AREA_DEGREES = 0.3
+# Least width of the box in degrees, about 200 m.
+_MIN_WIDTH_DEGREES = 0.002
 
-_FEWEST = 20  # points
-# Shares of points: a box with fewer, or with more of its points at one place, is told.
-_FEW, _SAME = 0.5, 0.5
+_MIN_POINTS = 20
+# A box with a smaller share of all points gets a note.
+_MIN_SHARE_INSIDE = 0.5
+# A box with a larger share of its points at a single place gets a note.
+_MAX_SHARE_AT_PLACE = 0.5
 
 _SMOOTHING = 0.01
-_FACTOR = 4
+# A comment gives the distance within which odds change by this factor.
+_ODDS_FACTOR = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A grid, and numbers for it: ε in nats per km, and a floor in km with the largest one that can be reached.
+    """A proposed grid, ε and distortion floor.
 
-    `worth` says what noise costs with this ε, which is the last that was tried where none is worth its cost.
+    Attributes:
+        domain: The grid.
+        epsilon: ε in nats per km.
+        worth: The cost of noise with this ε. If no level is worth its cost, ε is the last one.
+        floor: The distortion floor in km.
+        largest_floor: The largest floor that a channel can reach, in km.
+        inside: Number of points inside the grid.
+        outside: Number of points outside the grid.
+        notes: Sentences about the data.
+
+    >>> domain = Domain.geographic_grid(2, 1, south=46, north=46.1, west=7, east=7.2)
+    >>> proposal = Proposal(domain, Fraction(1), Worth(Fraction(1), 1.9, 4.0), Fraction(1), 3.8, 30, 0)
+    >>> proposal.domain.size
+    2
     """
 
     domain: Domain
@@ -109,14 +128,35 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
 
-def propose(found: Found, cells: int = 64) -> Proposal:
-    """Return a proposal for data, with about so many cells."""
+def propose(found: DataSource, cells: int = 64) -> Proposal:
+    """Propose a grid, an ε and a distortion floor for data.
+
+    Args:
+        found: The data, as `mechdesign init` reads them.
+        cells: Approximate number of cells, between 4 and 2500.
+
+    Returns:
+        The proposal.
+
+    Raises:
+        InputError: The number of cells is out of range, or there are fewer than 20 points.
+
+    >>> import tempfile
+    >>> from mechdesign.data._inspection import inspect_data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "checkins.csv")
+    ...     rows = [f"46.{950 + k % 5},7.{440 + k % 7}" for k in range(35)]
+    ...     _ = file.write_text(chr(10).join(["latitude,longitude", *rows]))
+    ...     proposal = propose(inspect_data(file), cells=16)
+    >>> proposal.domain.size, proposal.inside
+    (16, 35)
+    """
     if not 4 <= cells <= 2500:
         raise InputError("cells", "is out of range", value=cells, bound="between 4 and 2500")
     points = sum(map(len, found.traces))
-    if points < _FEWEST:
+    if points < _MIN_POINTS:
         raise InputError(
-            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
+            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_MIN_POINTS}"
         )
     box = _box(found)
     width, height = box.plane.points(np.array([box.north]), np.array([box.east]))[0].tolist()
@@ -132,7 +172,7 @@ def propose(found: Found, cells: int = 64) -> Proposal:
         domain,
         worth.epsilon or LEVELS[-1],
         worth,
-        _rounded(largest / 4, down=True),
+        _round_to_two_digits(largest / 4, down=True),
         largest,
         visits.inside,
         visits.outside,
@@ -140,10 +180,10 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     )
 
 
-def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
-    """Return the specification, with comments; the data are named relative to `folder`, or as they were named.
+def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -> str:
+    """Return the specification with comments; data files are named relative to `folder`, or as the user named them.
 
-    No user is named: a specification is handed on with what is made of it.
+    The text does not name any user, because specifications are passed on together with their results.
     """
     domain = proposal.domain
     cells, box = domain.cells, domain.geographic
@@ -157,28 +197,28 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     whose = "one user, by the name of a folder," if found.is_folder else "one user of the column"
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
-        "# Every number is a suggestion, chosen by the data: it tells something of them. Change it, then run",
-        "# `mechdesign design` on this file.",
-        # A comment is one line, whatever the names of columns hold.
+        "# Every number is a suggestion that was computed from the data, so it reveals something about them. Edit the",
+        "# numbers, then run `mechdesign design` on this file.",
+        # A comment must be one line, even if column names contain line breaks.
         *(f"# Note: {' '.join(note.split())}." for note in proposal.notes),
         "",
-        f"title = {_quoted(_title(found))}",
+        f"title = {_quote(_title(found))}",
         "",
-        f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box is "
-        "about the place where points are densest,",
-        f"# and holds {proposal.inside} of {points}. More cells are finer, and slower: time grows with their third "
-        "power.",
+        f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box "
+        "surrounds the place with most points,",
+        f"# and holds {proposal.inside} of {points}. More cells give a finer map, but time grows with the third power "
+        "of their number.",
         "[domain.grid]",
         f"columns = {cells.columns}",
         f"rows = {cells.rows}",
         *(f"{side} = {getattr(box, side)!r}" for side in ("south", "north", "west", "east")),
         "",
-        "# How likely each cell is: counted in the data, all users together; smoothing is for cells without a visit.",
+        "# The probability of each cell, counted over all users; smoothing is added to the count of each cell.",
         "[prior]",
         f"smoothing = {_SMOOTHING}",
         "",
         f"[prior.{form}]",
-        f"path = {_quoted(path)}",
+        f"path = {_quote(path)}",
     ]
     if not found.is_folder:
         lines += _lines_on_columns(found, folder)
@@ -187,14 +227,14 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     if len(users) > 1:
         lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
-        lines.append(f"# Points are {seconds_text(interval)} apart in the median; steps of a chain should be even:")
+        lines.append(f"# The median interval of points is {seconds_text(interval)}; a chain should have even steps:")
         lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
     lines += _lines_on_privacy(proposal)
     if len(users) > 1:
         lines += [
             "",
-            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
-            "# what it writes:",
+            "# A separate mechanism for some users, with `mechdesign sweep`; the names of these users appear in its",
+            "# results:",
             "# [sweep]",
             f'# "prior.{form}.only" = ["…", "…"]',
         ]
@@ -202,24 +242,24 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
 
 
 def _lines_on_privacy(proposal: Proposal) -> list[str]:
-    """Return what answers cost and what is asked of them, and how near to the least cost."""
+    """Return the tables of the cost, the requirements and the solver."""
     return [
         "",
-        "# What an answer costs: its distance from the truth, in km.",
+        "# The cost of an answer is its distance from the truth, in km.",
         "[cost]",
         'distance = "euclidean"',
         "",
         *_lines_on_noise(proposal.worth),
-        f"# Whoever sees an answer can shift the odds between two places {math.log(_FACTOR) / proposal.epsilon:.2g} km "
-        f"apart by a factor of {_FACTOR} at most,",
-        "# between closer ones by less. A smaller ε hides more, at a higher cost.",
+        f"# An answer changes the odds between two places {math.log(_ODDS_FACTOR) / proposal.epsilon:.2g} km apart by "
+        f"a factor of at most {_ODDS_FACTOR},",
+        "# and less for closer places. A smaller ε protects more, at a higher cost.",
         "[[privacy]]",
         'kind = "metric"',
         f"epsilon = {_decimal(proposal.epsilon)}",
         'distance = "euclidean"',
         "",
-        "# The best guess of an adversary who knows the prior is expected to be off by this many km; releasing nothing",
-        f"# reaches {proposal.largest_floor:.3g}. Leave it out to be protected by ε alone.",
+        "# The expected error in km of the best guess by an adversary who knows the prior. Releasing nothing reaches",
+        f"# {proposal.largest_floor:.3g}. Remove this table to rely on ε alone.",
         "[[privacy]]",
         'kind = "distortion"',
         f"minimum = {_decimal(proposal.floor)}",
@@ -230,37 +270,37 @@ def _lines_on_privacy(proposal: Proposal) -> list[str]:
     ]
 
 
-def _lines_on_columns(found: Found, folder: Path | None) -> list[str]:
-    """Return the keys that say which columns of a table hold what, and how it is written."""
-    lines = [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
+def _lines_on_columns(found: DataSource, folder: Path | None) -> list[str]:
+    """Return the keys for the columns of a table and its layout."""
+    lines = [f"{name} = {_quote(column)}" for name, column in found.columns.items()]
     if found.joined is not None:
         lines.append(_places_line(found.joined, folder))
     if "user" not in found.columns:
-        lines.append('user = ""  # no column says who it was: all lines are counted together')
-    said, timed = found.said, "time" in found.columns
-    written = {
-        "time_format": said.time_format if timed else None,
-        "time_zone": said.time_zone if timed else None,
-        "longitudes": said.longitudes,
+        lines.append('user = ""  # there is no column of users: all lines are counted together')
+    given, timed = found.said, "time" in found.columns
+    keys = {
+        "time_format": given.time_format if timed else None,
+        "time_zone": given.time_zone if timed else None,
+        "longitudes": given.longitudes,
         "delimiter": None if found.delimiter == "," else found.delimiter,
-        "decimal": layout.said().decimal,
-        "encoding": layout.said().encoding,
+        "decimal": layout.current_layout().decimal,
+        "encoding": layout.current_layout().encoding,
     }
-    return lines + [f"{key} = {_quoted(value)}" for key, value in written.items() if value is not None]
+    return lines + [f"{key} = {_quote(value)}" for key, value in keys.items() if value is not None]
 
 
 def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
-    """Return the comment on where ε comes from."""
+    """Return the comment on the choice of ε."""
     tried = f"{', '.join(map(exact_text, LEVELS[:3]))}, …, {exact_text(LEVELS[-1])} per km"
     costs = f"{worth.noise:.2g} of {worth.nothing:.2g} km"
     if worth.epsilon is None:
         return (
-            f"# ε was chosen by the data. With none of {tried} does drawn planar Laplace noise cost",
-            f"# at most half of telling nothing. With the last one, which stands here, it costs {costs}.",
+            f"# ε was chosen from the data. With none of {tried} does planar Laplace noise cost",
+            f"# at most half as much as no release. This ε is the last of them, with a cost of {costs}.",
         )
     return (
-        f"# ε was chosen by the data: it is the least of {tried} with which drawn planar Laplace",
-        f"# noise costs at most half of telling nothing, here {costs}. This design costs less.",
+        f"# ε was chosen from the data: it is the least of {tried} for which planar",
+        f"# Laplace noise costs at most half as much as no release, here {costs}. This design costs less.",
     )
 
 
@@ -270,57 +310,57 @@ def _places_line(joined: Joined, folder: Path | None) -> str:
     keys = {"path": path, "key": joined.key, "latitude": joined.latitude, "longitude": joined.longitude}
     if joined.delimiter != ",":
         keys["delimiter"] = joined.delimiter
-    return f"places = {{ {', '.join(f'{name} = {_quoted(value)}' for name, value in keys.items())} }}"
+    return f"places = {{ {', '.join(f'{name} = {_quote(value)}' for name, value in keys.items())} }}"
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """Return the path from a folder; links on the way are followed, as ".." follows them."""
+    """Return the path relative to a folder, after resolving links, as ".." does."""
     try:
         return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
     except ValueError:  # On another drive.
         return str(path)
 
 
-def _title(found: Found) -> str:
+def _title(found: DataSource) -> str:
     path = found.path.resolve() if found.path.name in ("", "..") else found.path
     if found.is_folder:
         return f"Points of {path.name}"
     return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
-def _notes(found: Found) -> tuple[str, ...]:
-    """Return what is odd about the data."""
+def _notes(found: DataSource) -> tuple[str, ...]:
+    """Return notes about oddities in the data."""
     notes = [*found.unread, *found.notes]
     if "time" not in found.columns and not found.is_folder:
         notes.append(found.order)
     for name in ("latitude", "longitude"):
         if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
-            notes.append(f"every point has the same {name}, as if it were not the right column")
+            notes.append(f"every point has the same {name}, so this may not be the right column")
     return tuple(notes)
 
 
-def _notes_on_box(found: Found, visits: Visits) -> tuple[str, ...]:
-    """Say where the box holds few points, or nearly all at one place; and how many points stand for none."""
+def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
+    """Return notes about a box with few points or most points at one place, and about points with zeros."""
     latitude, longitude = _coordinates(found)
     notes, points = [], len(latitude)
     if zeros := int(((latitude == 0) & (longitude == 0)).sum()):
-        notes.append(f"{_counted(zeros)} at 0,0, which often stands for a missing place: the box is made without them")
-    if visits.inside < points * _FEW:
-        few = f", fewer than the {_FEWEST} that a prior needs" if visits.inside < _FEWEST else ""
+        notes.append(f"{_points_text(zeros)} at 0,0, which often means a missing place; the box ignores them")
+    if visits.inside < points * _MIN_SHARE_INSIDE:
+        few = f", fewer than the {_MIN_POINTS} that a prior needs" if visits.inside < _MIN_POINTS else ""
         notes.append(
-            f"the box holds {visits.inside} of {points} points{few}: the others are far from it, or far apart. Choose "
-            "the box by hand, or keep the points of one area"
+            f"the box holds {visits.inside} of {points} points{few}: the others are far away. Choose the box by hand, "
+            "or keep only the points of one area"
         )
     box = visits.domain.geographic
     assert box is not None
     inside = (box.south <= latitude) & (latitude <= box.north) & (box.west <= longitude) & (longitude <= box.east)
     _, counts = np.unique(np.column_stack((latitude, longitude))[inside], axis=0, return_counts=True)
     if halves := int(((latitude == 0) ^ (longitude == 0))[~inside].sum()):
-        notes.append(f"{_counted(halves)} outside the box at a latitude or a longitude of 0, as if one were missing")
-    if visits.inside >= _FEWEST and counts.max(initial=0) > _SAME * visits.inside:
+        notes.append(f"{_points_text(halves)} outside the box with a latitude or longitude of 0, which may be missing")
+    if visits.inside >= _MIN_POINTS and counts.max(initial=0) > _MAX_SHARE_AT_PLACE * visits.inside:
         notes.append(
-            f"{counts.max()} of the {visits.inside} points in the box are at one place exactly, as if it stood for a "
-            "missing one"
+            f"{counts.max()} of the {visits.inside} points in the box are at exactly one place, which may stand for "
+            "missing places"
         )
     return tuple(notes)
 
@@ -330,33 +370,34 @@ def _notes_on_noise(worth: Worth) -> tuple[str, ...]:
         return ()
     least, most = exact_text(LEVELS[0]), exact_text(LEVELS[-1])
     return (
-        f"with no ε of {least} to {most} per km does planar Laplace noise cost at most half of telling nothing: it "
-        f"costs {worth.noise:.2g} of {worth.nothing:.2g} km. Choose another box, or ε by hand",
+        f"planar Laplace noise costs more than half as much as no release for every ε from {least} to {most} per km: "
+        f"{worth.noise:.2g} of {worth.nothing:.2g} km. Choose another box, or ε by hand",
     )
 
 
-def _counted(points: int) -> str:
+def _points_text(points: int) -> str:
     return f"{points} point{'s are' if points > 1 else ' is'}"
 
 
-def _coordinates(found: Found) -> tuple[Floats, Floats]:
+def _coordinates(found: DataSource) -> tuple[Floats, Floats]:
     latitude = np.concatenate([trace.latitude for trace in found.traces])
     return latitude, np.concatenate([trace.longitude for trace in found.traces])
 
 
-def _box(found: Found) -> BoundingBox:
-    """Return a box about the place where points are densest, also across the meridian of 180 degrees; not about 0,0."""
+def _box(found: DataSource) -> BoundingBox:
+    """Return a box around the place with most points, other than 0,0; it may cross the meridian of 180 degrees."""
     latitude, longitude = _coordinates(found)
     known = (latitude != 0) | (longitude != 0)
-    if known.sum() < _FEWEST:
-        problem = "holds too few points to propose a grid, but for those at 0,0"
-        raise InputError(str(found.path), problem, value=int(known.sum()), bound=f"at least {_FEWEST}")
+    if known.sum() < _MIN_POINTS:
+        problem = "holds too few points other than 0,0 to propose a grid"
+        raise InputError(str(found.path), problem, value=int(known.sum()), bound=f"at least {_MIN_POINTS}")
     latitude, longitude = latitude[known], longitude[known]
-    if max(map(_extent, (latitude, longitude))) > 2 * _AREA:
-        # Of data from all over the world, the surroundings of the most visited place.
+    if max(map(_extent, (latitude, longitude))) > 2 * _AREA_DEGREES:
+        # If the data cover a large region, keep the surroundings of the most visited place.
         place = _most_visited(latitude, longitude)
         longitude = longitude - 360 * np.rint((longitude - longitude[place]) / 360)
-        near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
+        near = np.abs(latitude - latitude[place]) <= _AREA_DEGREES
+        near &= np.abs(longitude - longitude[place]) <= _AREA_DEGREES
         latitude, longitude = latitude[near], longitude[near]
     south, north = _sides(latitude, 90)
     west, east = _sides(longitude, 180 if np.abs(longitude).max() <= 180 else 360)
@@ -369,8 +410,8 @@ def _extent(values: Floats) -> float:
 
 
 def _most_visited(latitude: Floats, longitude: Floats) -> int:
-    """Return a point of the square, a fifth of the area wide, that holds most points."""
-    squares = np.column_stack((latitude, longitude)) // (_AREA / 5)
+    """Return the index of a point in the square with most points; squares are a fifth of `_AREA_DEGREES` wide."""
+    squares = np.column_stack((latitude, longitude)) // (_AREA_DEGREES / 5)
     _, first, counts = np.unique(squares, axis=0, return_index=True, return_counts=True)
     places: Integers = first.astype(np.int64)
     return int(places[int(np.argmax(counts))])
@@ -379,14 +420,14 @@ def _most_visited(latitude: Floats, longitude: Floats) -> int:
 def _sides(values: Floats, limit: float) -> tuple[float, float]:
     """Return the sides of the box in one direction, rounded outwards to a thousandth of a degree."""
     low, high = (float(value) for value in np.quantile(values, [_QUANTILE, 1 - _QUANTILE]))
-    if high - low < _SMALLEST:
+    if high - low < _MIN_WIDTH_DEGREES:
         middle = (low + high) / 2
-        low, high = middle - _SMALLEST / 2, middle + _SMALLEST / 2
+        low, high = middle - _MIN_WIDTH_DEGREES / 2, middle + _MIN_WIDTH_DEGREES / 2
     return max(-limit, math.floor(low * 1000) / 1000), min(limit, math.ceil(high * 1000) / 1000)
 
 
-def _rounded(value: float, down: bool = False) -> Fraction:
-    """Return two significant digits of a positive number."""
+def _round_to_two_digits(value: float, down: bool = False) -> Fraction:
+    """Round a positive number to two significant digits."""
     if not value > 0:
         return Fraction(0)
     digits = 1 - math.floor(math.log10(value))
@@ -398,12 +439,12 @@ def _decimal(value: Fraction) -> str:
     return repr(float(value))
 
 
-def _quoted(text: str) -> str:
-    # A basic string of TOML escapes as JSON does; halves of surrogate pairs, which it has not, are shown as they are.
+def _quote(text: str) -> str:
+    # Basic strings of TOML have the same escapes as JSON, except for surrogate pairs.
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in quoted)
+    return "".join(sign if sign.isprintable() else _escape(sign) for sign in quoted)
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     code = ord(sign)
     return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

@@ -1,7 +1,7 @@
-"""From the values of a specification to its tables, by one conversion, and what an error about a key says.
+"""Convert the values of a specification to its tables, and explain errors about keys.
 
-Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become float64, rounded once from
-the decimal in the file.
+Numbers on which a proof depends (ε, radius, minimum) become exact fractions. All others become float64, rounded once
+from the decimal number in the file.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
 from mechdesign.model._grammar import Either, Raw, Table
 
-# What a specification looks like, for errors about a text that is none.
-TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
+# The remedy in errors about a text that is not TOML.
+TOML = "write lines such as key = value, strings in quotes, and tables as [name]; `mechdesign examples city` prints one"
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
-_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
-_WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
+_UNCHANGED: Mapping[str, str] = MappingProxyType({})
+_WHERE = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid (?:enum )?value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
-# How a file is written, as its table says it, see `mechdesign.data._layout`.
+# Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
-# Arguments of readers of files that are keys of the same name.
+# Arguments of functions that read files and that have the same name as a key.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
-# Exact numbers, as the verifier reads them.
+# Range of exact numbers, the same as in the verifier.
 _EXACT = ("1e-400", "1e+400")
-# Of the values of a table that has any names msgspec says only that it is one of them.
+# msgspec writes this instead of the key in a table with free names.
 _ANY = "[...]"
 _KINDS = {
     "array": "a list",
@@ -59,7 +59,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Source:
-    """The place of a value in a specification: the keys that lead to it, and the folder that names of files start from.
+    """The place of a value in a specification: the keys that lead to it, and the folder for relative file names.
 
     >>> print(Source() / "privacy" / 1 / "epsilon")
     privacy[1].epsilon
@@ -77,14 +77,14 @@ class Source:
     def error(
         self, key: str | Keys, problem: str, *, value: object = None, bound: str = "", remedy: str = ""
     ) -> SpecificationError:
-        """Return the error about a key below this place, or, where `key` is empty, about the place itself."""
+        """Return an error about a key below this place, or about the place itself if `key` is empty."""
         return SpecificationError((*self.path, *keys_of(key)), problem, value=value, bound=bound, remedy=remedy)
 
     @contextmanager
-    def keys(self, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Iterator[None]:
-        """Turn errors about arguments into errors about the keys at or below this place.
+    def keys(self, renamed: Mapping[str, str] = _UNCHANGED) -> Iterator[None]:
+        """Turn errors about arguments into errors about keys at or below this place.
 
-        Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
+        Keys have the same names as arguments of functions; `renamed` maps the other arguments to their keys.
         """
         try:
             yield
@@ -92,17 +92,17 @@ class Source:
             raise
         except InputError as error:
             found = error.under(self.path, renamed)
-            found.restate(_shown(found.value))
+            found.restate(_show_number(found.value))
             raise found from error
         except InfeasibleError as error:
             raise error.under(self.path, renamed) from error
 
     @contextmanager
     def file(self, table: object = None, name: str | None = None) -> Iterator[Path]:
-        """Yield the file that the table at this place names, and turn errors about its contents into errors about it.
+        """Yield the file that the table at this place names, and turn errors about the file into errors about the key.
 
-        Of what stands in the file they show the form only; see `mechdesign.data._layout`. How it is written is what the
-        `table` says of it.
+        These errors show only the form of cells, see `mechdesign.data._layout`. The layout of the file is given by
+        `table`.
         """
         layout = {key: getattr(table, key, None) for key in _LAYOUT}
         try:
@@ -120,17 +120,34 @@ class Source:
                 problem = f"{error.path} {problem}"
             value: object = error.path
             if not isinstance(error.__cause__, OSError):
-                value = _shown(error.value) if key else withheld(_shown(error.value))
+                value = _show_number(error.value) if key else withheld(_show_number(error.value))
                 error.restate(value)
             raise self.error(key, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 
 VERSION = 1
-"""The version of the grammar; a specification of another one is refused."""
+"""The version of the grammar; specifications with another version are refused."""
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a specification; raise `SpecificationError` where there is none."""
+    """Read the text of a specification.
+
+    Args:
+        path: File to read, in UTF-8.
+
+    Returns:
+        The text, without a byte order mark.
+
+    Raises:
+        SpecificationError: The file cannot be opened, or is not in UTF-8.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "city.toml")
+    ...     _ = file.write_text('title = "City"')
+    ...     read_text(file)
+    'title = "City"'
+    """
     path = as_path(path, "path")
     source = Path(path)
     try:
@@ -146,15 +163,26 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def tables_of(text: str, source: str = "specification") -> Raw:
-    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
+    """Parse a text in TOML, with decimal numbers as `decimal.Decimal`.
 
-    `source` is the file that the text came from, for errors.
+    Args:
+        text: The text.
+        source: The file of the text, for errors.
+
+    Returns:
+        The tables as nested dictionaries.
+
+    Raises:
+        SpecificationError: The text is not valid TOML.
+
+    >>> tables_of("solver.tolerance = 0.1")
+    {'solver': {'tolerance': Decimal('0.1')}}
     """
     require_kind(text, str, "text", "a text in TOML")
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
+        remedy = "this is the name of a file: use read_spec" if _names_file(text) else TOML
         raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError(source, f"cannot be read: {error}") from error
@@ -165,14 +193,14 @@ def _names_file(text: str) -> bool:
 
 
 def check_version(data: Mapping[str, Any]) -> None:
-    """Raise `SpecificationError` for another version of the grammar, whose other keys are not known."""
+    """Raise `SpecificationError` for another version of the grammar."""
     found = data.get("version", VERSION)
     if isinstance(found, int) and found != VERSION:
         raise SpecificationError("version", "is not known", value=found, bound=str(VERSION))
 
 
 def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
-    """Return the tables `data`, which stand at `path`, as a `kind`; raise `SpecificationError` naming the key."""
+    """Convert the tables `data` at `path` to the structure `kind`; errors name the key."""
     try:
         table = msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -190,16 +218,16 @@ def _decode(kind: type, value: object) -> object:
         try:
             return msgspec.convert(value, chosen, dec_hook=_decode)
         except msgspec.ValidationError as error:
-            # What is wrong is explained where the place of the value is known.
-            raise ValueError("is of no kind", chosen) from error
-    # What msgspec expects of a hook that is asked for a type it does not know.
+            # `_explain` turns this into an error with the place of the value.
+            raise ValueError("does not match any kind", chosen) from error
+    # msgspec expects this error for a type that the hook does not know.
     raise NotImplementedError(kind)
 
 
 def _check_sizes(value: object, path: Keys) -> None:
-    """Raise `SpecificationError` for a number that floats, or integers of 64 bits, cannot be reckoned with.
+    """Raise `SpecificationError` for a number outside the range of floats or 64-bit integers.
 
-    Infinities and NaN pass: a key says itself whether it takes them.
+    Infinities and NaN are accepted here; each key has its own check.
     """
     if isinstance(value, Table):
         for name in value.__struct_fields__:
@@ -216,7 +244,7 @@ def _check_sizes(value: object, path: Keys) -> None:
 
 
 def _find_passed_bound(value: float | Fraction) -> str:
-    """Return the bound that a number passes, or an empty text."""
+    """Return the range that a number leaves, or "" if it is in range."""
     if isinstance(value, int):
         return "" if -(2**63) <= value < 2**63 else "an integer of 64 bits"
     if isinstance(value, float):
@@ -228,16 +256,16 @@ def _find_passed_bound(value: float | Fraction) -> str:
 
 
 def _short(value: float | Fraction) -> object:
-    """Return what an error shows of a number, which may have thousands of digits."""
+    """Return a short text of a number for an error, since it may have thousands of digits."""
     ratio = Fraction(value)
     bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
     if isinstance(value, float) or abs(bits) < 64:
-        return _shown(value)
+        return _show_number(value)
     return Shown(f"about {'-' if value < 0 else ''}1e{math.floor(bits * math.log10(2))}")
 
 
 def choice(value: str, choices: Iterable[str], path: str | Keys) -> str:
-    """Return `value` if it is one of `choices`; raise `SpecificationError`, with the nearest of them, otherwise."""
+    """Return `value` if it is one of `choices`; otherwise raise `SpecificationError` with the most similar choice."""
     names = list(choices)
     if value in names:
         return value
@@ -258,12 +286,12 @@ def parts(hint: Any) -> Iterator[Any]:
 
 
 def is_table(hint: object) -> bool:
-    """Tell whether a type is a table of a specification."""
+    """Return whether a type is a table of a specification."""
     return isinstance(hint, type) and issubclass(hint, Table)
 
 
 def below(hints: Iterable[Any], key: str | int) -> list[Any]:
-    """Return the types that may stand at a key, or place in a list, where a value may have the types `hints`."""
+    """Return the types of the values at a key, or list index, in a value of one of the types `hints`."""
     found: list[object] = []
     for hint in hints:
         inner = get_args(hint)
@@ -277,14 +305,14 @@ def below(hints: Iterable[Any], key: str | int) -> list[Any]:
 
 
 def names_of(table: type[Table]) -> list[str]:
-    """Return the keys of a table, with the one that tells its kind first."""
+    """Return the keys of a table, with the key for its kind first."""
     tag = table.__struct_config__.tag_field
     return [*([tag] if tag else []), *table.__struct_fields__]
 
 
 def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
     match = _WHERE.fullmatch(str(error))
-    what, where = (match["what"], match["where"] or "") if match else (str(error), "")
+    problem, where = (match["problem"], match["where"] or "") if match else (str(error), "")
     hints: list[Any] = [kind]
     tables: list[type[Table]] = []
     value: Any = data
@@ -296,9 +324,9 @@ def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys
         hints, value, inside = below(_like(hints, value), step), _at(value, step), (*inside, step)
     place = (*path, *inside)
     here = [hint for hint in _like(hints, value) if is_table(hint)]
-    if found := _UNKNOWN.fullmatch(what):
+    if found := _UNKNOWN.fullmatch(problem):
         return _unknown_key(found["key"], here[0], place)
-    if found := _MISSING.fullmatch(what):
+    if found := _MISSING.fullmatch(problem):
         key = found["key"]
         tags = _tags(here) if key == here[0].__struct_config__.tag_field else ""
         return SpecificationError((*place, key), "is missing", bound=tags, remedy="" if tags else f"add {key} = …")
@@ -306,46 +334,46 @@ def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys
     if cause is not None and isinstance(cause.__cause__, msgspec.ValidationError):
         return _explain(cause.__cause__, value, cause.args[1], place)
     if isinstance(cause, InputError):
-        shown = None if cause.value is None else _shown(value)
+        shown = None if cause.value is None else _show_number(value)
         return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
-    value = _shown(value)
+    value = _show_number(value)
     if tables and place and place[-1] == tables[0].__struct_config__.tag_field:
         names = [str(table.__struct_config__.tag) for table in tables]
         if isinstance(value, str):
             return _unknown(value, names, place)
         return SpecificationError(place, "is not a kind", value=value, bound=f"one of {', '.join(names)}")
-    if _CHOICE.fullmatch(what):
+    if _CHOICE.fullmatch(problem):
         return _unknown(str(value), next(get_args(hint) for hint in hints if get_origin(hint) is Literal), place)
-    return _wrong_type(what, value, place or ("specification",))
+    return _wrong_type(problem, value, place or ("specification",))
 
 
 def _explain_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
-    """Return the error about the first of the values of a table with any names that is wrong."""
+    """Return the error about the first wrong value in a table with free names."""
     (hint,) = below(hints, "")
     for key, value in values.items():
         try:
             msgspec.convert(value, hint, dec_hook=_decode)
         except msgspec.ValidationError as error:
             return _explain(error, value, hint, (*place, key))
-    raise AssertionError("msgspec accepts what it has refused")
+    raise AssertionError("msgspec accepts a value that it has refused")
 
 
-def _wrong_type(what: str, value: object, place: Keys) -> SpecificationError:
-    found = _EXPECTED.fullmatch(what)
+def _wrong_type(problem: str, value: object, place: Keys) -> SpecificationError:
+    found = _EXPECTED.fullmatch(problem)
     if found is None:
-        return SpecificationError(place, f"is not accepted ({what})", value=value)
+        return SpecificationError(place, f"is not accepted ({problem})", value=value)
     kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
     bound = " or ".join(kinds) + (found["length"] or "")
     remedy, written = "", path_of(place)
     if found["kinds"] == "array" and isinstance(value, Mapping):
-        remedy = f"write [[{written}]] in place of [{written}]: there may be several"
+        remedy = f"write [[{written}]] instead of [{written}]: there may be several"
     if "a table" in kinds and isinstance(value, list) and value and isinstance(value[0], Mapping):
-        remedy = f"write [{written}] in place of [[{written}]]: there is one"
+        remedy = f"write [{written}] instead of [[{written}]]: there is only one"
     return SpecificationError(place, "has the wrong type", value=value, bound=bound, remedy=remedy)
 
 
 def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationError:
-    """Return the error about a key that a table does not know; it says where the key belongs, or what was meant."""
+    """Return the error about an unknown key; its remedy is the right table or a similar key."""
     names = names_of(table)
     remedy = suggestion(key, names)
     for name in table.__struct_fields__:
@@ -356,7 +384,7 @@ def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationErro
 
 
 def _like(hints: Sequence[Any], value: object) -> list[Any]:
-    """Return of several tables the one whose kind a value names, if it names one; else all of them."""
+    """Return the tables whose kind a value names, or all `hints` if it does not name one."""
     tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
     if len(tagged) < 2 or not isinstance(value, Mapping):
         return list(hints)
@@ -369,7 +397,7 @@ def _tags(tables: Sequence[type[Table]]) -> str:
 
 
 def _at(value: Any, step: str | int) -> Any:
-    """Return what stands at a step below a value, None where nothing does."""
+    """Return the value at a step below another value, or None."""
     try:
         return value[step]
     except (KeyError, IndexError, TypeError):
@@ -382,13 +410,13 @@ def _unknown(value: str, names: Sequence[str], path: str | Keys) -> Specificatio
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:
-    """Return the question whether another name was meant, empty where none is close."""
+    """Return a question with the most similar name, or "" if none is similar."""
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
-def _shown(value: object) -> object:
-    """Return a number as the reader wrote it, rather than as Decimal('0.1')."""
+def _show_number(value: object) -> object:
+    """Return a number as it is written in the file, not as Decimal('0.1')."""
     if isinstance(value, Decimal) and value.is_finite():
         value = Fraction(value) if abs(value.adjusted()) < 400 else str(value)
     if isinstance(value, Fraction):
@@ -399,5 +427,5 @@ def _shown(value: object) -> object:
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, Mapping):
-        return {key: _shown(each) for key, each in value.items()}
-    return [_shown(each) for each in value] if isinstance(value, list) else value
+        return {key: _show_number(each) for key, each in value.items()}
+    return [_show_number(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The ``[policy]`` table: what must not be told apart about one record, and what is publicly known."""
+"""The ``[policy]`` table of a release: the values that must be indistinguishable, and the public constraints."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class BlocksTable(Table, frozen=True):
     alternatives: ClassVar = ("labels", "width", "by")
 
     labels: Annotated[
-        list[int | str] | None, says("the block of each value, texts or numbers, in the order of the values.")
+        list[int | str] | None, says("the block of each value, strings or numbers, in the order of the values.")
     ] = None
-    width: Annotated[int | None, says("so many successive values are a block; for a single attribute.")] = None
-    by: Annotated[list[str] | None, says("the names of attributes: values that agree on them are a block.")] = None
+    width: Annotated[int | None, says("the number of successive values in a block; for a single attribute.")] = None
+    by: Annotated[list[str] | None, says("names of attributes: values that agree on them form a block.")] = None
 
 
 class ConstraintTable(Table, frozen=True):
@@ -55,40 +55,44 @@ class ConstraintTable(Table, frozen=True):
 
     where: Annotated[
         Raw | None,
-        says("for each attribute that matters the values that are counted: a value, a list, or { low = …, high = … }."),
+        says("the counted values of each relevant attribute: a value, a list, or { low = …, high = … }."),
     ] = None
-    count: Annotated[int | None, says("the known count; it may be left out where it is only said to be known.")] = None
+    count: Annotated[int | None, says("the known count; omit it if only its being public matters.")] = None
     marginal: Annotated[
         list[str] | None, says("the names of attributes whose table of counts is known, instead of `where`.")
     ] = None
-    counts: Annotated[list[int] | None, says("its counts, the last attribute fastest; they may be left out.")] = None
+    counts: Annotated[
+        list[int] | None, says("the counts of that table, the last attribute varying fastest; optional.")
+    ] = None
 
 
 class RecordPolicyTable(Table, frozen=True):
-    """Which two values of a record must not be told apart, and what is publicly known."""
+    """The pairs of values of a record that must be indistinguishable, and the public constraints."""
 
     kind: Annotated[
         Kind,
         says(
-            '"full": all values from each other; "attribute": those that differ in one attribute; "partition": '
-            'those of the same block; "threshold": those at a distance of at most theta; "line": each from the '
-            'next; "graph": those that an edge joins.'
+            'the indistinguishable pairs. "full": all pairs; "attribute": values that differ in one attribute; '
+            '"partition": values in the same block; "threshold": values at a distance of at most theta; "line": '
+            'neighbouring values; "graph": values joined by an edge.'
         ),
     ]
     theta: Annotated[
         Fraction | None, says("the threshold θ on the sum of differences, in the unit of the attributes, exact.")
     ] = None
     attributes: Annotated[
-        list[str] | None, says("the attributes that may change under a threshold; all unless given.")
+        list[str] | None, says("the attributes that may change under a threshold; by default all.")
     ] = None
     blocks: Annotated[BlocksTable | None, says("the blocks of a partition.")] = None
     edges: Annotated[
         list[tuple[Any, Any]] | None,
-        says("the edges of a graph: pairs of values, each a value or a list with one entry per attribute."),
+        says("the edges of a graph: pairs of values; each is a value, or a list with one entry per attribute."),
     ] = None
     edges_csv: Annotated[EdgesFile | None, says("a file of edges between values of the only attribute.")] = None
-    constraints: Annotated[list[ConstraintTable], says("what is publicly known.")] = msgspec.field(default_factory=list)
-    unbounded: Annotated[bool, says("whether a person may be added or removed, too.")] = False
+    constraints: Annotated[list[ConstraintTable], says("the publicly known counts.")] = msgspec.field(
+        default_factory=list
+    )
+    unbounded: Annotated[bool, says("whether the policy also protects the presence of a person.")] = False
 
 
 def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Policy:
@@ -96,17 +100,17 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
     for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
             wanted = " or ".join(_ALLOWED[table.kind]) or "no further key"
-            raise source.error(name, f'does not go with kind = "{table.kind}"', bound=wanted)
+            raise source.error(name, f'cannot be combined with kind = "{table.kind}"', bound=wanted)
     known, names = _constraints(table.constraints, source / "constraints", domain)
     keys = {"labels": "blocks", "graph": "edges", "domain": "kind", "attribute": "attributes"}
     keys |= {f"constraints[{index}]": name for index, name in enumerate(names)}
     common = {"constraints": known, "unbounded": table.unbounded}
     try:
         with source.keys(keys):
-            return _built(table, source, domain, common)
+            return _build_kind(table, source, domain, common)
     except SpecificationError as error:
         if isinstance(error.value, str):
-            # Counts that contradict each other are listed, each by its key.
+            # The value lists contradictory counts; replace arguments by keys.
             error.restate(_CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value))
         raise
 
@@ -142,12 +146,12 @@ def blocks(table: BlocksTable, source: Source, domain: Domain) -> Sequence[int |
     ]
 
 
-def _built(table: RecordPolicyTable, source: Source, domain: Domain, common: dict[str, Any]) -> Policy:
+def _build_kind(table: RecordPolicyTable, source: Source, domain: Domain, common: dict[str, Any]) -> Policy:
     def partition() -> Policy:
-        return Policy.partition(domain, blocks(_needed(table, "blocks", source), source / "blocks", domain), **common)
+        return Policy.partition(domain, blocks(_require(table, "blocks", source), source / "blocks", domain), **common)
 
     def threshold() -> Policy:
-        return Policy.threshold(domain, _needed(table, "theta", source), attributes=table.attributes, **common)
+        return Policy.threshold(domain, _require(table, "theta", source), attributes=table.attributes, **common)
 
     policies: dict[str, Callable[[], Policy]] = {
         "full": lambda: Policy.full(domain, **common),
@@ -179,14 +183,14 @@ def _edges(table: RecordPolicyTable, source: Source, domain: Domain) -> list[tup
 def _node(value: object, source: Source, domain: Domain) -> int:
     entries = value if isinstance(value, list) else [value]
     if len(entries) != len(domain.attributes):
-        raise source.error("", "is no value", value=value, bound=f"an entry for each of {', '.join(domain.names)}")
+        raise source.error("", "is not a value", value=value, bound=f"an entry for each of {', '.join(domain.names)}")
     node = 0
     for attribute, entry in zip(domain.attributes, entries, strict=True):
         node = node * attribute.size + value_numbers(attribute, [entry], source)[0]
     return node
 
 
-def _needed(table: RecordPolicyTable, key: str, source: Source) -> Any:
+def _require(table: RecordPolicyTable, key: str, source: Source) -> Any:
     value = getattr(table, key)
     if value is None:
         raise source.error(key, "is missing", remedy=f"add {key} = …")
@@ -194,16 +198,16 @@ def _needed(table: RecordPolicyTable, key: str, source: Source) -> Any:
 
 
 def _constraints(listed: Sequence[ConstraintTable], source: Source, domain: Domain) -> tuple[list[Any], list[str]]:
-    """Return the constraints, and for each the key below the policy that it comes from."""
+    """Return the constraints, and the key below the policy of each."""
     known: list[Any] = []
     names: list[str] = []
     for index, table in enumerate(listed):
         place, name = source / index, f"constraints[{index}]"
-        odd = "counts" if table.form == "where" else "count"
-        if getattr(table, odd) is not None:
-            raise place.error(odd, f"does not go with {table.form}", remedy="leave it out")
+        other = "counts" if table.form == "where" else "count"
+        if getattr(table, other) is not None:
+            raise place.error(other, f"cannot be combined with {table.form}", remedy="remove the key")
         if table.where is not None:
-            counted = _counted(table.where, place / "where", domain)
+            counted = _select_values(table.where, place / "where", domain)
             known.append(counted if table.count is None else (counted, table.count))
             names.append(name)
             continue
@@ -221,7 +225,8 @@ def _constraints(listed: Sequence[ConstraintTable], source: Source, domain: Doma
     return known, names
 
 
-def _counted(where: Raw, source: Source, domain: Domain) -> Flags:
+def _select_values(where: Raw, source: Source, domain: Domain) -> Flags:
+    """Return the mask of the values that a constraint counts."""
     masks = [np.ones(attribute.size, dtype=bool) for attribute in domain.attributes]
     for name, wanted in where.items():
         with source.keys({"attribute": ""}):

@@ -1,6 +1,6 @@
-"""ReleaseSpecification and its document.
+"""Specifications of a release from a table of records.
 
-::
+An example::
 
     title = "Ages at admission"
     [domain]
@@ -16,7 +16,7 @@
     path = "ledger.json"
     epsilon = 1
 
-``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as
+``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and strings such as
 "1/3" are accepted. File names are relative to the folder of the specification.
 """
 
@@ -61,12 +61,12 @@ from mechdesign.tables._workload import Workload, as_workload, marginals
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
 
 
-class ReleaseTable(Table, frozen=True):
-    """What all kinds of release have in common."""
+class BaseReleaseTable(Table, frozen=True):
+    """The keys that all kinds of release have in common."""
 
     confidence: Annotated[
         Fraction | None,
-        says("the probability with which the interval of any one answer contains the truth, exact; 0.95 unless given."),
+        says("the probability that the interval of a single answer contains the truth, exact; default 0.95."),
     ] = None
 
     @property
@@ -76,7 +76,7 @@ class ReleaseTable(Table, frozen=True):
 
     @property
     def level(self) -> Fraction:
-        """Return the confidence, 0.95 unless given."""
+        """Return the confidence, by default 0.95."""
         return CONFIDENCE if self.confidence is None else self.confidence
 
     @property
@@ -85,27 +85,29 @@ class ReleaseTable(Table, frozen=True):
         return Budget.of(getattr(self, "epsilon", None), getattr(self, "rho", None))
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return how many answers a release has, and how many bytes the labels of each take, rather more than fewer."""
+        """Return upper bounds on the number of answers, and on the bytes of the labels of each answer."""
         longest = [max(map(_length, _ends(attribute))) for attribute in domain.attributes]
-        lengths = (len(name.encode()) + length + _CELL for name, length in zip(domain.names, longest, strict=True))
+        lengths = (
+            len(name.encode()) + length + _CELL_BYTES for name, length in zip(domain.names, longest, strict=True)
+        )
         return domain.size, sum(lengths)
 
 
-class _EitherTable(ReleaseTable, frozen=True, kw_only=True):
+class _EitherTable(BaseReleaseTable, frozen=True, kw_only=True):
     alternatives: ClassVar = ("epsilon", "rho")
 
     epsilon: Annotated[
         Fraction | None,
-        says("ε in nats, exact, for two-sided geometric noise; for Laplace noise on the strategy of a workload."),
+        says("ε in nats, exact; for two-sided geometric noise, or Laplace noise on the strategy of a workload."),
     ] = None
     rho: Annotated[
         Fraction | None,
-        says("instead ρ under zero-concentrated differential privacy, exact, for discrete or rounded Gaussian noise."),
+        says("ρ of zero-concentrated differential privacy, exact; for discrete or rounded Gaussian noise."),
     ] = None
 
 
 class HistogramTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="histogram"):
-    """How many records have each value, or are in each block."""
+    """The number of records with each value, or in each block."""
 
     partition: Annotated[BlocksTable | None, says("count blocks instead of values.")] = None
 
@@ -114,15 +116,15 @@ class HistogramTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
         return Histogram(None if self.partition is None else blocks(self.partition, source / "partition", domain))
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of values, and the length of the longest name of a value or block."""
+        """Return the number of values, and the length of the longest label of a value or block."""
         rows, label = super().size(domain, query)
-        return rows, label if self.partition is None else max(map(_length, query.partition)) + _CELL
+        return rows, label if self.partition is None else max(map(_length, query.partition)) + _CELL_BYTES
 
 
 class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="sum"):
     """The sum of a numeric attribute over the records."""
 
-    attribute: Annotated[str | None, says("the attribute; may be left out where there is only one.")] = None
+    attribute: Annotated[str | None, says("the attribute; optional if there is only one.")] = None
 
     def query(self, domain: Domain, source: Source) -> Sum:
         """Return the sum of the attribute."""
@@ -132,22 +134,22 @@ class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="s
         return Sum(self.attribute)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return that there is one answer, and the length of its label."""
+        """Return 1, the number of answers, and the length of the label."""
         return 1, super().size(domain, query)[1]
 
 
 _Mechanism = Annotated[
     Mechanism,
     says(
-        'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
-        '= "workload"`` may err less.'
+        'the mechanism; "auto" uses the mechanism with the least expected error. The strategies of ``kind = '
+        '"workload"`` may have a smaller error.'
     ),
 ]
-_Fanout = Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")]
+_Fanout = Annotated[int | None, says("the fan-out of trees; by default the one with the least expected error.")]
 
 
-class CdfTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
-    """How many records have at most each value of one ordered attribute."""
+class CdfTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
+    """The number of records up to each value of one ordered attribute."""
 
     epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     mechanism: _Mechanism = "auto"
@@ -158,11 +160,13 @@ class CdfTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="c
         return Cumulative(mechanism=self.mechanism, fanout=self.fanout)
 
 
-class QuantilesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
+class QuantilesTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
     """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
     epsilon: Annotated[Fraction, says("ε in nats, exact.")]
-    probabilities: Annotated[list[Fraction], says("which quantiles, each above 0 and at most 1, exact.")]
+    probabilities: Annotated[
+        list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.")
+    ]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
 
@@ -171,16 +175,16 @@ class QuantilesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", 
         return Quantiles(self.probabilities, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class RangesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
-    """How many records have a value in each of several ranges, read from a released cumulative histogram."""
+class RangesTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
+    """The number of records in each of several ranges, read from a released cumulative histogram."""
 
     epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     ranges: Annotated[list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.")]
     mechanism: Annotated[
         Mechanism,
         says(
-            'how; "auto" takes the one of these mechanisms with the least expected error on the ranges. The '
-            'strategies of ``kind = "workload"``, which takes the same ranges, may err less.'
+            'the mechanism; "auto" uses the mechanism with the least expected error on the ranges. The strategies of '
+            '``kind = "workload"``, which accepts the same ranges, may have a smaller error.'
         ),
     ] = "auto"
     fanout: _Fanout = None
@@ -191,17 +195,17 @@ class RangesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag
         return Ranges(positions=numbers, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class KMeansTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
+class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
     """Clusters of the records by their numeric attributes."""
 
     epsilon: Annotated[Fraction, says("ε in nats for all iterations together, exact.")]
-    k: Annotated[int, says("how many clusters.")]
-    iterations: Annotated[int, says("how many iterations.")] = 10
+    k: Annotated[int, says("the number of clusters.")]
+    iterations: Annotated[int, says("the number of iterations.")] = 10
     initial: Annotated[
         list[list[float]] | None,
         says(
-            "where the centroids begin, an entry for each numeric attribute, chosen without looking at the data; "
-            "they are drawn at random unless given."
+            "the initial centroids, an entry for each numeric attribute, chosen without looking at the data; by "
+            "default they are drawn at random."
         ),
     ] = None
 
@@ -220,8 +224,8 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
     queries: Annotated[
         Literal["identity", "prefixes", "ranges", "marginals"] | None,
         says(
-            'queries by name: "identity" (the count of each value), "prefixes" (of all values up to each), "ranges" '
-            '(of all ranges), or "marginals" (of each value of each attribute).'
+            'the counted sets by name: "identity" (each value), "prefixes" (all values up to each value), "ranges" '
+            '(each range), or "marginals" (each value of each attribute).'
         ),
     ] = None
     ranges: Annotated[
@@ -233,8 +237,8 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
     strategy: Annotated[
         Literal["auto", "optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"],
         says(
-            'which strategy; "auto" takes the one with the least expected error, and under known counts noise on '
-            "each query of its own."
+            'the strategy; "auto" uses the strategy with the least expected error or, under known counts, '
+            "independent noise on each query."
         ),
     ] = "auto"
     tolerance: Annotated[float, says("the relative gap at which the search for the best Gaussian strategy ends.")] = (
@@ -258,7 +262,7 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
         return as_workload(asked, domain, positions=positions).using(self.strategy, self.tolerance)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of queries, and twice the length of a label: a range is named by its two ends."""
+        """Return the number of queries, and twice the length of a label, because a range is named by its two ends."""
         return query.count, 2 * super().size(domain, query)[1]
 
 
@@ -287,12 +291,12 @@ def check_release(table: AnyRelease, source: Source) -> None:
             raise source.error(name, "is too small", value=getattr(table, name), bound=">= 1")
 
 
-def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
-    """Return a sentence about two ranges of which one begins with the value that the other ends with.
+def find_shared_end(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
+    """Return a sentence about two ranges if one begins with the last value of the other.
 
-    >>> shared_ends([(0, 18), (18, 65)])
+    >>> find_shared_end([(0, 18), (18, 65)])
     ('the ranges 0 to 18 and 18 to 65 both count 18: both ends are included',)
-    >>> shared_ends([(0, 17), (18, 64), (0, 64)])
+    >>> find_shared_end([(0, 17), (18, 64), (0, 64)])
     ()
     """
     for first in ranges:
@@ -304,7 +308,7 @@ def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
 
 
 def range_numbers(ranges: list[tuple[Any, Any]], source: Source, domain: Domain) -> list[tuple[int, int]]:
-    """Return ranges of values as ranges of their numbers, both ends included."""
+    """Return ranges of values as ranges of their indices, both ends included."""
     with source.keys():
         attribute = domain.ordered_attribute("ranges")
     found = []
@@ -319,14 +323,19 @@ def range_numbers(ranges: list[tuple[Any, Any]], source: Source, domain: Domain)
 
 Rng = np.random.Generator | int | None
 
-# Bytes: of a label's commas and quotes, of a row's numbers, of a report with its pictures, and of all else.
-_CELL, _ROW, _REPORT_SIZE, _OTHER_FILES = 8, 140, 2_000_000, 100_000
+# Bytes for the comma and quotes of a label.
+_CELL_BYTES = 8
+# Bytes for the numbers of a row.
+_ROW_BYTES = 140
+# Bytes of a report with its figures.
+_REPORT_BYTES = 2_000_000
+# Bytes of all other files.
+_OTHER_FILES_BYTES = 100_000
 
-# How an error calls the whole of a text.
-_WHOLE = "specification"
-# What a column of counts is called, in small letters.
+
+# Usual names of columns of counts, in lower case.
 _COUNTS = ("count", "counts", "n", "freq", "frequency")
-# Arguments that are called otherwise in a specification, or stand in another table than ``[release]``.
+# Arguments whose key has another name, or is in another table than ``[release]``.
 _RENAMED = {
     "workload": "release.queries",
     "kind": "release.strategy",
@@ -336,42 +345,64 @@ _RENAMED = {
 
 
 class DividedLedgerTable(LedgerTable, frozen=True):
-    """The ledger that a release is charged to before it is made."""
+    """The ledger that is charged before a release."""
 
     division: Annotated[
         str | None,
         says(
-            "the name of a division of all people into disjoint groups, each with a table of its own: what releases "
-            "about different groups spend does not add up. Refused where known counts tie the groups together."
+            "the name of a division of all people into disjoint groups with separate tables: the budgets of releases "
+            "about different groups do not add up. Refused if known counts join the groups."
         ),
     ] = None
-    part: Annotated[str | None, says("the group that the table is about, beside `division`.")] = None
+    part: Annotated[str | None, says("the group of this table, with `division`.")] = None
 
 
 class ReleaseDocument(Table, frozen=True):
-    """A specification of a release from a table of records."""
+    """A specification of a release from a table of records.
 
-    domain: Annotated[RecordsTable, says("what values a record may have.")]
+    >>> from mechdesign.specification import schema
+    >>> sorted(schema(ReleaseDocument)["required"])
+    ['domain', 'policy', 'release']
+
+    Attributes:
+        domain: The possible values of a record.
+        policy: The pairs of values that must be indistinguishable, and the public constraints.
+        release: The query and its budget.
+        ledger: The ledger that is charged, or None.
+        version: The version of this grammar.
+        title: The title of the release in its report.
+    """
+
+    domain: Annotated[RecordsTable, says("the possible values of a record.")]
     policy: Annotated[
-        RecordPolicyTable, says("which two values of a record must not be told apart, and what is publicly known.")
+        RecordPolicyTable,
+        says("the pairs of values of a record that must be indistinguishable, and the public constraints."),
     ]
-    release: Annotated[AnyRelease, says("what is released, and with what budget.")]
-    ledger: Annotated[DividedLedgerTable | None, says("where that budget is charged.")] = None
+    release: Annotated[AnyRelease, says("the query and its budget.")]
+    ledger: Annotated[DividedLedgerTable | None, says("the ledger that is charged.")] = None
     version: Annotated[int, says("the version of this grammar.")] = VERSION
-    title: Annotated[str, says("what the release is called in its report.")] = ""
+    title: Annotated[str, says("the title of the release in its report.")] = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleaseSpecification:
-    """A specification of a release whose keys are known and of the right kind.
+    """A specification of a release from a table, checked and converted.
 
     Attributes:
-        title: what the release is called.
-        folder: the folder that file names are relative to.
-        records: what records may be, and how a table is read.
-        policy: what is protected.
-        table: the ``[release]`` table.
-        ledger_table: the ``[ledger]`` table, or None.
+        title: The title of the release.
+        folder: The folder for relative file names.
+        records: The possible records, and the conversion of tables to them.
+        policy: The policy.
+        table: The ``[release]`` table.
+        ledger_table: The ``[ledger]`` table, or None.
+
+    >>> specification = parse('''
+    ... domain.attributes.age = { range = [0, 99] }
+    ... policy.kind = "line"
+    ... release = { kind = "histogram", epsilon = 1 }
+    ... ''')
+    >>> specification.domain.size
+    100
     """
 
     title: str
@@ -386,28 +417,38 @@ class ReleaseSpecification:
 
     @property
     def domain(self) -> Domain:
-        """Return the values that a record may have."""
+        """Return the possible values of a record."""
         return self.records.domain
 
     def remarks(self, source: Path) -> tuple[str, ...]:
-        """Return what may be meant otherwise: ranges that share one end, and a column of counts in the table."""
-        found = shared_ends(getattr(self.table, "ranges", None) or ())
+        """Return notes about possible mistakes: ranges that share an end, and an unread column of counts.
+
+        Args:
+            source: The file with the table.
+
+        Returns:
+            The notes.
+        """
+        found = find_shared_end(getattr(self.table, "ranges", None) or ())
         _, header = next(read_rows(source, suits=has_columns(self.domain.names)), (0, []))
         counts = [name for name in header if name.strip().lower() in _COUNTS and name not in self.domain.names]
         if counts:
             found = (
                 *found,
-                f"the column {column_text(counts[0])} is not read: each line is one record, whatever it says",
+                f"the column {column_text(counts[0])} is not read: each line counts as one record",
             )
         return found
 
     def plan(self) -> Plan:
-        """Return the expected error of every known way to answer, before any data are touched.
+        """Return the expected error of every available mechanism, without reading any data.
+
+        Returns:
+            The plan.
 
         Raises:
-            SpecificationError: a key is wrong, or does not go with the policy.
+            SpecificationError: A key is wrong, or does not match the policy.
         """
-        return self._planned
+        return self._plan
 
     def release(
         self,
@@ -418,23 +459,26 @@ class ReleaseSpecification:
         delimiter: str | None = None,
         together: bool = False,
     ) -> Publication:
-        """Release what the specification says of a table.
+        """Release the query of the specification from a table.
 
         Args:
-            table: a CSV file with a header and a record a line, or anything that `mechdesign.tables.Domain.indices`
-                takes.
-            ledger: a ledger to be charged instead of that of ``[ledger]``.
-            rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
-                it the operating system's randomness.
-            delimiter: the character between columns of a file; recognised unless given.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            table: A file with a header and one record per line, or any argument of `mechdesign.tables.Domain.indices`.
+            ledger: A ledger to charge instead of the one in ``[ledger]``.
+            rng: For rehearsals only: a NumPy generator or a seed. The ledger of the specification is then not charged.
+                By default, noise comes from the operating system.
+            delimiter: The character between columns of a file; recognised if None.
+            together: Release even if this or an earlier release is exact and distinguishes values that the other policy
+                protects. The ledger records this choice.
+
+        Returns:
+            The release, with its title and report.
 
         Raises:
-            SpecificationError: a key is wrong, or does not go with the policy.
-            InputError: a value outside the domain, named with its row, or no records where their number is public.
-            BudgetExceededError: the budget of the ledger would be passed; nothing was released.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            SpecificationError: A key is wrong, or does not match the policy.
+            InputError: A value is outside the domain, or the table is empty although the number of records is public.
+            BudgetExceededError: The budget of the ledger would be exceeded; nothing was released.
+            ExactReleaseError: The ledger refuses the release, because together with an earlier one it reveals protected
+                differences.
         """
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
@@ -455,17 +499,31 @@ class ReleaseSpecification:
             return Publication(found, self.title, **query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:
-        """Return about how many bytes the files of a release take, rather more than fewer; no data are needed."""
+        """Return an upper estimate of the size of the files of a release; it needs no data.
+
+        Args:
+            report: Whether to include the report.
+
+        Returns:
+            Bytes.
+        """
         rows: int
         rows, label = self.table.size(self.domain, self.query)
-        return int(rows * (label + _ROW)) + (_REPORT_SIZE if report else 0) + _OTHER_FILES
+        return int(rows * (label + _ROW_BYTES)) + (_REPORT_BYTES if report else 0) + _OTHER_FILES_BYTES
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
-        """Return the ledger of ``[ledger]``, or None where there is none; a lock is waited for `wait` seconds.
+        """Open the ledger of ``[ledger]``.
+
+        Args:
+            wait: Seconds to wait for a lock.
+
+        Returns:
+            The ledger, or None if the specification has no ``[ledger]``.
 
         Raises:
-            LedgerError: its file is damaged, or was made with another budget.
-            SpecificationError: it would be made outside the folder of the specification, or without a budget.
+            LedgerError: The file is damaged, or was created with another budget.
+            SpecificationError: The ledger would be created outside the folder of the specification, or without a
+                budget.
         """
         table = self.ledger_table
         if table is None:
@@ -477,17 +535,17 @@ class ReleaseSpecification:
         return Source().keys(own | _RENAMED)
 
     @cached_property
-    def _planned(self) -> Plan:
+    def _plan(self) -> Plan:
         query = self.query
         with self._keys():
             return query.plan(self.policy, self.table.budget)
 
     @cached_property
     def query(self) -> Query[Any]:
-        """Return what is asked.
+        """Return the query.
 
         Raises:
-            SpecificationError: a key is wrong.
+            SpecificationError: A key is wrong.
         """
         with self._keys():
             query: Query[Any] = self.table.query(self.domain, Source(("release",), self.folder))
@@ -495,7 +553,7 @@ class ReleaseSpecification:
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:
-    """Return values of an attribute, the longest text among them."""
+    """Return some values of an attribute, which include the longest one."""
     values = attribute.values
     return (values[0], values[-1]) if isinstance(values, range) else values
 
@@ -507,15 +565,34 @@ def _length(value: object) -> int:
 def read(path: str | os.PathLike[str]) -> ReleaseSpecification:
     """Read a specification of a release from a file.
 
+    Args:
+        path: File to read.
+
+    Returns:
+        The specification.
+
     Raises:
-        SpecificationError: a key is wrong; the message names its path, the value and what is accepted.
+        SpecificationError: A key is wrong; the message names the key, the value and the accepted values.
+
+    >>> from mechdesign.specification import examples
+    >>> with examples.on_disk("admissions.toml") as file:
+    ...     specification = read(file)
+    >>> specification.title, specification.table.kind
+    ('Ages at admission', 'quantiles')
     """
     path = as_path(path, "path")
-    return _parsed(read_text(path), Path(path).parent, str(path))
+    return _parse(read_text(path), Path(path).parent, str(path))
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecification:
-    """Read a specification of a release from a text; names of files in it are relative to `base_folder`.
+    """Read a specification of a release from a text.
+
+    Args:
+        text: The text, in TOML.
+        base_folder: The folder for relative file names.
+
+    Returns:
+        The specification.
 
     >>> specification = parse('''
     ... domain.attributes.age = { range = [0, 99] }
@@ -527,14 +604,14 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
     >>> specification.release({"age": [31, 34, 34, 60] * 500}, rng=1).quantiles[0].value
     '34'
     """
-    return _parsed(text, base_folder, "specification")
+    return _parse(text, base_folder, "specification")
 
 
-def _parsed(text: str, base_folder: str | os.PathLike[str], name: str) -> ReleaseSpecification:
+def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> ReleaseSpecification:
     data, source = tables_of(text, name), Source(folder=Path(base_folder))
     for key in ("privacy", "prior", "cost"):
         if key in data:
-            remedy = "use `mechdesign design` for it, or leave the key out"
+            remedy = "use `mechdesign design` for it, or remove the key"
             raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
     with source.keys():
         require_plain_texts(data, "", lines=True)

@@ -1,8 +1,8 @@
-"""Release of a trace under [release].
+"""Release a trace under ``[release]``, and check whether its own rows were counted.
 
-Counted are check-ins, trajectories, raw visits and files of counts, and matrices that `mechdesign chain` has written.
-Of other matrices, and of numbers in the specification, nobody here knows where they come from. The rows of a table are
-those of the users that ``only`` keeps; they are compared as they stand in the file, before even steps are made of them.
+The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
+matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
+The times of the rows are compared with those of the trace, for the users that ``only`` selects and before resampling.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
-from mechdesign.base._warnings import silenced, warn
+from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._budgets import Schedule
 from mechdesign.data._chain_counts import counts_of
@@ -33,9 +33,9 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.solve._contract import Status
-from mechdesign.specification._designs import scheduled
+from mechdesign.specification._designs import schedule_place
 from mechdesign.specification._document import ARGUMENTS, Document
-from mechdesign.specification._policy import Policy, ReleaseSettings
+from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
 from mechdesign.synthesis._result import Design
@@ -46,35 +46,38 @@ from mechdesign.traces._trace import Trace
 
 _COUNTS = ("csv", "visits")
 _NUMBERS = ("counts", "probabilities")
-# What `mechdesign chain` writes into one folder.
+# Files that `mechdesign chain` writes.
 _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
-class _Origin(NamedTuple):
-    """Where something comes from: a place, its table of data with times, if any, and whether it was counted."""
+class _CountSource(NamedTuple):
+    """A source of the prior, the chain or the policy: its key, its data with times (or None), and whether it counts."""
 
     place: Source
     data: Checkins | Trajectories | None = None
     counted: bool = True
 
 
-def compared(
+def compare_history(
     document: Document, folder: Path, steps: Steps, *, others: bool = False, own_history: bool = False
 ) -> History:
-    """Return what the public files of a trace depend on beyond its outputs.
+    """Return the data on which the public files of a trace depend, in addition to its outputs.
 
     Args:
-        document: The specification; what it says of prior, chain and policy has been read without an error.
-        folder: The folder that its file names are relative to.
-        steps: The trace, whose times matter alone.
-        others: Whether it is stated that the data are not of the person whose trace it is.
-        own_history: Whether a trace is released whose own rows, or those of its time, were counted.
+        document: The specification, whose prior, chain and policy were read without an error.
+        folder: The folder for relative file names.
+        steps: The trace; only its times are used.
+        others: Whether the specification states that the data do not include the person of the trace.
+        own_history: Whether to release the trace even if rows from its time were counted.
+
+    Returns:
+        The keys that were counted, the keys that were given as numbers, and the result of the comparison.
 
     Raises:
-        SpecificationError: Rows that were counted lie between the first and the last time of the trace.
+        SpecificationError: Counted rows lie between the first and the last time of the trace.
 
     Warns:
-        HistoryWarning: Something was counted in data, and trace or data have no times.
+        HistoryWarning: Something was counted from data, but the trace or the data have no times.
     """
     as_truth(own_history, "own_history")
     origins = list(_origins(document, Source(folder=folder)))
@@ -86,42 +89,42 @@ def compared(
             "contradicts --own-history",
             value="others",
             bound="one of the two",
-            remedy="leave one of them out",
+            remedy="remove one of them",
         )
     if others or not counted:
         return History(counted, given, others=others)
-    found = [_rows_within(origin, steps.span) for origin in origins if origin.counted]
+    found = [_has_rows_within(origin, steps.span) for origin in origins if origin.counted]
     if True in found and not own_history:
         key = counted[found.index(True)]
         raise SpecificationError(
             key,
-            "counts rows of the time of the trace: what is published would depend on the true states",
+            "counts rows from the time of the trace, so published files would depend on the true states",
             bound="rows before the first or after the last time of the trace",
-            remedy="count in other data; or insist (--own-history, own_history=True in Python); or state in [release] "
-            'that the data are not of this person (history = "others")',
+            remedy="use other data; or insist (--own-history, own_history=True in Python); or state in [release] "
+            'that the data do not include this person (history = "others")',
         )
     within = True if True in found else None if None in found else False
     if within is None and own_history:
         within = True
     elif within is None:
         warn(
-            f"{', '.join(counted)}: counted in data, and without times nothing tells whether the trace is among them. "
-            "Costs and channels, which are published, depend on these data. Give times to the trace and to the data, "
-            'or state in [release] that the data are not of this person (history = "others")',
+            f"{', '.join(counted)}: counted from data that may include the trace, which cannot be checked without "
+            "times. Published costs and channels depend on these data. Give times to the trace and to the data, "
+            'or state in [release] that the data do not include this person (history = "others")',
             HistoryWarning,
             stacklevel=3,
         )
     return History(counted, given, within)
 
 
-def _rows_within(origin: _Origin, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:
-    """Tell whether a row lies in the time from the first to the last of `span`, both included; None if not known."""
+def _has_rows_within(origin: _CountSource, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:
+    """Return whether any row of the data lies in the closed time interval `span`; None if unknown."""
     if span is None or origin.data is None:
         return None
-    # As they were seen: even steps would put them to other times.
+    # Use the original times, because resampling would change them.
     data = structs.replace(origin.data, every=None, gap=None)
-    # Reading the same table before has warned of it.
-    with silenced(Warning):
+    # The warnings were already given when this table was read before.
+    with suppress_warnings(Warning):
         found = read_traces(data, origin.place).found
     known = True
     for trace in found:
@@ -136,12 +139,13 @@ def _any_between(times: NDArray[np.datetime64], span: tuple[np.datetime64, np.da
     return bool(((times >= span[0]) & (times <= span[1])).any())
 
 
-def _origins(document: Document, source: Source) -> Iterator[_Origin]:
+def _origins(document: Document, source: Source) -> Iterator[_CountSource]:
+    """Yield the sources of the prior, the chain and the policy."""
     release, place = document.release, source / "release"
     if release.initial is not None:
         yield from _prior(release.initial, place / "initial")
     if release.initial is None or document.domain.anchors is not None:
-        # Costs of anchors are those of the visits.
+        # The costs at anchors are means over the visits.
         yield from _prior(document.prior, source / "prior")
     yield from _chain(release.transition, place / "transition", document.prior)
     for index, table in enumerate(document.privacy):
@@ -149,34 +153,34 @@ def _origins(document: Document, source: Source) -> Iterator[_Origin]:
             yield from _chain(table.transitions, source / "privacy" / index / "transitions", document.prior)
 
 
-def _prior(table: PriorTable, source: Source) -> Iterator[_Origin]:
+def _prior(table: PriorTable, source: Source) -> Iterator[_CountSource]:
     form, data = table.form, table.checkins or table.plt
     if data is not None or form in (*_COUNTS, *_NUMBERS):
-        yield _Origin(source / form, data, form not in _NUMBERS)
+        yield _CountSource(source / form, data, form not in _NUMBERS)
 
 
-def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[_Origin]:
+def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[_CountSource]:
     if table is None:
         return
     data, place = table.checkins or table.plt, source / table.form
     if data is not None:
-        yield _Origin(place, data)
+        yield _CountSource(place, data)
     elif table.estimated:
-        yield _Origin(place, prior.checkins or prior.plt)
+        yield _CountSource(place, prior.checkins or prior.plt)
     elif table.path is not None or table.paths is not None:
         names = table.paths or [str(table.path)]
-        yield _Origin(place, None, any(_is_counted(source.folder / name) for name in names))
+        yield _CountSource(place, None, any(_is_counted(source.folder / name) for name in names))
 
 
 def _is_counted(matrix: Path) -> bool:
-    """Tell whether a file is one of `mechdesign chain`, by what stands with it, or where a link leads to."""
+    """Return whether `mechdesign chain` wrote a matrix, judging by the files next to it or to the target of a link."""
     places = (matrix, matrix.resolve())
     named = any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
     return named or counts_of(matrix) is not None
 
 
-class Asked(Protocol):
-    """What a specification says of a release; see `mechdesign.specification.Specification`."""
+class TraceSpecification(Protocol):
+    """The members of `mechdesign.specification.Specification` that the release of a trace uses."""
 
     @property
     def title(self) -> str: ...
@@ -187,7 +191,7 @@ class Asked(Protocol):
     @property
     def settings(self) -> SolveSettings: ...
     @property
-    def policy(self) -> Policy: ...
+    def policy(self) -> SpecifiedPolicy: ...
     @property
     def release_settings(self) -> ReleaseSettings: ...
     @property
@@ -198,7 +202,7 @@ class Asked(Protocol):
 
 
 def release_trace(
-    given: Asked,
+    given: TraceSpecification,
     trace: States,
     seed: int | None,
     delimiter: str | None,
@@ -211,7 +215,7 @@ def release_trace(
     problem, settings = step_problem(given), given.release_settings
     steps, _ = given.steps(trace, delimiter)
     states = steps.states
-    history = compared(
+    history = compare_history(
         given.document, given.folder, steps, others=settings.table.history == "others", own_history=own_history
     )
     transition = settings.transitions.along(steps, Source(("release", "transition")))
@@ -220,7 +224,7 @@ def release_trace(
     charged = given.ledger() if ledger is None and seed is None else ledger
     if charged is not None:
         _require_budget(charged, [epsilon or given.policy.epsilon for epsilon in epsilons])
-    released = _prepared(given, problem, settings, transition, seed, charged)
+    released = _start_trace(given, problem, settings, transition, seed, charged)
     name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
     releases: list[Release] = []
     finished = False
@@ -228,11 +232,11 @@ def release_trace(
     try:
         for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
             deadline.tell(f"step {step + 1} of {len(states)}")
-            # Ctrl-C that comes once the step is paid for waits until it is kept.
+            # After a step is charged, Ctrl-C waits until the step is stored.
             with deadline.keeping("keeping the steps released so far", at_once=False):
                 releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
-            # A solver that is stopped gives the best channel that it has.
+            # An interrupted solver returns its best channel, which is released as the last step.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
                 break
         else:
@@ -242,14 +246,14 @@ def release_trace(
             raise
     except Exception:
         if releases and keep is not None and charged is not None:
-            # What was charged must not be lost.
-            keep(_released(given, releases, transition, history, seed, finished=False))
+            # Steps that were charged must not be lost.
+            keep(_make_result(given, releases, transition, history, seed, finished=False))
         raise
-    return _released(given, releases, transition, history, seed, finished)
+    return _make_result(given, releases, transition, history, seed, finished)
 
 
-def _released(
-    given: Asked,
+def _make_result(
+    given: TraceSpecification,
     releases: Sequence[Release],
     transition: MarkovChain | VaryingChain,
     history: History,
@@ -261,43 +265,43 @@ def _released(
     return ReleasedTrace(given.title, settings.table.mechanism, tuple(releases), *made)
 
 
-def step_problem(given: Asked) -> Problem:
-    """Return the problem of a step; raise `SpecificationError` for what cannot be kept along a trace."""
+def step_problem(given: TraceSpecification) -> Problem:
+    """Return the problem of a step; raise `SpecificationError` for keys that a trace does not support."""
     if given.document.observables is not None:
         raise SpecificationError(
-            "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
+            "observables", "is not supported for a trace, whose outputs are states", remedy="remove the table"
         )
     problem = next(given.problems())
     for index, requirement in enumerate(problem.requirements):
         if index not in problem.graphs:
             raise SpecificationError(
                 f"privacy[{index}].kind",
-                "cannot be kept along a trace",
+                "is not supported for a trace",
                 value=requirement.kind,
                 bound='"graph"',
-                remedy="leave it out; instead of a threshold, join secrets by radius and distance",
+                remedy="remove the table; instead of a threshold, join secrets by radius and distance",
             )
     if given.policy.settings.support is not None:
         raise SpecificationError(
             "policy.support",
-            "does not go with a trace: what is possible at a step follows from the transitions and from delta",
-            remedy="leave it out",
+            "is not supported for a trace: the possible states of a step follow from the transitions and from delta",
+            remedy="remove the key",
         )
     if problem.objective != "expected":
         raise SpecificationError(
-            "cost.objective", "does not go with a trace", value=problem.objective, bound='"expected"'
+            "cost.objective", "is not supported for a trace", value=problem.objective, bound='"expected"'
         )
     return problem
 
 
-def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
-    """Return the ε of each step: from the schedule where there is one; None stands for what the trace knows itself."""
+def _epsilons(given: TraceSpecification, steps: int) -> Sequence[Fraction | None]:
+    """Return the ε of each step from the schedule, or None for each step without a schedule."""
     if given.schedule is None:
         return [None] * steps
     known = given.schedule.epsilons
     if len(known) < steps:
         raise SpecificationError(
-            f"privacy[{scheduled(given.document.privacy)}].epsilon.budgets",
+            f"privacy[{schedule_place(given.document.privacy)}].epsilon.budgets",
             "ends before the trace",
             value=len(known),
             bound=f"a budget for each of {steps} steps",
@@ -305,41 +309,41 @@ def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
     for step, epsilon in enumerate(known[:steps]):
         if epsilon == 0:
             raise SpecificationError(
-                f"privacy[{scheduled(given.document.privacy)}].epsilon.budgets",
+                f"privacy[{schedule_place(given.document.privacy)}].epsilon.budgets",
                 f"step {step} has no budget",
                 value=exact_text(epsilon),
                 bound="greater than 0",
-                remedy="each state of a trace is released: give a budget to each, or design the steps apart",
+                remedy="every state of a trace is released, so give a budget to each, or design the steps separately",
             )
     return known[:steps]
 
 
 def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
     """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
-    what, whom = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
-    # The squares add up, so that ρ of all steps is not that of their sum.
+    release, pairs = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
+    # ρ is the sum of ε²/2 over the steps, which is less than the ρ of the sum of ε.
     rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
-    for name, asked, left, budget in (
+    for name, needed, left, budget in (
         ("ε", sum(epsilons, Fraction(0)), ledger.remaining_epsilon, ledger.epsilon),
         ("ρ", rho, ledger.remaining_rho, ledger.rho),
     ):
-        if left is not None and budget is not None and asked > left:
+        if left is not None and budget is not None and needed > left:
             raise BudgetExceededError(
-                f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is "
-                "left; spend less, or give the ledger that the data deserve a larger budget"
+                f"{release} would spend {name} = {exact_text(needed)}, but {exact_text(left)} of {exact_text(budget)} "
+                "is left; spend less, or use a ledger with a larger budget"
             )
-    ledger.check(what, whom, epsilon=epsilons[0])
+    ledger.check(release, pairs, epsilon=epsilons[0])
 
 
-def _prepared(
-    given: Asked,
+def _start_trace(
+    given: TraceSpecification,
     problem: Problem,
     settings: ReleaseSettings,
     transition: MarkovChain | VaryingChain,
     seed: int | None,
     ledger: Ledger | None,
 ) -> Trace:
-    """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
+    """Return the trace before its first step; raise `SpecificationError` for keys that contradict each other."""
     policy = given.policy
     assert problem.secrets is not None
     with Source().keys(ARGUMENTS):
@@ -370,11 +374,11 @@ def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Rele
     except InputError as error:
         if error.path != "true_state":
             raise
-        # The state is the true one: what it is called is shown as a cell of a file is, and its index is not.
+        # The state is the true one: mask its label like a cell of a file, and do not show its index.
         raise InputError(
             path,
             error.problem,
             value=cell(trace.domain.labels[state]),
             bound=error.bound,
-            remedy="smooth the transitions, or give a delta in [policy]: then the nearest possible state is released",
+            remedy="smooth the transitions, or set delta in [policy], so that the nearest possible state is released",
         ) from None

@@ -1,4 +1,4 @@
-"""Raw visits of a specification: where domains have anchors, nothing is put into cells."""
+"""Raw visits of a specification: with anchors as the domain, coordinates are used without cells."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data._left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data._left_out import MOST_LEFT_OUT, describe_left_out
 from mechdesign.data._maps import count_places
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import PriorTable
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.specification._measures import CostTable, require_positive, scaled_cost
+from mechdesign.specification._measures import CostTable, require_positive, scale_cost
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
 
 
 @dataclass(frozen=True, eq=False)
 class RawVisits:
-    """Raw coordinates (k, 2), along the axes of the anchors, and notes for the user about the data."""
+    """Raw coordinates (k, 2), in the axes of the anchors, and notes for the user about the data."""
 
     points: Floats
     notes: tuple[str, ...]
 
 
 def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVisits | None:
-    """Return the raw visits that the table of a prior names, or None where it is a prior on the secrets themselves."""
+    """Return the raw visits that the table of a prior names, or None if it is a prior on the secrets themselves."""
     if anchors.lattice is None or table.form not in ("visits", "checkins", "plt"):
         return None
     if table.smoothing is not None:
-        raise source.error("smoothing", "does not go with raw visits", remedy="leave it out")
+        raise source.error("smoothing", "cannot be combined with raw visits", remedy="remove the key")
     if table.visits is not None:
         given, place = table.visits, source / "visits"
         with place.file(given) as file:
@@ -45,50 +45,50 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
             raise _nowhere(points, anchors, place)
         notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
         if left_out.counts:
-            notes.append(f"{place}: {left_out_text(left_out.counts)}")
-        return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
+            notes.append(f"{place}: {describe_left_out(left_out.counts)}")
+        return RawVisits(points, (f"{len(points)} visits used without rounding", *notes))
     data, place = table.checkins or table.plt, source / table.form
     assert data is not None
     if anchors.geographic is None:
         bound = "anchors = { columns, rows, south, north, west, east }"
-        raise place.error("", "needs anchors with latitudes and longitudes", bound=bound)
+        raise place.error("", "requires anchors with latitudes and longitudes", bound=bound)
     found = read_traces(data, place)
     every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
     inside = ~_outside(every, anchors)
     if not inside.any():
         raise _nowhere(every, anchors, place)
     users = len(dict.fromkeys(trace.user for trace in found.found))
-    taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
+    taken = f"{int(inside.sum())} points of {users} user(s) used without rounding"
     beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 
 def _outside(points: Floats, anchors: Domain) -> Flags:
-    """Return which points, (k, 2), are outside the rectangle of the anchors."""
+    """Return a mask of the points (k, 2) outside the rectangle of the anchors."""
     assert anchors.lattice is not None
     return anchors.lattice.corners(points[:, 0], points[:, 1]).outside
 
 
 def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationError:
-    """Return the error for points that are all outside; it says so where they look interchanged."""
+    """Return the error if all points are outside; it mentions if latitude and longitude look interchanged."""
     problem, remedy = f"has none of its {len(points)} points in the box of the anchors", "check the box"
     if anchors.geographic is not None and (~_outside(points[:, ::-1], anchors)).mean() > 0.5:
         problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
     return source.error("", problem, bound="a point in the box", remedy=remedy)
 
 
-def priced(
+def price_visits(
     visits: RawVisits, anchors: Domain, observables: Domain, table: CostTable, source: Source
 ) -> tuple[Prior, Floats]:
-    """Return how likely each anchor is drawn, and the mean cost of each answer there, by the costs at `source`."""
+    """Return the probability of each anchor, and the mean cost of each answer there, with the costs at `source`."""
     if table.distance is None:
-        raise source.error("", "is not a distance by its name, which raw visits need", remedy="use distance")
+        raise source.error("", "has no named distance, which raw visits require", remedy="use distance")
     if table.objective != "expected":
-        problem = "asks for the worst cost of anchors, which is none of visits"
+        problem = "is the worst cost, which is not defined for raw visits"
         raise source.error("objective", problem, value=table.objective, bound='"expected"')
     require_positive(table, source)
     with source.keys({"cost": "distance", "observables": "distance"}):
         apart = between(anchors, visits.points, observables, table.distance)
-        cost = scaled_cost(apart, table.power, table.scale, source)
+        cost = scale_cost(apart, table.power, table.scale, source)
         prior, means = anchor_means(anchors, visits.points, cost, quiet=True)
     return Prior(prior), means

@@ -1,8 +1,9 @@
-"""From a problem to a certified design, its bundle and its exports.
+"""Design certified channels, write them as bundles, and export them to other formats.
 
-`design` splits a problem into parts, tries formulations and solvers in order, rounds the best answer to integers and
-certifies it. A `Design` is written as a bundle by `save`, and read by `load`. `formats` holds the exports, and other
-packages add theirs. The room imports `data`, `model`, `solve`, `certify` and `base`.
+`design` splits a problem into parts and tries formulations and solvers in order. It rounds every candidate to integers,
+certifies it, and keeps the best. `Design.save` writes a design as a bundle, and `Design.load` reads it. `formats` has
+the export formats; other packages can add further ones. This package imports `data`, `model`, `solve`, `certify` and
+`base`.
 """
 
 from mechdesign.base import _lazy

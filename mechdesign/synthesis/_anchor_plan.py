@@ -1,4 +1,4 @@
-"""How far apart anchors should be: the cost against their spacing, planned from coarse runs."""
+"""Choose the spacing of anchors: extrapolate the cost from designs on two coarse grids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._check import as_integer, as_number
 from mechdesign.base._errors import InputError, OutsideWarning, SpacingWarning
-from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._exact import nearest
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
@@ -18,16 +18,26 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._continuous import ContinuousPrivacy, Distance
 from mechdesign.synthesis._design import design
 
-# ε times the spacings that are tried: coarse enough to be quick, fine enough for the cost to follow a line.
-_TRIED = (1.0, 0.7)
-# Fewer anchors along a side say little, and more take long.
-_FEWEST, _MOST_TRIED = 4, 16
+# ε times the spacing of the two coarse grids: fast, and fine enough for the cost to be linear in the spacing.
+_TRIAL_STEPS = (1.0, 0.7)
+# Limits of the number of anchors along the longer side: fewer give a poor estimate, and more take long.
+_MIN_TRIAL_ANCHORS, _MAX_TRIAL_ANCHORS = 4, 16
 _TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class CoarseRun:
-    """A design on coarse anchors: how many, the larger of their two steps, and the certified cost."""
+    """A design on a coarse grid of anchors.
+
+    Attributes:
+        columns: Number of columns of anchors.
+        rows: Number of rows of anchors.
+        step: The larger of the two spacings, in the unit of the points.
+        cost: Certified expected cost.
+
+    >>> CoarseRun(columns=4, rows=4, step=0.5, cost=0.31).step
+    0.5
+    """
 
     columns: int
     rows: int
@@ -37,14 +47,20 @@ class CoarseRun:
 
 @dataclass(frozen=True, eq=False)
 class AnchorPlan:
-    """Anchors for a wanted accuracy, and the coarse runs that the choice rests on.
+    """Anchors for a desired accuracy, with the coarse runs that determined them.
 
     Attributes:
         anchors: The domain of anchors.
-        cost: The cost to be expected with these anchors, an estimate.
-        limit: The cost to be expected with ever finer anchors, an estimate.
+        cost: Estimated cost with these anchors.
+        limit: Estimated limit of the cost for ever finer anchors.
         runs: The coarse runs, the coarsest first.
-        reached: Whether the accuracy is expected to be reached with as many anchors as are allowed.
+        reached: Whether the allowed number of anchors should suffice for the accuracy.
+
+    >>> import mechdesign as md
+    >>> run = CoarseRun(columns=4, rows=4, step=0.5, cost=0.31)
+    >>> plan = AnchorPlan(md.Domain.anchors(4, 4, 1.5, 1.5), 0.31, 0.3, (run,), True)
+    >>> plan.anchors.size
+    16
     """
 
     anchors: Domain
@@ -68,73 +84,84 @@ def plan_anchors(
     accuracy: float = 0.05,
     most: int = 900,
 ) -> AnchorPlan:
-    """Choose anchors so that finer ones would save less than a wanted part of the cost.
+    """Choose the coarsest anchors for which finer ones would save less than `accuracy` of the cost.
 
-    Channels are designed on two coarse grids of anchors, with ε·h about 1 and 0.7. Neighbours may differ by 1 + ε·h,
-    which falls short of exp(ε·h) by a part that is linear in the step h, and so is what the cost has above the one that
-    ever finer anchors tend to. The line through the two runs gives that limit, and the largest step is taken at which
-    the cost is above it by no more than `accuracy`.
+    Channels are designed on two coarse grids of anchors with steps h, where ε·h is about 1 and 0.7. Neighbours may
+    differ by the factor 1 + ε·h, which falls short of exp(ε·h). The relative loss, and so the excess cost, is linear in
+    h to first order. The line through the two runs gives the limit of the cost for h → 0. The plan takes the largest
+    step with at most `accuracy` above this limit.
 
     Args:
         epsilon: ε per unit of distance, as in `ContinuousPrivacy`.
-        points: Visits, (k, 2), as in `Problem.from_visits`.
-        observables: The places that are answered.
-        width: The width of the rectangle.
-        height: Its height.
-        unit: The unit of both.
-        distance: The distance of the requirement.
-        cost: The cost of an answer: a distance by its name.
-        weights: How often each visit counts, (k,).
-        accuracy: The part of the cost that finer anchors may still save.
-        most: The largest number of anchors.
+        points: Visits, shape (k, 2), as in `Problem.from_visits`.
+        observables: Domain of the answers.
+        width: Width of the rectangle, in `unit`.
+        height: Height of the rectangle, in `unit`.
+        unit: Unit of all lengths.
+        distance: Distance of the requirement: "euclidean", "manhattan" or "chebyshev".
+        cost: Name of the distance that serves as the cost.
+        weights: Weight of each visit, shape (k,); 1 by default.
+        accuracy: Share of the cost that finer anchors may still save, in (0, 1).
+        most: Largest number of anchors.
 
     Returns:
-        The anchors, with what they are expected to cost.
+        The anchors, with their estimated cost and the coarse runs.
 
     Raises:
-        InputError: An argument is wrong.
+        InputError: An argument has the wrong type or shape, or is out of range.
+
+    >>> import mechdesign as md
+    >>> visits, answers = [[0.2, 0.3], [0.7, 0.6]], md.Domain.grid(2, 2, 1.0, 1.0)
+    >>> plan = plan_anchors("1", visits, answers, width=1.0, height=1.0, accuracy=0.2)
+    >>> plan.anchors.size, plan.reached
+    (16, True)
     """
-    number, wanted = positive(epsilon, "epsilon"), as_number(accuracy, "accuracy")
-    if not 0 < wanted < 1:
+    number, share = positive(epsilon, "epsilon"), as_number(accuracy, "accuracy")
+    if not 0 < share < 1:
         raise InputError("accuracy", "is out of range", value=accuracy, bound="between 0 and 1")
     allowed = as_integer(most, "most", 4)
     sides = as_number(width, "width"), as_number(height, "height")
-    made: list[CoarseRun] = []
-    for columns, rows in _coarse(nearest(number), sides):
+    coarse_runs: list[CoarseRun] = []
+    for columns, rows in _choose_coarse_grids(nearest(number), sides):
         anchors = Domain.anchors(columns, rows, *sides, unit=unit)
-        # Said once.
-        with silenced(SpacingWarning, *([OutsideWarning] if made else [])):
+        # Each warning is issued at most once.
+        with suppress_warnings(SpacingWarning, *([OutsideWarning] if coarse_runs else [])):
             required = ContinuousPrivacy(number, anchors, distance)
             problem = Problem.from_visits(points, observables, [required], cost, weights)
         found = design(problem, tolerance=_TOLERANCE).certificate.cost
-        made.append(CoarseRun(columns, rows, nearest(max(required.steps)), found))
-    coarse, fine = made
+        coarse_runs.append(CoarseRun(columns, rows, nearest(max(required.steps)), found))
+    coarse, fine = coarse_runs
     slope = max(0.0, (coarse.cost - fine.cost) / (coarse.step - fine.step))
     limit = fine.cost - slope * fine.step
-    step = wanted * limit / slope if slope > 0 and limit > 0 else coarse.step
-    # No coarser than what was tried, where nothing is known, and no more anchors than allowed.
+    step = share * limit / slope if slope > 0 and limit > 0 else coarse.step
+    # The step is at most that of the coarse run, since nothing is known about larger ones.
     step = min(step, coarse.step)
     reached = True
-    while _count(sides, step) > allowed:
+    while _count_anchors(sides, step) > allowed:
         step, reached = step * 1.02, False
-    columns, rows = _shape(sides, step)
+    columns, rows = _count_sides(sides, step)
     return AnchorPlan(
-        Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(made), reached
+        Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(coarse_runs), reached
     )
 
 
-def _coarse(epsilon: float, sides: tuple[float, float]) -> Iterator[tuple[int, int]]:
-    """Yield two numbers of columns and rows, the second larger."""
-    for tried, fewest, most in zip(_TRIED, (_FEWEST, _FEWEST + 2), (_MOST_TRIED - 4, _MOST_TRIED), strict=True):
-        along = min(max(math.ceil(max(sides) * epsilon / tried) + 1, fewest), most)
-        yield _shape(sides, max(sides) / (along - 1))
+def _choose_coarse_grids(epsilon: float, sides: tuple[float, float]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of columns and rows of the two coarse grids, the coarser one first."""
+    for scaled_step, fewest, most in zip(
+        _TRIAL_STEPS,
+        (_MIN_TRIAL_ANCHORS, _MIN_TRIAL_ANCHORS + 2),
+        (_MAX_TRIAL_ANCHORS - 4, _MAX_TRIAL_ANCHORS),
+        strict=True,
+    ):
+        along = min(max(math.ceil(max(sides) * epsilon / scaled_step) + 1, fewest), most)
+        yield _count_sides(sides, max(sides) / (along - 1))
 
 
-def _shape(sides: tuple[float, float], step: float) -> tuple[int, int]:
+def _count_sides(sides: tuple[float, float], step: float) -> tuple[int, int]:
     columns, rows = (max(2, math.ceil(side / step - 1e-9) + 1) for side in sides)
     return columns, rows
 
 
-def _count(sides: tuple[float, float], step: float) -> int:
-    columns, rows = _shape(sides, step)
+def _count_anchors(sides: tuple[float, float], step: float) -> int:
+    columns, rows = _count_sides(sides, step)
     return columns * rows

@@ -1,11 +1,13 @@
-"""The attempts at a problem, in order: which rows, which solver, and why.
+"""Choose the attempts at a problem, in order: each has rows, a solver and a reason.
 
-The first one is chosen by size. The others follow while the certificate is not good enough. After an exact solver that
-saw all its rows comes the same program with its objective magnified, for better multipliers, and, where we chose it and
-its rows are few, a program with the rows of all pairs. Secrets that bounds with exponents below 1e-6 make nearly alike
-are then made alike. Where we chose the solver, the block method follows the simplex method. Lazy rows on HiGHS follow
-the block method where they take seconds, or where they take minutes and it stalled far from the optimum, as it does at
-floors near the largest possible.
+The first attempt depends on the size. Further attempts follow until the certified gap is small enough:
+
+1. After an exact solver with all rows, the same program with a magnified objective gives better multipliers. If the
+   choice was automatic and the program is small, a program with the rows of all pairs follows.
+2. If some exponents are below 1e-6, a program with merged secrets follows: these bounds make the secrets nearly equal.
+3. If the choice was automatic, the block method follows the simplex method. Lazy rows on HiGHS follow the block method
+   if they take seconds. If they take minutes, they follow only a stall far from the optimum, which happens at floors
+   near the largest possible.
 """
 
 from __future__ import annotations
@@ -20,35 +22,35 @@ from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _registry as registry
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._rounding import tight
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._rounding import has_tight_floor
 from mechdesign.synthesis._settings import Rows
 
-# What "auto" means, each with the features that the attempts below rely on (`mechdesign.solve._registry`).
-EXACT = "highs-simplex"
-"""For small programs, and where one program is solved again and again: exact, with a warm start."""
-LARGE = "block"
-"""For all others: it takes the problem with all its pairs."""
-LAZY = "highs-ipx"
-"""For large programs of rows: its interior points violate few of the rows left out."""
+# The solvers that "auto" chooses from (`mechdesign.solve._registry`).
+SIMPLEX_SOLVER = "highs-simplex"
+"""For small programs, and for programs solved repeatedly: it is exact and has a warm start."""
+BLOCK_SOLVER = "block"
+"""For all other programs: it handles all pairs."""
+LAZY_SOLVER = "highs-ipx"
+"""For large row programs: its interior points violate few of the missing rows."""
 
 RAYS = "rays"
-"""Where rays are asked for: no solver of programs of rows or blocks, and the name that a summary has for it."""
+"""The name of the ray method in `rows` and in summaries. It is not a solver of row or block programs."""
 
-# Up to this many rows the simplex method ends in an exact vertex in well under a second. It is as fast as the block
-# method up to 20 secrets and as many observables; at 25 it takes two to ten times as long, but is exact to the last
-# digits; at 30, beyond this limit, five to fifty times.
-SMALL = 12_000
+# Up to this number of rows the simplex method reaches an exact vertex in well under a second. With 20 secrets and 20
+# observables it is as fast as the block method. With 25 it takes two to ten times as long, but is exact to the last
+# digits. With 30, beyond this limit, it takes five to fifty times as long.
+MAX_SIMPLEX_ROWS = 12_000
 
 
-# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes;
-# floors alone, with estimates for one end of the pairs, are as quick as bounds alone.
-_SECONDS = 1_100_000
-_FLOORS_COST = 9
-_MINUTES = 2_200_000
-# Bounds with smaller exponents hardly let two rows differ, by less than solvers resolve: they are made equal.
-_ALIKE = 1e-6
-# The factor of the objective at which reduced costs that a solver takes for 0 are 0 for the certificate, too.
+# Sizes (pairs times observables) up to which HiGHS solves lazy rows in seconds (about 100 secrets) and in minutes.
+# Problems with both bounds and floors count `_FLOOR_SIZE_FACTOR` times (50 secrets).
+_MAX_QUICK_LAZY_SIZE = 1_100_000
+_FLOOR_SIZE_FACTOR = 9
+_MAX_LAZY_SIZE = 2_200_000
+# Bounds with smaller exponents allow two rows to differ by less than solvers resolve, so the rows are made equal.
+_MAX_MERGED_EXPONENT = 1e-6
+# Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6
 
 
@@ -58,10 +60,10 @@ class Attempt:
 
     Attributes:
         form: The normal form.
-        rows: Which privacy rows the solver sees.
+        rows: Privacy rows that the solver receives.
         solver: Name of the solver.
-        reason: Why, in words.
-        chosen: Whether the choice is ours alone; otherwise the caller asked for some of it.
+        reason: Reason for the choice, for the summary.
+        chosen: Whether both rows and solver were chosen automatically.
         small: Whether an exact solver takes well under a second.
         magnification: Factor of the objective.
     """
@@ -76,7 +78,7 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        """The solver, with what else distinguishes the attempt."""
+        """The solver, and the rows if the objective is magnified."""
         if self.magnification == 1:
             return self.solver
         return f"{self.solver} with a magnified objective and {self.rows} rows"
@@ -85,110 +87,131 @@ class Attempt:
 def first_attempt(
     form: NormalForm, solver: str = "auto", rows: Rows = "auto", deadline: Deadline | None = None
 ) -> Attempt:
-    """Choose rows and solver by size; a choice of the caller's is kept.
+    """Choose rows and solver by size, unless the caller chose them.
 
-    At the time limit rows are no longer counted.
+    After the time limit the number of rows is only bounded from below.
+
+    Args:
+        form: The normal form.
+        solver: "auto" or the name of a solver.
+        rows: "auto" or the rows that the caller chose.
+        deadline: Deadline of the design.
+
+    Returns:
+        The attempt, with a reason for the summary.
 
     Raises:
-        InputError: The solver is not known, takes no choice of rows, or no forbidden answers.
+        InputError: The solver is not known, or does not support these rows or forbidden answers.
         MissingDependencyError: The solver is not installed.
     """
     check_choice(solver, rows)
     if rows == "rays":
         reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
         return Attempt(form, "rays", RAYS, reason, chosen=False, small=False)
-    size, counted = _least_size(form), "at least "
-    # The block method has rows of its own; to count those that no others imply takes time for many secrets.
-    if size <= SMALL or not _takes_blocks_if_large(form, solver, rows):
+    size, counted = _bound_rows_below(form), "at least "
+    # The block method uses all pairs. Counting the irreducible pairs takes long for many secrets, so it is avoided.
+    if size <= MAX_SIMPLEX_ROWS or not _would_take_blocks(form, solver, rows):
         with contextlib.suppress(OutOfTimeError):
-            size = int(bounded_pairs(form, "all" if rows == "all" else "reduced", deadline).sum()) * form.observables
+            size = (
+                int(find_bounded_pairs(form, "all" if rows == "all" else "reduced", deadline).sum()) * form.observables
+            )
             counted = ""
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
     forbidden = bool(form.forbidden.any())
     if solver == "auto":
-        solver = EXACT if size + floors <= SMALL else LAZY if rows != "auto" or forbidden else LARGE
+        solver = (
+            SIMPLEX_SOLVER
+            if size + floors <= MAX_SIMPLEX_ROWS
+            else LAZY_SOLVER
+            if rows != "auto" or forbidden
+            else BLOCK_SOLVER
+        )
     if forbidden and takes_blocks(solver):
         raise InputError(
             "solver",
-            "takes no secrets that are permitted different answers",
+            "does not support different permitted answers per secret",
             value=solver,
-            bound="auto, or a solver that takes programs of rows",
+            bound="auto, or a solver of row programs",
         )
     if takes_blocks(solver):
-        taken: Rows = "all"
+        chosen_rows: Rows = "all"
         size, counted = int(np.isfinite(form.exponents).sum()) * form.observables, ""
     else:
-        taken = rows if rows != "auto" else "reduced" if size <= SMALL else "lazy"
+        chosen_rows = rows if rows != "auto" else "reduced" if size <= MAX_SIMPLEX_ROWS else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
-    reason = f"{counted}{size} privacy rows over {shape}: {taken} rows, {solver}"
-    return Attempt(form, taken, solver, reason, chosen, small=size + floors <= SMALL)
+    reason = f"{counted}{size} privacy rows over {shape}: {chosen_rows} rows, {solver}"
+    return Attempt(form, chosen_rows, solver, reason, chosen, small=size + floors <= MAX_SIMPLEX_ROWS)
 
 
-def _least_size(form: NormalForm) -> int:
-    """Return a number of rows that no program has less of: nothing implies the bound on the nearest secret."""
+def _bound_rows_below(form: NormalForm) -> int:
+    """Return a lower bound on the number of rows: the bound on each secret's nearest neighbour is never implied."""
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
     return int(bounded.any(axis=1).sum()) * form.observables
 
 
-def _takes_blocks_if_large(form: NormalForm, solver: str, rows: Rows) -> bool:
+def _would_take_blocks(form: NormalForm, solver: str, rows: Rows) -> bool:
+    """Return whether a large program with this choice is solved by the block method."""
     if solver == "auto":
-        return rows == "auto" and not form.forbidden.any() and takes_blocks(LARGE)
+        return rows == "auto" and not form.forbidden.any() and takes_blocks(BLOCK_SOLVER)
     return takes_blocks(solver)
 
 
 def check_choice(solver: str, rows: Rows) -> None:
-    """Raise InputError or MissingDependencyError for a choice that no attempt serves."""
+    """Raise InputError or MissingDependencyError if no attempt supports this choice of solver and rows."""
     if solver != "auto" and rows == "rays":
         raise InputError("solver", 'cannot be chosen with "rays"', value=solver, remedy="leave it out")
     if solver != "auto" and takes_blocks(solver) and rows not in ("auto", "all"):
         raise InputError(
-            "rows", f"cannot be chosen for the {solver} solver", value=rows, remedy="leave it out: it takes all pairs"
+            "rows",
+            f"cannot be chosen for the {solver} solver",
+            value=rows,
+            remedy="leave it out: this solver uses all pairs",
         )
 
 
 def takes_blocks(solver: str) -> bool:
-    """Tell whether a solver takes block programs, with all pairs, and not programs of rows."""
+    """Return whether a solver takes block programs, with all pairs, instead of row programs."""
     return registry.find(solver).takes == "blocks"
 
 
 def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
-    """Yield the attempts after the first one; `stalled` says whether that ended far from the optimum."""
+    """Yield the attempts after the first one; `stalled` states whether the first ended far from the optimum."""
     form = first.form
     if first.rows == RAYS:
         return
     forbidden = bool(form.forbidden.any())
-    # Secrets with different permitted answers cannot be made alike.
-    near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden
+    # Secrets with different permitted answers cannot be merged.
+    near_alike = bool((form.exponents < _MAX_MERGED_EXPONENT).any()) and not forbidden
     blocks = takes_blocks(first.solver)
     if registry.find(first.solver).exact and first.rows in ("all", "reduced") and not near_alike:
         yield replace(first, magnification=_MAGNIFICATION)
         everything = first_attempt(form, first.solver, "all")
-        # Chains of many steep bounds imply a bound only up to the rounding of each.
+        # A chain of many steep bounds implies a bound only up to the rounding errors of all of them.
         if first.chosen and everything.small:
             yield replace(everything, chosen=True, magnification=_MAGNIFICATION)
     alike = (first.chosen or blocks) and near_alike
-    merged = normalise(form.problem, _ALIKE) if alike else form
+    merged = normalise(form.problem, _MAX_MERGED_EXPONENT) if alike else form
     if alike:
-        yield _merge(first_attempt(merged, "auto" if first.chosen else first.solver))
+        yield _note_merging(first_attempt(merged, "auto" if first.chosen else first.solver))
     if not first.chosen:
         return
     if not forbidden and not blocks:
-        yield first_attempt(form, LARGE)
+        yield first_attempt(form, BLOCK_SOLVER)
         if alike:
-            yield _merge(first_attempt(merged, LARGE))
-    elif first.solver != LAZY if forbidden else _is_worth_a_lazy_attempt(form, stalled):
-        yield first_attempt(form, LAZY)
+            yield _note_merging(first_attempt(merged, BLOCK_SOLVER))
+    elif first.solver != LAZY_SOLVER if forbidden else _is_worth_a_lazy_attempt(form, stalled):
+        yield first_attempt(form, LAZY_SOLVER)
 
 
 def _is_worth_a_lazy_attempt(form: NormalForm, stalled: bool) -> bool:
-    """Tell whether rows that are added one by one take seconds; or minutes, where blocks ended far from the optimum."""
+    """Return whether lazy rows take seconds, or take minutes after the block method ended far from the optimum."""
     bounds = int(np.isfinite(form.exponents).sum())
     size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
-    if size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS:
+    if size * (_FLOOR_SIZE_FACTOR if form.floors and bounds else 1) <= _MAX_QUICK_LAZY_SIZE:
         return True
-    return (stalled or tight(form)) and size <= _MINUTES
+    return (stalled or has_tight_floor(form)) and size <= _MAX_LAZY_SIZE
 
 
-def _merge(attempt: Attempt) -> Attempt:
-    return replace(attempt, reason=f"{attempt.reason}, secrets at exponents below {_ALIKE:g} made alike")
+def _note_merging(attempt: Attempt) -> Attempt:
+    return replace(attempt, reason=f"{attempt.reason}, secrets at exponents below {_MAX_MERGED_EXPONENT:g} made alike")

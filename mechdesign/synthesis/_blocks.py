@@ -1,4 +1,4 @@
-"""The reduction of a normal form to a block program, and its solution: all bounds at once."""
+"""Reduce a normal form to a block program, which contains the bounds of all pairs, and solve it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, invariant, symmetry_of
-from mechdesign.solve._blocks.solution import BlockSolution, combine
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, is_invariant, make_symmetry
+from mechdesign.solve._blocks.solution import BlockSolution, combine_solutions
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._normal import VACUOUS, Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._normal import VACUOUS, ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
-# Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
-_SMALL = 1_000_000
+# With extreme ε·d, multipliers may be too large for symmetric averaging. Programs with up to this number of ratio rows
+# are then solved again without symmetries.
+_MAX_RETRY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BlockInverse:
-    """The way back from a block program with bounds on `pairs` of groups."""
+    """Maps solutions of a block program back to candidates; `pairs` is its number of bounded pairs of groups."""
 
     form: NormalForm
     pairs: int
 
-    def __call__(self, solution: BlockSolution) -> Candidate:
-        """Turn a solution into a candidate."""
+    def __call__(self, solution: BlockSolution) -> ChannelCandidate:
+        """Return the candidate of a solution."""
         found, ratios = solution.multipliers, solution.multipliers.ratios
         multipliers = FormMultipliers(
             ratios.sources, ratios.targets, ratios.columns, ratios.values, tuple(found.floors), found.weights
@@ -53,23 +54,24 @@ class BlockInverse:
             primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
             proving_seconds=round(solution.proving, 3),
         )
-        # Before the first iterate the solver has no channel of its own.
+        # Before its first iterate the solver has no channel.
         begun = bool(solution.history) or solution.status is Status.OPTIMAL
-        return Candidate(solution.x if begun else None, multipliers, summary)
+        return ChannelCandidate(solution.x if begun else None, multipliers, summary)
 
 
 @dataclass(frozen=True)
 class BlockReduction:
-    """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
+    """Reduction of a normal form to a block program: equations (11) or (12) and (21)–(24) of Shokri 2015."""
 
     def apply(self, form: NormalForm, deadline: Deadline | None = None) -> tuple[BlockProgram, BlockInverse]:
         """Return the program and its inverse.
 
-        Bounds that only say that zero goes with zero are left out, and all that others imply where few remain.
+        Bounds with exponents above `VACUOUS` are omitted. If few irreducible pairs remain, implied bounds are omitted,
+        too.
         """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
-        kept = None if form.floors else few_pairs(exponents, deadline)
+        kept = None if form.floors else find_few_pairs(exponents, deadline)
         if kept is not None:
             exponents = np.where(kept, exponents, np.inf)
         floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
@@ -82,69 +84,80 @@ class BlockReduction:
         return program, BlockInverse(form, int(pairs))
 
 
-def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
-    """Solve a normal form by a solver of block programs, within the time limit.
+def solve_blocks(
+    attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None
+) -> ChannelCandidate:
+    """Solve a normal form with a solver of block programs, within the time limit.
 
-    The gap that is asked for leaves half of the tolerance for rounding, at most 5e-6.
+    The solver's gap leaves half of the tolerance for rounding, but at most 5e-6. The status STALLED means that the
+    iteration stalled at a gap above 1e-6; its channel and multipliers are still valid.
 
-    ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
-    themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of which all products are taken; the other
-    options are the solver's. The status STALLED says that the iteration stalled above 1e-6; what it found is valid all
-    the same. No solver of block programs has a use for `start`.
+    ``settings.options["symmetry"]`` is true (the default), false, or an array of permutations. With true, symmetries
+    are searched for. The array has shape (k, n): each permutation γ of the n secrets maps secret s to γ[s]. All
+    products of the permutations are used. The other options belong to the solver.
+
+    Args:
+        attempt: Normal form and solver.
+        settings: Tolerance and options.
+        deadline: Deadline of the design.
+        start: Ignored; solvers of block programs have no warm start.
+
+    Returns:
+        The channel and multipliers, not yet certified.
 
     Raises:
-        SolverError: Memory does not suffice; the message has the estimate.
-        InputError: An option is not known, or a given permutation does not leave the problem as it is.
+        SolverError: The memory does not suffice; the message states the estimate.
+        InputError: An option is not known, or a given permutation changes the problem.
     """
     form = attempt.form
     program, inverse = BlockReduction().apply(form, deadline)
     options = settings.options_for_blocks(deadline)
     extra = dict(options.extra)
-    symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
+    symmetry = choose_symmetry(form, program, extra.pop("symmetry", True))
     options = replace(options, extra=extra)
     solve = solvers.block_back_end(attempt.solver)
     solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
-    small = form.groups**2 * form.observables <= _SMALL
+    small = form.groups**2 * form.observables <= _MAX_RETRY_ROWS
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
         plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             symmetry = None
-        solution = combine(solution, plain)
-    return inverse(solution).noted(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
+        solution = combine_solutions(solution, plain)
+    return inverse(solution).with_facts(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
-    """Return the symmetries to use: those found, none, or those given, checked."""
-    if isinstance(asked, bool | np.bool_):
-        return find_symmetry(program) if asked else None
+def choose_symmetry(form: NormalForm, program: BlockProgram, choice: Any) -> Symmetry | None:
+    """Return the symmetries to use: found by a search, none, or given by the caller and checked."""
+    if isinstance(choice, bool | np.bool_):
+        return find_symmetry(program) if choice else None
     path, n = "options.symmetry", form.group.size
     try:
-        given = np.asarray(asked)
+        given = np.asarray(choice)
     except ValueError:
         # Rows of different lengths.
         given = np.zeros(0)
     if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
         raise InputError(
             path,
-            "is no list of permutations",
-            value=asked,
-            bound=f"true, false, or permutations of {n} secrets, (k, {n})",
+            "is not a list of permutations",
+            value=choice,
+            bound=f"true, false, or permutations of {n} secrets, shape (k, {n})",
         )
     groups = []
     for index, permutation in enumerate(given.astype(np.int64)):
         if not np.array_equal(np.sort(permutation), np.arange(n)):
-            raise InputError(f"{path}[{index}]", "is no permutation of the secrets", value=permutation.tolist())
+            raise InputError(f"{path}[{index}]", "is not a permutation of the secrets", value=permutation.tolist())
         image = np.zeros(form.groups, dtype=np.int64)
         image[form.group] = form.group[permutation]
         together = np.array_equal(image[form.group], form.group[permutation])
-        if not together or not invariant(program, image):
+        if not together or not is_invariant(program, image):
             raise InputError(
                 f"{path}[{index}]",
-                "changes the problem: prior, costs or requirements are not the same after it",
-                remedy="leave it out, or give symmetry = true to have the symmetries found",
+                "changes the prior, the costs or the requirements, so it is not a symmetry",
+                remedy="leave it out, or set symmetry = true to search for symmetries",
             )
         groups.append(image)
-    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    elements = generate_group(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
     if elements is None:
-        raise InputError(path, "generates too large a group", bound="permutations with at most 64 products")
-    return symmetry_of(program, elements)
+        raise InputError(path, "generates a group that is too large", bound="permutations with at most 64 products")
+    return make_symmetry(program, elements)

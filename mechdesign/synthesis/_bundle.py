@@ -1,16 +1,17 @@
-"""A design as a bundle and back.
+"""Encode a design as the files of a bundle, and restore the problem from a bundle.
 
-A set is what `mechdesign.certify._bundle` describes. To the arrays that the proof needs, ``channel.npz`` adds what a
-person needs: the labels ``secrets`` and ``observables``, and, where there are places, ``secrets_points`` (n, d) and
-``secrets_coordinates`` (n, 2), latitude and longitude in degrees, likewise ``observables_points`` and
-``observables_coordinates`` where the observables are another domain than the secrets. ``metadata`` in the certificate
-holds the title, unit, grid, bounding box and plane of each domain; under ``distances``, for each requirement as
-proved, the name and the unit of the distance that its numbers were recognised as, or null where they are none of the
-library's; and under ``origin``, where it is known, where the problem comes from (see `mechdesign.model._problem`).
+`mechdesign.certify._bundle` defines the bundle. ``channel.npz`` has the arrays of the proof, and arrays for readers:
 
-``channel.csv`` is for other programs: the first row has the labels of the observables, the first column those of the
-secrets, and each entry is the probability N / 2⁶² written out in full. The decimals are exact, so each row sums to
-exactly 1, and N is the decimal times 2⁶².
+- the labels ``secrets`` and ``observables``;
+- for places, ``secrets_points`` (n, d) and ``secrets_coordinates`` (n, 2), latitude and longitude in degrees;
+- ``observables_points`` and ``observables_coordinates``, if the observables have another domain than the secrets.
+
+``metadata`` in the certificate has the title, and unit, grid, bounding box and plane of each domain. ``distances``
+names the distance and the unit of each requirement, or null if the distance is not one of the library's. ``origin`` is
+the source of the problem, if it is known (see `mechdesign.model._origin`).
+
+``channel.csv`` is for other programs. The first row contains the labels of the observables, the first column the labels
+of the secrets. Each entry is the probability N / 2⁶² with all its decimals, so each row sums to exactly 1.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
-from mechdesign.model._words import measure
+from mechdesign.model._words import recognise_distance
 from mechdesign.synthesis._folders import NO_FILES
 
 
-def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays and the metadata from which `domain_of` builds the domains again."""
+def describe_domains(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays and the metadata from which `restore_domain` rebuilds the domains."""
     arrays: dict[str, NDArray[Any]] = {}
     metadata: dict[str, Any] = {"title": problem.title}
     for name, labels in zip(("secrets", "observables"), (channel.secrets, channel.observables), strict=True):
@@ -51,11 +52,11 @@ def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any
         if domain is not None:
             labels = domain.labels
         if labels:
-            arrays[name] = _texts(labels, name)
+            arrays[name] = _to_text_array(labels, name)
         if name == "observables" and domain is not None and domain is problem.secrets:
             metadata[name] = "secrets"
             continue
-        metadata[name] = None if domain is None else _description(domain)
+        metadata[name] = None if domain is None else _describe_domain(domain)
         if domain is not None:
             arrays[f"{name}_points"] = domain.points
             if domain.coordinates is not None:
@@ -64,7 +65,7 @@ def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any
 
 
 def require_plain_names(problem: Problem, channel: Channel | None = None) -> None:
-    """Raise `InputError` where title, units or labels hold what `mechdesign.certify._texts.require_plain` refuses."""
+    """Raise `InputError` if title, units or labels are not plain; see `mechdesign.certify._texts.require_plain`."""
     require_plain(problem.title, "title")
     for name in ("secrets", "observables"):
         domain: Domain | None = getattr(problem, name)
@@ -74,7 +75,8 @@ def require_plain_names(problem: Problem, channel: Channel | None = None) -> Non
         require_plain_texts(own if domain is None else domain.labels, f"{name}.labels")
 
 
-def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:
+def _to_text_array(labels: Sequence[str], path: str) -> NDArray[np.str_]:
+    """Return the labels as an array; raise InputError for labels that arrays cannot store."""
     array = np.array(labels, dtype=np.str_)
     for index, (label, kept) in enumerate(zip(labels, array.tolist(), strict=True)):
         try:
@@ -83,12 +85,13 @@ def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:
             raise InputError(f"{path}.labels[{index}]", f"is not a text ({error.reason})", value=label) from error
         if kept != label:
             raise InputError(
-                f"{path}.labels[{index}]", "ends in a zero character, which arrays do not keep", value=label
+                f"{path}.labels[{index}]", "ends in a zero character, which arrays cannot store", value=label
             )
     return array
 
 
-def _description(domain: Domain) -> dict[str, Any]:
+def _describe_domain(domain: Domain) -> dict[str, Any]:
+    """Return the metadata of a domain: unit, grid, bounding box, plane, lattice and surrounding grid."""
     described: dict[str, Any] = {
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
@@ -107,26 +110,26 @@ def _description(domain: Domain) -> dict[str, Any]:
     return described
 
 
-def _lattice(described: Mapping[str, Any]) -> Lattice:
+def _restore_lattice(described: Mapping[str, Any]) -> Lattice:
     box = described["box"]
     return Lattice(**{**described, "box": None if box is None else tuple(box)})
 
 
-def _within(described: Mapping[str, Any]) -> GridPart:
+def _restore_grid_part(described: Mapping[str, Any]) -> GridPart:
     box = described["geographic"]
     geographic = None if box is None else BoundingBox(**box)
     return GridPart(Grid(**described["cells"]), described["members"], geographic)
 
 
-def labels_of(found: Bundle, name: str) -> tuple[str, ...]:
-    """Return the labels of the secrets or observables of a set, empty where there are none."""
+def read_labels(found: Bundle, name: str) -> tuple[str, ...]:
+    """Return the labels of the secrets or observables of a bundle; empty if it has none."""
     return tuple(map(str, found.arrays[name].tolist())) if name in found.arrays else ()
 
 
-def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
-    """Build the domain of the secrets or observables of a set again; None where the set has none.
+def restore_domain(found: Bundle, name: str, described: object) -> Domain | None:
+    """Rebuild the domain of the secrets or observables of a bundle; None if the bundle has none.
 
-    Raises `CertificateError` where the description is malformed.
+    Raises `CertificateError` if the description is malformed.
     """
     if described is None:
         return None
@@ -135,39 +138,39 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
     try:
         return Domain(
             found.arrays[f"{name}_points"],
-            labels_of(found, name),
+            read_labels(found, name),
             described["unit"],
             None if described["cells"] is None else Grid(**described["cells"]),
             None if described["geographic"] is None else BoundingBox(**described["geographic"]),
             found.arrays.get(f"{name}_coordinates"),
-            # Older sets were measured by their points, in a projection true to scale at the middle latitude.
+            # Older bundles measure distances between points of a projection that is exact at the middle latitude.
             None if described.get("plane") is None else Plane(**described["plane"]),
-            None if described.get("lattice") is None else _lattice(described["lattice"]),
-            # Older sets do not say which cells of a grid their places are: a reach about each one is inside.
-            None if described.get("within") is None else _within(described["within"]),
+            None if described.get("lattice") is None else _restore_lattice(described["lattice"]),
+            # Older bundles do not store the grid cells of their places: points within a reach of a place are inside.
+            None if described.get("within") is None else _restore_grid_part(described["within"]),
         )
     except (KeyError, TypeError) as error:
         raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error
 
 
 def exact_csv(channel: Channel) -> str:
-    """Return the channel as text: labels in the first row and column, probabilities as exact decimals."""
-    return "".join(exact_lines(channel.numerators, EXPONENT, *_cells(channel)))
+    """Return the channel as CSV: labels in the first row and column, and probabilities as exact decimals."""
+    return "".join(exact_lines(channel.numerators, EXPONENT, *_label_cells(channel)))
 
 
 def to_csv(channel: Channel) -> str:
-    """Return the channel as text: labels in the first row and column, probabilities as the nearest float64 numbers."""
-    return "".join(lines((map(repr, row) for row in channel.matrix.tolist()), *_cells(channel)))
+    """Return the channel as CSV: labels in the first row and column, and probabilities as the nearest float64."""
+    return "".join(lines((map(repr, row) for row in channel.matrix.tolist()), *_label_cells(channel)))
 
 
-def names(channel: Channel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the labels of secrets and observables, which are their indices when the channel has none."""
+def label_names(channel: Channel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the labels of secrets and observables; their indices if the channel has no labels."""
     n, m = channel.numerators.shape
     return channel.secrets or tuple(map(str, range(n))), channel.observables or tuple(map(str, range(m)))
 
 
-def _cells(channel: Channel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    secrets, observables = names(channel)
+def _label_cells(channel: Channel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    secrets, observables = label_names(channel)
     return tuple(map(to_cell, secrets)), tuple(map(to_cell, observables))
 
 
@@ -179,13 +182,13 @@ def encode(
     origin: Origin | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> dict[str, bytes]:
-    """Return the files of a set by name, the certificate last; its digests are those of the further `files`, too.
+    """Return the files of a bundle by name, the certificate last; it has digests of the additional `files`, too.
 
-    Raises `InputError` for a title, a unit or a label that hides what it is; see `require_plain_names`.
+    Raises `InputError` for a title, a unit or a label that is not plain; see `require_plain_names`.
     """
     require_plain_names(problem, channel)
-    arrays, metadata = described(problem, channel)
-    metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
+    arrays, metadata = describe_domains(problem, channel)
+    metadata["distances"] = [_name_distance(stated, problem) for stated in problem.stated]
     if origin is not None:
         metadata["origin"] = origin.to_json()
     labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
@@ -193,52 +196,52 @@ def encode(
     return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files={TABLE: table, **files})
 
 
-def _measured(stated: Stated, problem: Problem) -> dict[str, str] | None:
-    """Return name and unit of the distance, or the error, in which a requirement is stated."""
+def _name_distance(stated: Stated, problem: Problem) -> dict[str, str] | None:
+    """Return the name and the unit of the distance or error of a requirement, or None."""
     matrix = stated.arrays.get("distance", stated.arrays.get("error"))
     if matrix is None:
         return None
     values = np.asarray(matrix, dtype=np.float64)
-    found = measure(values, problem.secrets, problem.secrets, np.isfinite(values))
+    found = recognise_distance(values, problem.secrets, problem.secrets, np.isfinite(values))
     return {"name": found.name, "unit": found.unit} if found.name else None
 
 
-def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
-    """Return the problem that a set which was read answers, and where it is said to come from.
+def restore_problem(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
+    """Return the problem of a bundle, and its stated origin.
 
-    Raises `CertificateError` where the files do not describe it.
+    Raises `CertificateError` if the files do not describe a problem.
     """
-    return _problem(found), _origin(found)
+    return _restore_problem(found), _restore_origin(found)
 
 
-def stands_in(folder: str | Path) -> bool:
-    """Return whether a whole set stands in `folder` whose prior stands in place of a private one."""
+def has_substitute_prior(folder: str | Path) -> bool:
+    """Return whether `folder` contains a complete bundle with a uniform prior in place of a private one."""
     try:
-        origin = _origin(bundle.read(folder))
+        origin = _restore_origin(bundle.read(folder))
     except CertificateError:
         return False
     return origin is not None and origin.prior == STANDS_IN
 
 
-def _origin(found: bundle.Bundle) -> Origin | None:
+def _restore_origin(found: bundle.Bundle) -> Origin | None:
     if "origin" not in found.metadata:
         return None
     try:
         return Origin.from_json(found.metadata["origin"])
     except InputError as error:
-        raise CertificateError(f"the files do not say where the problem comes from: {error}") from error
+        raise CertificateError(f"the files do not describe the origin of the problem: {error}") from error
 
 
-def _problem(found: bundle.Bundle) -> Problem:
+def _restore_problem(found: bundle.Bundle) -> Problem:
     evidence = found.evidence
     try:
-        secrets = domain_of(found, "secrets", found.metadata.get("secrets"))
+        secrets = restore_domain(found, "secrets", found.metadata.get("secrets"))
         described = found.metadata.get("observables")
-        observables = secrets if described == "secrets" else domain_of(found, "observables", described)
+        observables = secrets if described == "secrets" else restore_domain(found, "observables", described)
         requirements = load_requirements(evidence.requirements, evidence.secrets)
         title = str(found.metadata.get("title", ""))
         return Problem(
             evidence.prior, evidence.cost, requirements, evidence.objective, secrets, observables, title=title
         )
     except InputError as error:
-        raise CertificateError(f"the files describe no problem: {error}") from error
+        raise CertificateError(f"the files do not describe a problem: {error}") from error

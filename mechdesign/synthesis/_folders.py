@@ -1,8 +1,8 @@
-"""Folders of designs, schedules.
+"""Check output folders, and write and read folders with the designs of a schedule.
 
-``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. A
-release that is left out has the ε 0 and no folder. The file is written last, as a whole, and an older one is removed
-first: where it stands, all folders that it names are complete and of one run.
+``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. An
+omitted release has ε = 0 and no folder. An older file is removed first, and the new one is written last and atomically.
+If it exists, all folders that it names are complete and belong to one run.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from mechdesign.model._origin import Origin
 _Value = TypeVar("_Value")
 
 Files = Mapping[str, bytes] | Callable[[_Value], Mapping[str, bytes]]
-"""Files by name that go with those of a value, such as a page; or a function that returns them for the value."""
+"""Additional files by name, such as a page; or a function that returns them for the value that is written."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
-"""The files of an exported set."""
+"""The files of a bundle, including its page."""
 
 SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
-"""The files of an exported set that hold the design itself, without its page."""
+"""The files of a bundle that contain the design itself, without the page."""
 
-ADD_UP = "both releases add up: whoever has seen the first learns from both, and the sum of their budgets is spent"
-"""What a second release of the same data means, whether or not it replaces the files of the first."""
+ADD_UP = "both releases add up: anyone who has seen the first learns from both, and the sum of their budgets is spent"
+"""The consequence of a second release of the same data, whether or not it replaces the files of the first."""
 
-# Files that belong together, by the file that tells of them; a report may be written again.
-_SETS = {
+# Files that belong together, by the file that identifies them. A report may be overwritten.
+_FILE_GROUPS = {
     CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
     CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
@@ -61,63 +61,63 @@ _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 def check_target(
     directory: str | os.PathLike[str], force: bool = False, overwrite: bool = True, origin: Origin | None = None
 ) -> None:
-    """Raise `ExportError` unless a set of files may and can be written into `directory`.
+    """Raise `ExportError` unless a bundle may and can be written into `directory`.
 
-    It may when the folder does not exist or is empty, or when an exported set stands there, whole or interrupted; but
-    without `overwrite` only one that has the same origin. With `force` it may whatever else stands there: files of
-    other names are never touched.
+    The folder must be missing or empty, or contain a complete or interrupted bundle. Without `overwrite`, that bundle
+    must have the same origin. With `force`, the folder may contain any other files, which are never changed.
     """
     folder = Path(directory)
     try:
         file = folder.exists() and not folder.is_dir()
-        foreign = folder.is_dir() and not force and not _is_ours(folder)
+        foreign = folder.is_dir() and not force and not _is_bundle(folder)
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
     if file:
         raise ExportError(f"{folder} is not a folder; choose another one")
     if foreign:
         raise ExportError(
-            f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
-            "write beside them"
+            f"{folder} holds files that are not an export of mechdesign; choose another folder, or use --force to "
+            "add the new files to them"
         )
-    if not overwrite and (title := _other_design(folder, origin)) is not None:
+    if not overwrite and (title := _find_other_design(folder, origin)) is not None:
         raise ExportError(
-            f"{folder} holds the design of another specification ({title}); choose another folder, or say --overwrite "
+            f"{folder} holds the design of another specification ({title}); choose another folder, or use --overwrite "
             "(overwrite=True) to replace it"
         )
     check_writable(folder)
 
 
-# Names that open a device on some systems, whatever their ending.
+# Names that open a device on some systems, with any suffix.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
-def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
-    """Return a function from a value to the files that go with it; files that are given as such are checked at once.
+def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
+    """Return a function from a value to its additional files; files that are given directly are checked immediately.
 
-    Names are plain file names, and none is `taken` by a file or a folder of the value itself. Raises `InputError` for
-    other names, and for contents that are no bytes.
+    Names must be plain file names, and not `taken` by files or folders of the value itself. Raises `InputError` for
+    other names, and for contents that are not bytes.
     """
     if callable(files):
         made = files
-        return lambda value: _checked(made(value), taken)
-    known = _checked(files, taken)
+        return lambda value: _check_files(made(value), taken)
+    known = _check_files(files, taken)
     return lambda value: known
 
 
-def _checked(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
+def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
+    """Return the files as a dict; raise InputError for invalid or taken names, and for contents that are not bytes."""
     if not isinstance(files, Mapping):
-        raise InputError("files", "is no mapping", value=type(files).__name__, bound="contents by the name of a file")
+        raise InputError("files", "must be a mapping", value=type(files).__name__, bound="file names to contents")
     known: set[str] = set(taken)
     for name, content in files.items():
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or _DEVICE.fullmatch(name):
-            bound = "a plain file name: letters, digits, '_', '-' and '.', no folder, and no device of any system"
-            raise InputError("files", "has a name that is no plain file name", value=name, bound=bound)
-        # File systems may take names for the same that differ in case, or by dots at the end.
+            bound = "letters, digits, '_', '-' and '.'; no folder, and no device name of any system"
+            raise InputError("files", "has a name that is not a plain file name", value=name, bound=bound)
+        # Some file systems identify names that differ only in case or in trailing dots.
         same = name.rstrip(".").casefold()
         if same in known:
             raise InputError(
-                "files", "has a name that is taken", value=name, bound=f"none of {', '.join(sorted(known))}"
+                "files", "has a name that is taken", value=name, bound=f"a name other than {', '.join(sorted(known))}"
             )
         known.add(same)
         if not isinstance(content, bytes):
@@ -127,9 +127,10 @@ def _checked(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, by
 
 
 def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:
-    """Raise `ExportError` unless files can be written into `folder`, and all that stands there is `ours`.
+    """Raise `ExportError` unless files can be written into `folder` and all its entries are `ours`.
 
-    With `force` it may hold other things too; None where that cannot be said. `what` says whose folder it is.
+    With `force` other entries are allowed; None means that the command has no such option. `what` names the content of
+    the folder in messages.
     """
     try:
         file = folder.exists() and not folder.is_dir()
@@ -140,51 +141,51 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
         raise ExportError(f"{folder} is not a folder; choose another one")
     if others and not force:
         raise ExportError(
-            f"{folder} holds {others[0]}, which is no part of {what}; choose another folder"
-            + ("" if force is None else ", or say --force to write beside it")
+            f"{folder} holds {others[0]}, which does not belong to {what}; choose another folder"
+            + ("" if force is None else ", or use --force to keep it there")
         )
     check_writable(folder)
 
 
 def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` where a file that is to be written is one of the inputs, by whatever name or link.
+    """Raise `ExportError` if a file to write is the same file as one of the inputs, under any name or link.
 
-    `inputs` are files by what a command calls them; those that are None were not given.
+    `inputs` maps names for messages to files; None means that the input was not given.
     """
     for name, source in inputs.items():
-        if source is not None and _is_same(target, source):
+        if source is not None and _is_same_file(target, source):
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
 
 
 def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` where one of the `files` that are to be written into a folder is one of the inputs."""
+    """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs."""
     for file in files:
         check_no_input(folder / file, inputs)
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names are names of one file; a terminal or a device may well be both read and written."""
+def _is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths are the same regular file. Devices may be both read and written."""
     try:
         return one.is_file() and os.path.samefile(one, other)
     except (OSError, ValueError):
-        # One of them is not there.
+        # One of the files does not exist.
         return False
 
 
-def refusal_of_second(folder: Path, what: str) -> ExportError:
-    """Return the error for a folder that holds a release already, which `what` names."""
+def make_second_release_error(folder: Path, what: str) -> ExportError:
+    """Return the error for a folder that already contains a release; `what` names it."""
     return ExportError(
-        f"{folder} holds {what}, and {ADD_UP}; choose another folder, or say --overwrite (overwrite=True) to replace it"
+        f"{folder} holds {what}, and {ADD_UP}; choose another folder, or use --overwrite (overwrite=True) to replace it"
     )
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `ExportError` unless files can be made in `folder`, or `folder` itself in the nearest folder there is."""
+    """Raise `ExportError` unless `folder` is writable, or can be created in its nearest existing parent."""
     there = folder.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        raise ExportError(f"{folder} cannot be made: {there} is not a folder")
+        raise ExportError(f"{folder} cannot be created: {there} is not a folder")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -193,11 +194,11 @@ def check_writable(folder: Path) -> None:
 
 
 def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a user may name each target as output: a file, a link to one, a device, or a pipe.
+    """Raise `ExportError` unless each target can be an output: a file, a link to a file, a device, or a pipe.
 
-    Targets that are None were not named; none may be one of the inputs, see `check_no_input`. Without `overwrite`, no
-    file may stand there. A file of a design, a chain or a release is never written over: the others would no longer fit
-    it.
+    Targets that are None are skipped. No target may be one of the inputs (see `check_no_input`). Without `overwrite`,
+    no target may exist. Files of a design, a chain or a release are never overwritten, since their other files would no
+    longer match.
     """
     for target in filter(None, targets):
         check_no_input(target, inputs)
@@ -205,28 +206,30 @@ def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], over
 
 
 def _check_output(target: Path, overwrite: bool) -> None:
+    """Raise `ExportError` unless `target` can be written; see `check_outputs`."""
     file = find_output(target)
     if file is None:
         if not os.access(target, os.W_OK):
-            raise ExportError(f"{target} cannot be written: it is closed to this user; choose another name")
+            raise ExportError(f"{target} cannot be written: this user has no permission; choose another name")
         return
     if not overwrite and file.exists():
-        raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
-    for mark, (what, names) in _SETS.items():
+        raise ExportError(f"{target} already exists: choose another name, or use --overwrite")
+    for mark, (what, names) in _FILE_GROUPS.items():
         if file.name in names and (file.parent / mark).exists():
             raise ExportError(f"{target} is a file of {what} in {file.parent}; choose another name")
     check_writable(file.parent)
 
 
-def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
-    """Raise `ExportError` unless `size` bytes can be written into `folder`: it is made, the room taken, and all undone.
+def check_space(folder: Path, size: int, files: Iterable[str] = ()) -> None:
+    """Raise `ExportError` unless `size` bytes can be written into `folder`.
 
-    For what must not fail once a budget is spent.
+    The folder is created, the space reserved, and both undone. Releases use this check, because writing must not fail
+    after a budget is spent.
 
     Args:
-        folder: where files will be written.
-        size: how many bytes they take.
-        files: their names, which no folder may have.
+        folder: Folder for the files.
+        size: Total size of the files in bytes.
+        files: Names of the files; none may be an existing folder.
     """
     missing: list[Path] = []
     there = folder.absolute()
@@ -242,13 +245,14 @@ def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
             if (folder / name).is_dir():
                 raise ExportError(f"{folder / name} is a folder, where a file is to be written; choose another folder")
         with tempfile.TemporaryFile(dir=folder) as file:
-            _take_room(file.fileno(), folder, size)
+            _reserve_space(file.fileno(), folder, size)
     except (OSError, ValueError) as error:
         if isinstance(error, ExportError):
             raise
         reason = error.strerror if isinstance(error, OSError) else None
         raise ExportError(
-            f"{size:,} bytes cannot be written into {folder}: {reason or error}; make room, or choose another folder"
+            f"{size:,} bytes cannot be written into {folder}: {reason or error}; free some space, or choose another "
+            "folder"
         ) from error
     finally:
         for each in reversed(made):
@@ -256,21 +260,22 @@ def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
                 each.rmdir()
 
 
-def _take_room(descriptor: int, folder: Path, size: int) -> None:
+def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
+    """Allocate `size` bytes for an open file; raise OSError if they are not available."""
     if (free := shutil.disk_usage(folder).free) < size:
         raise OSError(f"only {free:,} are free")
     if size and hasattr(os, "posix_fallocate"):
         try:
-            # Quotas and limits of the process show here only.
+            # Only this call detects quotas and limits of the process.
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
-            # Some file systems cannot tell.
+            # Some file systems do not support this call.
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
                 raise
 
 
-def _other_design(folder: Path, origin: Origin | None) -> str | None:
-    """Return the title of the finished set in `folder` unless it is of the same origin; None where there is none."""
+def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
+    """Return the title of the complete bundle in `folder`, or None if there is none or it has the same origin."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -283,7 +288,8 @@ def _other_design(folder: Path, origin: Origin | None) -> str | None:
     return None if origin is not None and origin.same_design(found) else title
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_bundle(folder: Path) -> bool:
+    """Return whether a folder is empty, or contains a complete or interrupted bundle."""
     names = {entry.name for entry in folder.iterdir()}
     if not names:
         return True
@@ -291,7 +297,7 @@ def _is_ours(folder: Path) -> bool:
         try:
             document = json.loads((folder / CERTIFICATE).read_bytes())
         except (ValueError, RecursionError):
-            # Cut off by an interrupted export, or not ours: the other files tell.
+            # The file is incomplete or of another program; the names of the other files decide.
             document = None
         if isinstance(document, dict) and str(document.get("schema", "")).startswith("mechdesign-certificate/"):
             return True
@@ -315,18 +321,21 @@ def save_designs(
     save: Callable[[AnyDesign, Path], None],
     force: bool = False,
 ) -> Iterator[tuple[Fraction, AnyDesign]]:
-    """Write each design when it is made, and the schedule last; yield each ε with its design when it is written.
+    """Write each design as soon as it exists, and the schedule last; yield each ε with its written design.
 
     Args:
-        directory: A folder; an older schedule in it goes when the first design of the new one is written.
-        schedule: Which release uses which ε.
-        designs: The distinct ε in their order, with their designs; such as
+        directory: Output folder. An older schedule in it is removed before the first design is written.
+        schedule: The ε of each release.
+        designs: The distinct ε in order, with their designs, such as
             `mechdesign.specification.Specification.designs`.
-        save: Writes a design into a folder, with its page or without.
-        force: Write into a folder that holds other files, beside them.
+        save: Writes a design into a folder, with or without a page.
+        force: Whether the folder may contain other files.
+
+    Yields:
+        Each ε with its design, after it is written.
 
     Raises:
-        ExportError: The files may not, or cannot, be written; before the first design is asked for, where possible.
+        ExportError: The files must not or cannot be written. If possible, this is raised before the first design.
     """
     check_schedule_target(directory, schedule, force)
     for number, (epsilon, design) in enumerate(designs):
@@ -351,8 +360,8 @@ def check_schedule_target(
 ) -> None:
     """Raise `ExportError` unless the designs of a schedule may and can be written into `directory`.
 
-    They may when the folder does not exist or is empty, or when it holds only such designs, without `overwrite` those
-    of the same origin; with `force` also beside anything else.
+    The folder must be missing or empty, or contain only designs of a schedule. Without `overwrite`, these must have the
+    same origin. With `force`, the folder may contain any other files.
     """
     folder = Path(directory)
     check_folder(folder, _is_of_schedule, "a schedule of designs", force)
@@ -361,7 +370,7 @@ def check_schedule_target(
 
 
 def _remove_schedule(directory: str | os.PathLike[str]) -> None:
-    """Remove an older ``schedule.csv`` before its folders are replaced; raise `ExportError` when that fails."""
+    """Remove an older ``schedule.csv`` before its folders are replaced; raise `ExportError` if that fails."""
     path = Path(directory) / SCHEDULE
     try:
         path.unlink(missing_ok=True)
@@ -370,15 +379,15 @@ def _remove_schedule(directory: str | os.PathLike[str]) -> None:
 
 
 def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> None:
-    """Write ``schedule.csv``, when all folders are there; raise `ExportError` when that fails."""
+    """Write ``schedule.csv`` after all folders are complete; raise `ExportError` if that fails."""
     lines = ["step,epsilon,folder"]
     for step, epsilon in enumerate(schedule.epsilons):
         lines.append(f"{step},{exact_text(epsilon)},{folder_name(epsilon) if epsilon else ''}")
     write_file(Path(directory) / SCHEDULE, ["".join(f"{line}\n" for line in lines).encode()])
 
 
-def unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
-    """Return the names of folders for other ε, of an earlier schedule."""
+def find_unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
+    """Return the names of folders for ε that the schedule does not use, left from an earlier schedule."""
     used = {folder_name(epsilon) for epsilon in schedule.distinct}
     names = (entry.name for entry in Path(directory).iterdir() if entry.is_dir())
     return sorted(name for name in names if name.startswith(_PREFIX) and name not in used)
@@ -393,9 +402,10 @@ def _is_of_schedule(entry: Path) -> bool:
 Scheduled = dict[str, tuple[Fraction, list[int]]]
 """The folders of a schedule, in order, each with its ε and the releases that use it."""
 
-_SOME = 3
-# What else this package writes into a folder, by a file that it holds.
-_RELEASED = {
+# Largest number of folders that a message names.
+_MAX_NAMED_FOLDERS = 3
+# Other outputs of this package, identified by one of their files, with a hint for the message.
+_OTHER_OUTPUTS = {
     "answers.csv": ("a release from a table", "`mechdesign inspect {}` shows what was released and what it spent"),
     "released.csv": (
         "a released trace",
@@ -405,13 +415,13 @@ _RELEASED = {
 
 
 def require_design(directory: Path) -> None:
-    """Raise `InputError`, which says what there is instead, where `directory` does not hold one design.
+    """Raise `InputError` if `directory` does not contain exactly one design; the message describes its content.
 
-    Whether the design is whole is for whoever reads it to find out.
+    Whether the design is complete is checked when it is read.
     """
     bound = "a folder that `mechdesign design` wrote"
     if not directory.exists():
-        near = difflib.get_close_matches(directory.name, _designs(directory.parent), n=1)
+        near = difflib.get_close_matches(directory.name, _list_designs(directory.parent), n=1)
         remedy = f"did you mean {directory.parent / near[0]}?" if near else ""
         raise InputError(str(directory), "does not exist", bound=bound, remedy=remedy)
     if not directory.is_dir() or (directory / CERTIFICATE).exists() or (directory / CHANNEL).exists():
@@ -422,15 +432,15 @@ def require_design(directory: Path) -> None:
             str(directory),
             "holds the designs of a schedule, not one design",
             bound="one of its folders",
-            remedy=f"name {directory / folder}, say, for ε = {float(epsilon):g} (release {steps[0]}); {SCHEDULE} "
-            "says which release uses which",
+            remedy=f"give {directory / folder} for ε = {float(epsilon):g} (release {steps[0]}), for example; "
+            f"{SCHEDULE} lists the folder of each release",
         )
-    found = [directory / name for name in _designs(directory)]
-    found += [directory / "channels" / name for name in _designs(directory / "channels")]
+    found = [directory / name for name in _list_designs(directory)]
+    found += [directory / "channels" / name for name in _list_designs(directory / "channels")]
     if found:
-        some = ", ".join(map(str, found[:_SOME])) + (", …" if len(found) > _SOME else "")
-        raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {some}")
-    for name, (what, remedy) in _RELEASED.items():
+        examples = ", ".join(map(str, found[:_MAX_NAMED_FOLDERS])) + (", …" if len(found) > _MAX_NAMED_FOLDERS else "")
+        raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {examples}")
+    for name, (what, remedy) in _OTHER_OUTPUTS.items():
         if (directory / name).is_file():
             raise InputError(
                 str(directory), f"holds {what}, not a design", bound=bound, remedy=remedy.format(directory)
@@ -438,54 +448,55 @@ def require_design(directory: Path) -> None:
 
 
 def is_schedule(directory: Path) -> bool:
-    """Tell whether the designs of a schedule stand in a folder, all of them."""
+    """Return whether a folder contains the designs of a complete schedule."""
     return (directory / SCHEDULE).is_file() and not (directory / CERTIFICATE).exists()
 
 
 def read_scheduled(directory: Path) -> Scheduled:
-    """Return the folders that ``schedule.csv`` names; raise `InputError` naming the line where it is malformed.
+    """Return the folders that ``schedule.csv`` names; raise `InputError` with the line number if it is malformed.
 
-    Releases that are left out, with an ε of 0, name none.
+    Omitted releases, with ε = 0, have no folder.
     """
     path = directory / SCHEDULE
     found: Scheduled = {}
     try:
         with path.open(encoding="utf-8", newline="") as lines:
             for place, row in enumerate(csv.DictReader(lines)):
-                _add(found, row, f"{path}, line {place + 2}", place)
+                _add_release(found, row, f"{path}, line {place + 2}", place)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(str(path), f"cannot be read ({error})") from error
     if not found:
-        raise InputError(str(path), "names no releases", bound="a line for each release")
+        raise InputError(str(path), "must name at least one release", bound="a line for each release")
     return found
 
 
-def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
+def _add_release(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
+    """Add a row of ``schedule.csv`` to `found`; raise InputError if it is malformed."""
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
     if (name, step, epsilon) == ("", str(place), "0"):
         return
     if not name or "/" in name or "\\" in name or name.startswith(".") or step != str(place) or not epsilon:
         raise InputError(
-            line, "is no release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"
+            line, "is not a release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"
         )
     with withholding():
         level = exact(epsilon, line)
     known, steps = found.setdefault(name, (level, []))
     if known != level:
-        raise InputError(line, f"gives {name} two ε", value=cell(epsilon), bound=str(float(known)))
+        raise InputError(line, f"gives {name} a second ε", value=cell(epsilon), bound=str(float(known)))
     steps.append(place)
 
 
-def _designs(directory: Path) -> list[str]:
+def _list_designs(directory: Path) -> list[str]:
     """Return the names of the folders in `directory` that hold a design."""
-    return sorted(_names(directory)) if directory.is_dir() else []
+    return sorted(_iterate_designs(directory)) if directory.is_dir() else []
 
 
-def _names(directory: Path) -> Iterator[str]:
+def _iterate_designs(directory: Path) -> Iterator[str]:
     try:
         for entry in directory.iterdir():
             if (entry / CERTIFICATE).is_file():
                 yield entry.name
     except OSError:
-        # What cannot be looked at has no suggestion to make.
+        # An unreadable folder yields no suggestions.
         return

@@ -1,4 +1,4 @@
-"""Secrets that a design would reveal: refused beforehand unless that is accepted, and said afterwards."""
+"""Refuse secrets that a design would reveal, unless the caller accepts it; warn about revealed secrets afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
-from mechdesign.model._disclosure import bounds_pairs, disclosed, listed, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.synthesis._result import Design
 
@@ -16,49 +16,49 @@ Isolated = Literal["refuse", "release"]
 
 
 def check_isolated(problem: Problem, isolated: str) -> None:
-    """Raise `InputError` for secrets that no bound on pairs ties to another, unless `isolated` is "release".
+    """Raise `InputError` for secrets that no pair bound connects to another one, unless `isolated` is "release".
 
-    Where nothing but floors on the adversary's error is required, no pair is meant to be bounded, and nothing is
-    refused: `warn_revealed` says so. Nor is it where the facts of the problem say that this was asked before.
+    Problems with distortion floors alone bound no pairs on purpose, so they are not refused; `warn_revealed` warns.
+    Problems whose facts contain a decision ("isolated") are not checked again.
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
     if "isolated" in problem.facts:
         return
     n, claims = len(problem.prior), problem.claims
-    alone = untied(n, claims)
+    alone = find_untied(n, claims)
     if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):
         return
     if n == 1:
         raise InputError(
             "requirements",
-            "tie nothing to the only secret, which every answer reveals",
-            remedy='let another secret be possible, or accept it by isolated="release"',
+            "cannot protect the only secret, which every answer reveals",
+            remedy='allow further secrets, or accept this with isolated="release"',
         )
     raise InputError(
         "requirements",
-        "bound no pair of secrets, and the best channel would release the secret exactly"
+        "bound no pair of secrets, so the best channel would release the secret exactly"
         if alone.size == n
-        else "tie some secrets to no other, and the best channel would release these exactly",
-        value=Shown(listed(alone.tolist(), n, problem.secrets)),
-        remedy=f'{_remedy(problem, int(alone[0]))}, or accept it by isolated="release"',
+        else "leave some secrets without a bound, so the best channel would release them exactly",
+        value=Shown(list_secrets(alone.tolist(), n, problem.secrets)),
+        remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
-def warn_revealed(made: Design, stacklevel: int = 3) -> None:
-    """Warn with `RevealedWarning` where answers reveal secrets, for certain or nearly so, or no pair is bounded."""
-    said = disclosed(made.problem, made.certificate.revealed or ())
-    if said:
-        warn(" ".join([*said, "What is certified holds."]), RevealedWarning, stacklevel=stacklevel)
+def warn_revealed(result: Design, stacklevel: int = 3) -> None:
+    """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
+    sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
+    if sentences:
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
-def _remedy(problem: Problem, secret: int) -> str:
-    """Say how the secret could be tied to others: to the nearest one where a radius is too small for that."""
+def _suggest_remedy(problem: Problem, secret: int) -> str:
+    """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:
             row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)
             if np.isfinite(row).any():
                 name = secret if problem.secrets is None else problem.secrets.labels[secret]
                 radius = float(stated.numbers["radius"])
-                return f"take a radius of {row.min():.6g} for {name}, say, where it is {radius:.6g}"
-    return "bound pairs with them, by finite distances or edges"
+                return f"increase the radius from {radius:.6g} to {row.min():.6g}, which reaches a neighbour of {name}"
+    return "bound pairs that contain them, by finite distances or edges"

@@ -1,20 +1,19 @@
-"""Normal form, reductions, exponents.
+"""The normal form of a problem, and the interface of reductions.
 
-Entries of a channel are whole multiples of 2^-k, with k = `mechdesign.model._channel.EXPONENT` = 62, and so at most 2^k
-of these units. All limits on ln g follow:
+A problem is solved by a chain of reductions, which are undone in reverse order:
 
-- From g = 2^k on, N_s <= g N_t says one thing only: where N_t is 0, N_s is 0, too. No larger exponent need ever be told
-  to anyone: `VACUOUS` = k ln 2, about 43.0. The block method leaves out bounds beyond it, and rounding takes them
-  for this much.
-- A solver of rows sees both g p_t and p_s in double precision. Rows end four bits below, at 2^(k - 4):
-  `LARGEST_ROW_EXPONENT` = 40. Their coefficients √g and 1/√g stay within 5·10^8 of 1, and meeting afterwards a bound
-  that got no row moves at most 1/g, about 16 units, of probability.
+    Problem ─ restriction to a part ─ normal form ─ row program or block program ─ solver
 
-The verifier knows none of these: it compares the integers themselves (`mechdesign.certify._privacy`).
+The entries of a channel are integers N <= 2^k in units of 2^-k, where k = `mechdesign.model._channel.EXPONENT` = 62.
+This limits the useful exponents ln g of the bounds p_s <= g p_t:
 
-The road from a problem to a certificate is a chain of them, undone in reverse order:
+- For g >= 2^k, N_s <= g N_t only requires that N_s is 0 if N_t is 0. `VACUOUS` = k ln 2, about 43.0, is this limit. The
+  block method omits bounds beyond it, and rounding caps their exponents at it.
+- A solver of row programs evaluates g p_t and p_s in double precision. Bounds beyond `LARGEST_ROW_EXPONENT` = 40, four
+  bits below the other limit, get no row. The coefficients √g and 1/√g then stay between 2·10^-9 and 5·10^8. Rounding
+  repairs a bound without a row by moving at most 1/g of probability, about 16 units.
 
-    Problem ─ restriction to a part ─ normal form ─ program of rows or of blocks ─ solver
+The verifier does not use these limits: it compares the integers themselves (`mechdesign.certify._privacy`).
 """
 
 from __future__ import annotations
@@ -32,25 +31,28 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 from mechdesign.model._problem import Problem
 from mechdesign.solve._block_angular import implied_exponents
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._result import SolveSummary
 
 VACUOUS = EXPONENT * math.log(2)
-"""The exponent from which on a bound only says that zero goes with zero."""
+"""The exponent beyond which a bound only requires that p(o|s) is 0 if p(o|t) is 0."""
 
 LARGEST_ROW_EXPONENT = float(math.floor((EXPONENT - 4) * math.log(2)))
-"""The largest exponent of a bound that gets a row of its own."""
+"""The largest exponent of a bound that gets a row in a row program."""
 
 
 @dataclass(frozen=True, eq=False)
 class FloorRows:
     """A distortion floor over merged secrets: Σ_o min_ŝ Σ_g error[ŝ, g] p(o|g) >= minimum.
 
-    `error` (estimates, groups) holds Σ π_s a(ŝ, s) over the secrets s of each group, π the floor's own prior where it
-    has one; `claim` is the exact floor and `requirement` its index among the claims of the problem.
+    Attributes:
+        requirement: Index of the floor among the claims of the problem.
+        claim: The exact floor.
+        error: Σ π_s a(ŝ, s) over the secrets s of each group, shape (estimates, groups). The prior π is the floor's
+            own, or the problem's if the floor has none.
     """
 
     requirement: int
@@ -65,15 +67,22 @@ class FloorRows:
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
-    """A problem over k groups of secrets that every channel must treat alike.
+    """A problem over k groups of secrets with equal rows.
 
-    A bound with exponent 0 between two secrets forces equal rows (both sum to 1), in whichever direction it stands, and
-    secrets with bounds of hardly more may be given equal rows at little cost (see `normalise`); `group` (n,) maps each
-    secret to its group. `exponents` (k, k) is the least ln g over all bounds p(o|s) <= g p(o|t) of members, infinite
-    where nothing is required and on the diagonal; `owner`, `source` and `target` (k, k) say which claim and which pair
-    of secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree inwards, the bounds
-    (secret, parent, claim, forward) of exponent 0, or hardly more, that hold the group together, `forward` when the
-    bound is one of p(o|secret) by p(o|parent).
+    A bound with exponent 0 between two secrets, in either direction, forces equal rows, because both rows sum to 1.
+    Secrets with slightly larger exponents may also be merged, at little cost (see `normalise`).
+
+    Attributes:
+        problem: The problem.
+        group: Group of each secret, shape (n,).
+        exponents: Least ln g over all bounds p(o|s) <= g p(o|t) between members of two groups, shape (k, k). Infinite
+            without a bound, and on the diagonal.
+        owner: Index of the claim that gives each exponent, shape (k, k).
+        source: Secret s of the bound that gives each exponent, shape (k, k).
+        target: Secret t of the bound that gives each exponent, shape (k, k).
+        floors: The positive floors over groups.
+        ties: Bounds (secret, parent, claim, forward) that connect each group, in order from the leaves of its spanning
+            tree to its root. `forward` states that the bound limits p(o|secret) by p(o|parent).
     """
 
     problem: Problem
@@ -97,42 +106,42 @@ class NormalForm:
 
     @cached_property
     def forbidden(self) -> Flags:
-        """Which answers are forbidden to a group (k, m): those that are to one of its members."""
+        """Whether an answer is forbidden to a group, shape (k, m): it is forbidden to at least one member."""
         forbidden = np.zeros((self.groups, self.observables), dtype=np.bool_)
         np.logical_or.at(forbidden, self.group, np.isinf(self.problem.cost))
         return forbidden
 
     @cached_property
     def finite_cost(self) -> Floats:
-        """The costs (n, m) of the problem, with 0 where the answer is forbidden."""
+        """The costs (n, m) of the problem, with 0 for forbidden answers."""
         return np.where(np.isinf(self.problem.cost), 0.0, self.problem.cost)
 
     @cached_property
     def components(self) -> Integers:
-        """A label for each group (k,), equal where a chain of bounds joins them."""
-        return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))
+        """A label for each group, shape (k,): groups connected by bounds have the same label."""
+        return label_components(self.groups, np.argwhere(np.isfinite(self.exponents)))
 
     @cached_property
     def implied(self) -> Floats:
-        """The exponents (k, k) that chains of bounds imply: shortest paths, 0 on the diagonal."""
+        """The exponents (k, k) that chains of bounds imply: lengths of shortest paths, 0 on the diagonal."""
         return implied_exponents(self.exponents)
 
     def gather(self, per_secret: Floats) -> Floats:
-        """Sum an array (n, …) over the members of each group, giving (k, …)."""
+        """Sum an array (n, …) over the members of each group, and return the sums (k, …)."""
         summed = np.zeros((self.groups, *per_secret.shape[1:]))
         np.add.at(summed, self.group, per_secret)
         return summed
 
 
 def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
-    """Bring a problem into normal form, merging secrets that bounds with exponents of at most `alike` tie together.
+    """Bring a problem into normal form; secrets connected by bounds with exponents of at most `alike` are merged.
 
-    With `alike` above 0 the channels of the form are some of the problem's, and multipliers carried over prove a bound
-    that is lower by about as much, relative to costs.
+    With `alike` above 0, the form allows only some of the problem's channels. Its multipliers then prove a lower bound
+    for the problem that is smaller by about `alike`, relative to the costs.
     """
     n = problem.prior.size
     bounds = list(problem.pair_bounds.items())
-    group, ties = _tied(n, bounds, alike)
+    group, ties = _group_secrets(n, bounds, alike)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
     owner, source, target = (np.full((groups, groups), -1) for _ in range(3))
@@ -145,8 +154,8 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
         first, second = (np.full((groups, groups), -1) for _ in range(2))
         first[group[s], group[t]], second[group[s], group[t]] = s, t
         better = best < exponents
-        for mine, theirs in ((exponents, best), (source, first), (target, second)):
-            mine[better] = theirs[better]
+        for least, new in ((exponents, best), (source, first), (target, second)):
+            least[better] = new[better]
         owner[better] = i
     np.fill_diagonal(exponents, np.inf)
     floors = []
@@ -158,10 +167,10 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 
-def _tied(
+def _group_secrets(
     n: int, bounds: list[tuple[int, PairBound]], alike: float
 ) -> tuple[Integers, tuple[tuple[int, int, int, bool], ...]]:
-    """Return the group of each secret, and the ties that hold the groups together, as `NormalForm` has them."""
+    """Return the group of each secret, and the ties of the groups; see `NormalForm`."""
     edges: dict[tuple[int, int], tuple[int, bool]] = {}
     for i, bound in bounds:
         tight = np.flatnonzero(bound.exponents <= alike)
@@ -173,7 +182,7 @@ def _tied(
         return np.arange(n), ()
     pairs = np.array(list(edges))
     graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    labels = connected(n, pairs)
+    labels = label_components(n, pairs)
     ties: list[tuple[int, int, int, bool]] = []
     for root in np.unique(labels, return_index=True)[1]:
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)
@@ -188,10 +197,10 @@ Answer = TypeVar("Answer", covariant=True)
 
 
 class Reduction(Protocol[Given, Program, Solution, Answer]):
-    """A way to turn what is given into a program, and the program's solution into an answer."""
+    """A reduction of a problem to a program, with an inverse that maps solutions back to answers."""
 
     def apply(self, given: Given) -> tuple[Program, Callable[[Solution], Answer]]:
-        """Return the program, and its inverse: a function from solutions of the program to answers."""
+        """Return the program and the inverse, a function from solutions of the program to answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,13 +208,13 @@ class FormMultipliers:
     """Multipliers >= 0 of a normal form.
 
     Attributes:
-        sources: Groups s of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0 that have one.
-        targets: Their groups t.
-        observables: Their observables o.
-        values: The multipliers of these rows.
-        floors: Those of each floor, (estimates, observables).
-        weights: (n,), those of the secrets where the worst cost counts, of any sum.
-        potentials: λ (k,), those of the row sums, where the solver gave them.
+        sources: Groups s of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0 with a multiplier.
+        targets: Groups t of these rows.
+        observables: Observables o of these rows.
+        values: Multipliers of these rows.
+        floors: Multipliers of each floor, shape (estimates, observables).
+        weights: Weights of the secrets for the worst cost, shape (n,), with any sum; None for the expected cost.
+        potentials: Multipliers λ of the row sums, shape (k,), if the solver returned them.
     """
 
     sources: Integers
@@ -218,17 +227,17 @@ class FormMultipliers:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """What solving says about a normal form: nothing of it is believed before it is certified.
+class ChannelCandidate:
+    """A solver's channel and multipliers for a normal form, not yet certified.
 
     Attributes:
-        matrix: p(o|group), (k, m), or None where the solver gave no point.
-        multipliers: What proves a lower bound, or None.
-        summary: How the solve went. Its status is OPTIMAL when the last program was solved and none of the rows that it
-            left out is violated by more than the tolerance pays for.
-        start: What the same solver can start from next time.
-        relative_error: Where the matrix keeps all bounds between groups by construction, up to rounding: the relative
-            error with which it does.
+        matrix: p(o|group), shape (k, m), or None if the solver returned no point.
+        multipliers: Multipliers for a lower bound, or None.
+        summary: How the solve went. Its status is OPTIMAL if the last program was solved, and repairing the rows that
+            it left out fits into the tolerance.
+        start: A warm start for the same solver.
+        relative_error: Relative error with which the matrix keeps all bounds between groups. None if the matrix does
+            not keep them by construction.
     """
 
     matrix: Floats | None
@@ -242,6 +251,6 @@ class Candidate:
         """How the solve ended."""
         return self.summary.status
 
-    def noted(self, **changes: object) -> Candidate:
-        """Return this answer with other facts in its summary."""
+    def with_facts(self, **changes: object) -> ChannelCandidate:
+        """Return this candidate with changed fields in its summary."""
         return replace(self, summary=replace(self.summary, **changes))  # type: ignore[arg-type]

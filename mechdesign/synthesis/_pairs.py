@@ -1,8 +1,9 @@
-"""Which pairs need rows: an exact reduction, and spanners with a stated dilation.
+"""Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/channels.md).
 
-A set of pairs is a δ-spanner when, for every pair, some path over the set is at most δ times as long as the pair's own
-exponent; the least such δ is its dilation (Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable
-mechanisms for location privacy, 2014). Bounds on the set then imply all others with exponents times δ.
+Some pairs form a δ-spanner if, for every pair, a path over them has at most δ times the length of the pair's own
+exponent. The least such δ is their dilation. Bounds on a δ-spanner imply all other bounds with exponents multiplied
+by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable mechanisms for
+location privacy, 2014.
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm
 from mechdesign.synthesis._settings import Rows
 
+# Relative rounding error that a comparison of path lengths allows.
 _ROUNDING = 1e-12
-_SOURCES = 64
-# What pairs no others imply is looked for among so many next to each secret, and checked first from a few secrets.
-_NEXT, _FIRST = 32, 8
+# Number of sources for one call of SciPy's shortest paths.
+_SOURCES_PER_BATCH = 64
+# Irreducible pairs are searched among this number of nearest secrets, after a check from a few secrets.
+_NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
 
 
-def irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
-    """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
+def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
+    """Mark the pairs (s, t) whose bound is not implied by two shorter bounds.
 
-    `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
-    exponents[s, r] + exponents[r, t] <= dilation · exponents[s, t], with both legs strictly shorter than the whole.
-    With ``dilation=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
-    certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
-    A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
+    `exponents` (k, k) is infinite without a bound. A pair is left out if, for some r, ``exponents[s, r] + exponents[r,
+    t] <= dilation * exponents[s, t]`` and both summands are smaller than ``exponents[s, t]``.
+
+    With ``dilation=1`` the remaining pairs imply all others, up to a relative rounding error of 1e-12, which rounding
+    repairs later. On a grid under the Euclidean distance they are the pairs with coprime offsets. A larger dilation
+    leaves a spanner, whose true dilation `measure_dilation` returns.
+
     Raises OutOfTimeError at the time limit.
     """
     bounded = np.isfinite(exponents)
@@ -39,7 +44,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | N
     limit = exponents * (dilation * (1 + _ROUNDING))
     every = slice(None)
     for r in range(len(exponents)):
-        # Where bounds are few, few pairs have two of them over r.
+        # With few bounds, only a few pairs have a detour over r.
         s, t = (np.flatnonzero(bounded[:, r])[:, None], np.flatnonzero(bounded[r])) if few else (every, every)
         first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
         kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
@@ -48,11 +53,11 @@ def irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | N
     return kept
 
 
-def few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | None:
-    """Mark the pairs that no others imply where these are few and near, as in lengths of paths in a road network.
+def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | None:
+    """Mark the irreducible pairs if they are few and near each other, as for path lengths in a road network.
 
-    They imply all other bounds, up to a rounding of 1e-12 as in `irreducible`. None where they are not few enough for
-    blocks to count as sparse, or where some have many secrets between their ends.
+    The marked pairs imply all other bounds, up to a relative rounding error of 1e-12. Returns None if they are too many
+    for sparse blocks, or if the pairs between nearest secrets do not imply all bounds.
     """
     bounded = np.isfinite(exponents)
     n = exponents.shape[0]
@@ -60,11 +65,11 @@ def few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | No
         return bounded
     if not is_sparse(n, 0, 0):
         return None
-    last = min(_NEXT, n - 1)
+    last = min(_NEAREST_SECRETS, n - 1)
     reach = np.partition(exponents, last, axis=1)[:, last]
     near = bounded & (exponents <= reach[:, None])
-    some = np.linspace(0, n - 1, _FIRST).astype(np.int64)
-    if not _implied(exponents, near, some):
+    batch = np.linspace(0, n - 1, _TRIAL_SECRETS).astype(np.int64)
+    if not _are_implied(exponents, near, batch):
         return None
     kept = near.copy()
     for s in range(n):
@@ -75,47 +80,47 @@ def few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | No
         kept[s, targets[detour.any(axis=0)]] = False
     if not is_sparse(n, int(kept.sum()), 0):
         return None
-    for start in range(0, n, _SOURCES):
+    for start in range(0, n, _SOURCES_PER_BATCH):
         if deadline is not None:
             deadline.check()
-        if not _implied(exponents, kept, np.arange(start, min(start + _SOURCES, n))):
+        if not _are_implied(exponents, kept, np.arange(start, min(start + _SOURCES_PER_BATCH, n))):
             return None
     return kept
 
 
-def _implied(exponents: Floats, kept: Flags, some: Integers) -> bool:
-    """Tell whether paths over the pairs kept are no longer than the bounds on pairs from `some` secrets."""
+def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
+    """Return whether the kept pairs imply all bounds on pairs whose source is in `batch`."""
     sources, targets = np.nonzero(kept)
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
-    paths = csgraph.shortest_path(graph, method="D", indices=some)
-    return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
+    paths = csgraph.shortest_path(graph, method="D", indices=batch)
+    return bool((paths <= exponents[batch] * (1 + _ROUNDING)).all())
 
 
-def dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
+def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
-    It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
-    is not joined at all. Raises OutOfTimeError as `irreducible` does.
+    It is the largest ratio of a shortest path over kept pairs to the exponent of a pair. It is infinite if the kept
+    pairs do not connect some pair. Raises OutOfTimeError at the time limit.
     """
     sources, targets = np.nonzero(kept)
-    # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+    # The matrix must be sparse: in dense matrices SciPy treats entries below 1e-8 as absent edges.
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
     largest = 1.0
-    # A few sources at a time: SciPy hears no Ctrl-C.
-    for start in range(0, exponents.shape[0], _SOURCES):
-        some = np.arange(start, min(start + _SOURCES, exponents.shape[0]))
+    # Only a few sources per call, because SciPy cannot be interrupted.
+    for start in range(0, exponents.shape[0], _SOURCES_PER_BATCH):
+        batch = np.arange(start, min(start + _SOURCES_PER_BATCH, exponents.shape[0]))
         if deadline is not None:
             deadline.check_time()
-        paths = csgraph.shortest_path(graph, method="D", indices=some)
-        required = np.isfinite(exponents[some])
-        largest = max(largest, float(np.max(paths[required] / exponents[some][required], initial=1.0)))
+        paths = csgraph.shortest_path(graph, method="D", indices=batch)
+        required = np.isfinite(exponents[batch])
+        largest = max(largest, float(np.max(paths[required] / exponents[batch][required], initial=1.0)))
     return largest
 
 
-def bounded_pairs(form: NormalForm, rows: Rows, deadline: Deadline | None = None) -> Flags:
-    """Return the pairs (k, k) that may get a row: all of them, or those that no others imply.
+def find_bounded_pairs(form: NormalForm, rows: Rows, deadline: Deadline | None = None) -> Flags:
+    """Mark the pairs (k, k) that may get a row: all pairs, or only the irreducible ones.
 
-    Raises OutOfTimeError as `irreducible` does.
+    Raises OutOfTimeError at the time limit.
     """
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
-    return bounded if rows == "all" else irreducible(form.exponents, deadline=deadline) & bounded
+    return bounded if rows == "all" else mark_irreducible(form.exponents, deadline=deadline) & bounded

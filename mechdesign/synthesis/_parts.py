@@ -1,4 +1,4 @@
-"""Independent parts: split, solve once, assemble."""
+"""Split a problem into independent parts, solve equal parts once, and assemble the results."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import sharing, tied
+from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS
-from mechdesign.synthesis._recovery import nothing
+from mechdesign.synthesis._recovery import make_empty_multipliers
 from mechdesign.synthesis._result import Design, SolveSummary
 
 
 @dataclass(frozen=True, eq=False)
-class Assembled:
-    """An integer channel for the whole problem, the multipliers that prove its cost, and how both were found."""
+class AssembledChannel:
+    """An integer channel for the whole problem, the multipliers that prove its lower bound, and a summary."""
 
     numerators: Integers
     multipliers: Multipliers
     summary: SolveSummary
 
 
-class Gathered:
+class MultiplierCollector:
     """Sparse multipliers of a problem's requirements, collected part by part."""
 
     def __init__(self, problem: Problem) -> None:
@@ -40,30 +40,33 @@ class Gathered:
         self._entries[requirement].append(columns)
 
     def multipliers(self, weights: Floats | None = None) -> Multipliers:
-        """Return all that was added."""
+        """Return the collected multipliers of all requirements."""
         found: list[PairMultipliers | FloorMultipliers] = []
         for place, entries in enumerate(self._entries):
             columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
             kind = FloorMultipliers if place in self._problem.floors else PairMultipliers
-            found.append(kind(*columns) if columns else nothing(self._problem, place))
+            found.append(kind(*columns) if columns else make_empty_multipliers(self._problem, place))
         return Multipliers(tuple(found), weights)
 
 
 T = TypeVar("T")
 
-# Parts of a map differ in the last digits of their coordinates, and so of their costs.
-_RESOLUTION = 1e-12
+# Relative difference up to which numbers of two parts count as equal: equal parts of a map differ by rounding errors.
+_MATCHING_ACCURACY = 1e-12
 
-# Of a part that is less likely than this not even a relative gap of 1e-9 can tell how well it is served.
-_NEVER = 1e-200
+# Parts with less probability than this do not affect the objective, even at a relative gap of 1e-9.
+_MIN_PART_MASS = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Secrets that are solved together, with the observables permitted to any of them; ascending indices of both.
+    """Secrets that are solved together.
 
-    `mass` is the probability of the secrets; 0 where it is too small to matter. `alike` tells whether all of them are
-    permitted the same observables.
+    Attributes:
+        secrets: Indices of the secrets, ascending.
+        observables: Indices of the observables that are permitted to at least one of the secrets, ascending.
+        mass: Total probability of the secrets, or 0 if it is negligible.
+        alike: Whether all secrets of the part are permitted the same observables.
     """
 
     secrets: Integers
@@ -73,18 +76,23 @@ class Part:
 
 
 def has_floors(problem: Problem) -> bool:
-    """Tell whether a distortion floor couples all secrets."""
+    """Return whether a positive distortion floor couples the secrets."""
     return any(floor.minimum > 0 for floor in problem.floors.values())
 
 
 def split(problem: Problem) -> tuple[Part, ...]:
-    """Return the parts of a problem, in the order of their first secrets.
+    """Return the parts of a problem, ordered by their first secrets.
 
-    Without floors these are the sets that bounds on pairs tie together. A floor also joins secrets with a common
-    permitted answer, since the adversary's error about that answer does not split. The members of a part may be
-    permitted different answers: by a floor over answers that they share in part, or by bounds in one direction.
+    Without floors, parts are the sets of secrets that pair bounds connect. With a floor, secrets that share a permitted
+    answer also belong to one part, because the adversary's error for that answer cannot be split. The secrets of a part
+    may be permitted different answers. This happens if a floor joins secrets that share only some answers, or if bounds
+    hold in one direction only.
     """
-    labels = sharing(problem.cost, problem.claims) if has_floors(problem) else tied(len(problem.prior), problem.claims)
+    labels = (
+        label_disclosed_sets(problem.cost, problem.claims)
+        if has_floors(problem)
+        else label_tied_secrets(len(problem.prior), problem.claims)
+    )
     order = np.argsort(labels, kind="stable")
     permitted = np.isfinite(problem.cost)
     parts = []
@@ -92,14 +100,14 @@ def split(problem: Problem) -> tuple[Part, ...]:
         to_any = permitted[secrets].any(axis=0)
         alike = bool((permitted[secrets] == to_any).all())
         mass = float(problem.prior[secrets].sum())
-        parts.append(Part(secrets, np.flatnonzero(to_any), mass if mass > _NEVER else 0.0, alike))
+        parts.append(Part(secrets, np.flatnonzero(to_any), mass if mass > _MIN_PART_MASS else 0.0, alike))
     return tuple(parts)
 
 
-def restricted(problem: Problem, part: Part, observables: Integers) -> Problem:
-    """Return the problem of a part alone, with some of its observables and a prior that sums to 1.
+def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Problem:
+    """Return the problem of one part, with the given observables and a prior that sums to 1.
 
-    Secrets that never occur count as equally likely. Floors are left out: every floor becomes one of 0.
+    If the part has probability 0, its prior is uniform. Every floor becomes 0.
     """
     size = part.secrets.size
     prior = problem.prior[part.secrets] / part.mass if part.mass else np.full(size, 1 / size)
@@ -107,23 +115,23 @@ def restricted(problem: Problem, part: Part, observables: Integers) -> Problem:
     return Problem(prior, problem.cost[np.ix_(part.secrets, observables)], requirements, problem.objective)
 
 
-class Known(Generic[T]):
-    """Answers to parts, found again for parts that are equal: to the bit in bounds, to 12 digits in all else.
+class PartCache(Generic[T]):
+    """A cache of solutions for equal parts: bounds must be identical, all other numbers agree to 12 digits.
 
-    The multipliers of one then prove the cost of the other to about as many digits; what is lost is shown by the
-    certificate, which is computed from the true numbers.
+    The multipliers of one part then prove the cost of an equal part to about 12 digits. The certificate uses the true
+    numbers of each part, so its gap includes the difference.
     """
 
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], list[tuple[Floats, T]]] = {}
 
     def answer(self, problem: Problem, make: Callable[[], T]) -> T:
-        """Return what `make` gave for an equal problem, or what it gives for this one."""
-        bounds, numbers = _fingerprint(problem)
+        """Return the cached result of an equal problem; otherwise call `make` and cache its result."""
+        bounds, numbers = _compute_fingerprint(problem)
         same = self._found.setdefault(bounds, [])
         if same:
             known = np.array([other for other, _ in same])
-            close = (np.abs(known - numbers) <= _RESOLUTION * numbers).all(axis=1)
+            close = (np.abs(known - numbers) <= _MATCHING_ACCURACY * numbers).all(axis=1)
             if close.any():
                 return same[int(close.argmax())][1]
         made = make()
@@ -131,8 +139,8 @@ class Known(Generic[T]):
         return made
 
 
-def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
-    """Return what must be equal to the bit, and what may differ in the last digits."""
+def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
+    """Return the values of a problem that must be identical, and the numbers that may differ by rounding errors."""
     permitted = np.isfinite(problem.cost)
     bounds: list[object] = [problem.objective, problem.cost.shape, permitted.tobytes()]
     numbers = [problem.prior, problem.cost[permitted]]
@@ -142,19 +150,19 @@ def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     for floor in problem.floors.values():
         bounds += [floor.minimum > 0, floor.error.shape, floor.prior is None]
         numbers += [floor.error.ravel(), floor.prior_or(problem.prior)]
-    # Multipliers stand in the order of the claims.
+    # Multipliers are stored in the order of the claims, so this order must be the same.
     bounds += [*problem.point_bounds.items(), *problem.pair_bounds, *problem.floors]
     return tuple(bounds), np.concatenate(numbers)
 
 
-def undominated(cost: Floats) -> tuple[Integers, Integers]:
-    """Return the columns of `cost` (k, m) that are worth using, ascending, and for each column one that replaces it.
+def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
+    """Return the undominated columns of `cost` (k, m), ascending, and for each column an undominated replacement.
 
-    Column j replaces column o where cost[:, j] <= cost[:, o]: whatever a channel answers by o it may answer by j, under
-    the same bounds on pairs and at no higher cost. A column worth using is replaced by itself.
+    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o, under the same
+    pair bounds and at no higher cost. Undominated columns are replaced by themselves.
     """
     replaced = np.full(cost.shape[1], -1, dtype=np.int64)
-    # What replaces a column has no larger sum; of equal columns the first is kept.
+    # A replacement never has a larger sum than its column; of equal columns the first is kept.
     for column in np.argsort(cost.sum(axis=0), kind="stable").tolist():
         if replaced[column] < 0:
             replaced[(cost[:, [column]] <= cost).all(axis=0) & (replaced < 0)] = column
@@ -162,8 +170,17 @@ def undominated(cost: Floats) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """The design of a part, in its place in the whole; `observables` are those that its program had."""
+class PartDesign:
+    """The design of a part, with the indices that place it in the whole problem.
+
+    Attributes:
+        part: The part.
+        observables: Observables of the part's program, as indices of the whole problem.
+        design: The design of the part.
+        cost: Costs of the part, for all its observables.
+        kept: Undominated columns of `cost`.
+        replaced: Replacement of each column of `cost`.
+    """
 
     part: Part
     observables: Integers
@@ -173,48 +190,48 @@ class Piece:
     replaced: Integers
 
     def multipliers(self) -> Iterator[tuple[int, Integers, Integers, Integers, Floats]]:
-        """Yield the multipliers of pairs, also for the observables that the program left out.
+        """Yield the pair multipliers, including those for observables that the program left out.
 
-        Each is the index of a requirement and the columns of its `PairMultipliers`, in the numbers of the whole.
+        Each item is the index of a requirement and the columns of its `PairMultipliers`, in indices of the whole.
         """
         if self.design.multipliers is None:
             return
         part = self.part
-        copies = _copies(self.design, self.cost, self.kept, self.replaced)
+        copies = _find_copies(self.design, self.cost, self.kept, self.replaced)
         for index, entry in enumerate(self.design.multipliers.requirements):
             if not isinstance(entry, PairMultipliers):
                 continue
             for column, targets in enumerate(copies):
-                mine = np.flatnonzero(entry.observables == column)
-                if not mine.size:
+                selected = np.flatnonzero(entry.observables == column)
+                if not selected.size:
                     continue
-                many = np.tile(mine, targets.size)
+                many = np.tile(selected, targets.size)
                 yield (
                     index,
                     part.secrets[entry.sources[many]],
                     part.secrets[entry.targets[many]],
-                    part.observables[np.repeat(targets, mine.size)],
+                    part.observables[np.repeat(targets, selected.size)],
                     entry.values[many],
                 )
 
 
 @dataclass(frozen=True, eq=False)
 class RestrictionInverse:
-    """The way back from a part to the whole."""
+    """Maps the design of a part back to the whole problem."""
 
     part: Part
     cost: Floats
     kept: Integers
     replaced: Integers
 
-    def __call__(self, design: Design) -> Piece:
-        """Put the design of the part in its place."""
-        return Piece(self.part, self.part.observables[self.kept], design, self.cost, self.kept, self.replaced)
+    def __call__(self, design: Design) -> PartDesign:
+        """Return the part's design with its place in the whole problem."""
+        return PartDesign(self.part, self.part.observables[self.kept], design, self.cost, self.kept, self.replaced)
 
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """From a problem to the problem of one part, and back."""
+    """Reduction of a problem to the problem of one part."""
 
     part: Part
 
@@ -222,30 +239,33 @@ class Restriction:
         """Return the problem of the part, with a prior that sums to 1, and its inverse."""
         cost = problem.cost[np.ix_(self.part.secrets, self.part.observables)]
         every = np.arange(self.part.observables.size)
-        kept, replaced = undominated(cost) if self.part.alike else (every, every)
-        alone = restricted(problem, self.part, self.part.observables[kept])
+        kept, replaced = find_undominated(cost) if self.part.alike else (every, every)
+        alone = restrict_problem(problem, self.part, self.part.observables[kept])
         return alone, RestrictionInverse(self.part, cost, kept, replaced)
 
 
-def _copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
-    """Return, for each column that was solved for, the columns of the part that need its multipliers, itself first.
+def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
+    """Return, for each solved column, the columns of the part that need its multipliers; the column itself comes first.
 
-    Without multipliers a column o has the reduced costs w_s c(s, o), which may lie below the row's least one λ_s; with
-    those of the column j that replaces it, they are w_s (c(s, o) − c(s, j)) >= 0 above those of j. Most columns that
-    were left out are so costly that they need none.
+    Without multipliers, column o has the reduced costs w_s c(s, o), which may lie below λ_s, the least of the row. With
+    the multipliers of its replacement j, they exceed the reduced costs of j by w_s (c(s, o) − c(s, j)) >= 0. Most
+    omitted columns are so costly that they need no multipliers.
     """
     copies = [np.array([column]) for column in kept.tolist()]
     dropped = np.flatnonzero(replaced != np.arange(replaced.size))
     if dropped.size:
-        weights, reduced = _reduced_costs(design)
+        weights, reduced = _compute_reduced_costs(design)
         low = (weights[:, None] * cost[:, dropped] < reduced.min(axis=1)[:, None]).any(axis=0)
         for column, position in zip(dropped[low], np.searchsorted(kept, replaced[dropped[low]]), strict=True):
             copies[position] = np.append(copies[position], column)
     return copies
 
 
-def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
-    """Return the weights w (k,) and w_s c(s,o) − Σ g y(r,s,o) + Σ y(s,t,o), shape (k, q), in floating point."""
+def _compute_reduced_costs(design: Design) -> tuple[Floats, Floats]:
+    """Return the weights w, shape (k,), and the reduced costs, shape (k, q), in floating point.
+
+    The reduced costs are ``w_s c(s,o) − Σ g y(r,s,o) + Σ y(s,t,o)``.
+    """
     problem, multipliers = design.problem, design.multipliers
     assert multipliers is not None
     weights = problem.prior if multipliers.weights is None else multipliers.weights
@@ -261,18 +281,18 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
     return weights, reduced
 
 
-def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, str], Design]) -> Assembled:
-    """Solve a problem without floors part by part, with `solve` given the problem and the name of a part.
+def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, str], Design]) -> AssembledChannel:
+    """Solve a problem without floors part by part; `solve` receives the problem and the name of a part.
 
-    Rows of different parts have no requirement in common: for the expected cost the least costs add up, with the
-    multipliers of each part weighted by its probability. For the worst cost every part is made as good as it can be,
-    and the part with the largest bound proves it for all. A secret alone gets its cheapest answer.
+    No requirement connects different parts. The expected cost is the sum over the parts, and the multipliers of each
+    part are weighted by its probability. For the worst cost, every part is optimised, and the part with the largest
+    lower bound proves the bound of the whole. A part with one secret gives its cheapest answer.
     """
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
-    gathered = Gathered(problem)
-    known: Known[Design] = Known()
+    gathered = MultiplierCollector(problem)
+    known: PartCache[Design] = PartCache()
     designs: dict[int, Design] = {}
-    worst: tuple[float, Part, Piece | None] | None = None
+    worst: tuple[float, Part, PartDesign | None] | None = None
     for number, part in enumerate(parts, start=1):
         if part.secrets.size == 1:
             (secret,) = part.secrets
@@ -286,7 +306,7 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
             numerators[np.ix_(part.secrets, piece.observables)] = piece.design.channel.numerators
             bound = piece.design.certificate.lower_bound
             if problem.objective == "expected" and part.mass:
-                _gather(gathered, piece, part.mass)
+                _collect(gathered, piece, part.mass)
         if worst is None or bound > worst[0]:
             worst = bound, part, piece
     assert worst is not None
@@ -297,20 +317,20 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
         proved = None if piece is None or piece.design.multipliers is None else piece.design.multipliers.weights
         weights[part.secrets] = 1 / part.secrets.size if proved is None else proved
         if piece is not None:
-            _gather(gathered, piece, 1.0)
-    summary = _summary(len(parts), [design.summary for design in designs.values()])
-    return Assembled(numerators, gathered.multipliers(weights), summary)
+            _collect(gathered, piece, 1.0)
+    summary = _summarise(len(parts), [design.summary for design in designs.values()])
+    return AssembledChannel(numerators, gathered.multipliers(weights), summary)
 
 
-def _gather(gathered: Gathered, piece: Piece, scale: float) -> None:
+def _collect(gathered: MultiplierCollector, piece: PartDesign, scale: float) -> None:
     for index, *ends, values in piece.multipliers():
         gathered.add(index, *ends, values * scale)
 
 
-def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
+def _summarise(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
     return SolveSummary(
         next((one.status for one in found if one.status is not Status.OPTIMAL), Status.OPTIMAL),
-        plan=f"{parts} parts that nothing ties together, {len(found)} different ones solved",
+        plan=f"{parts} independent parts, {len(found)} different ones solved",
         solver=", ".join(sorted({one.solver for one in found if one.solver})) or "closed form",
         solver_version=", ".join(sorted({one.solver_version for one in found if one.solver_version})),
         parts=parts,
@@ -318,12 +338,12 @@ def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
         iterations=sum(one.iterations or 0 for one in found),
         privacy_weight=max((one.privacy_weight or 0.0 for one in found), default=0.0),
         floor_weight=0.0,
-        rounding_seconds=_total(one.rounding_seconds for one in found),
-        proving_seconds=_total(one.proving_seconds for one in found),
-        certifying_seconds=_total(one.certifying_seconds for one in found),
+        rounding_seconds=_sum_seconds(one.rounding_seconds for one in found),
+        proving_seconds=_sum_seconds(one.proving_seconds for one in found),
+        certifying_seconds=_sum_seconds(one.certifying_seconds for one in found),
     )
 
 
-def _total(seconds: Iterable[float | None]) -> float | None:
+def _sum_seconds(seconds: Iterable[float | None]) -> float | None:
     known = [each for each in seconds if each is not None]
     return round(sum(known), 3) if known else None

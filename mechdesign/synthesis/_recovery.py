@@ -1,14 +1,16 @@
-"""From an answer back to the problem; multipliers polished.
+"""Round a candidate, lift its multipliers to the problem, polish them, and certify the result.
 
-With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify._bracket` is Σ_s min_o
-r[s,o], and at an optimum r[s,o] >= λ_s with Σ_s λ_s the value. A solver meets r >= λ up to an absolute tolerance, or up
-to the rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one entry lacks. Mending costs far
-less: as
+Let λ be the row potentials, the multipliers of Σ_o p(o|s) = 1. The lower bound of `mechdesign.certify._bracket` is
+Σ_s min_o r[s,o] with the reduced costs r. At an optimum r[s,o] >= λ_s, and the value is Σ_s λ_s. A solver meets r >= λ
+only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. The bound then loses the
+largest deficit of every row.
+
+Polishing the multipliers loses far less. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
-an entry that lacks v at (t,o) gets it from a multiplier into t that is smaller by v/g, at the cost of v/g at (s,o).
-What is then lacking there is mended in the same way, and after a few steps there is nothing left to mend.
+a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This lowers r[s,o] by only v/g. The new
+deficits are treated in the same way, and vanish after a few steps.
 """
 
 from __future__ import annotations
@@ -28,23 +30,28 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.solve._contract import GROSS, Status
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._result import Design, certified
-from mechdesign.synthesis._rounding import Rounded, channel_cost, cheapest_constant, round_channel
+from mechdesign.solve._contract import FAILED_RESIDUAL, Status
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._result import Design, certify_design
+from mechdesign.synthesis._rounding import Rounded, compute_cost, find_cheapest_constant, round_channel
 
 _Columns = tuple[Integers, Integers, Integers, Floats]
 
 
-def problem_multipliers(
-    form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None
-) -> Multipliers:
-    """Carry multipliers >= 0 of a normal form over to its problem, without loss.
+def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None) -> Multipliers:
+    """Lift multipliers >= 0 of a normal form to its problem, without loss.
 
-    `privacy` holds the multipliers of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0 in sparse form: source groups,
-    target groups, observables, values. `floors` holds a grid (estimates, observables) for each floor of the form, and
-    `weights` (n,) those of the secrets when the worst cost counts, of any sum. Within a group of merged secrets the
-    reduced cost of each secret is moved along the zero-exponent bounds to the group's root.
+    Within a group of merged secrets, the reduced costs of every secret are moved along its ties to the group's root.
+
+    Args:
+        form: The normal form.
+        privacy: Multipliers of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0: source groups, target groups,
+            observables and values.
+        floors: Multipliers of each floor, shape (estimates, observables).
+        weights: Weights of the secrets for the worst cost, shape (n,), with any sum; None for the expected cost.
+
+    Returns:
+        The multipliers of all requirements of the problem.
     """
     problem = form.problem
     s, t, o, values = privacy
@@ -64,24 +71,29 @@ def problem_multipliers(
             reduced = reduced - prior[:, None] * (floor.claim.error.T @ grid)
         np.add.at(reduced, (first, o), values)
         np.add.at(reduced, (second, o), -values * np.exp(form.exponents[s, t]))
-        moved = _move(reduced, form.ties)
+        moved = _move_to_roots(reduced, form.ties)
     for i in {*np.unique(owner).tolist(), *moved}:
-        mine = np.flatnonzero((owner == i) & (values > 0))
-        columns = [(first[mine], second[mine], o[mine], values[mine]), *moved.get(i, [])]
+        selected = np.flatnonzero((owner == i) & (values > 0))
+        columns = [(first[selected], second[selected], o[selected], values[selected]), *moved.get(i, [])]
         parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return Multipliers(tuple(parts.get(i, nothing(problem, i)) for i in range(len(problem.claims))), weights)
+    return Multipliers(
+        tuple(parts.get(i, make_empty_multipliers(problem, i)) for i in range(len(problem.claims))), weights
+    )
 
 
-def nothing(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
-    """Return the multipliers of a claim that proves nothing: none."""
+def make_empty_multipliers(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
+    """Return empty multipliers for a claim that does not contribute to the lower bound."""
     none, values = np.zeros(0, dtype=np.int64), np.zeros(0)
     if place in problem.floors:
         return FloorMultipliers(none, none, values)
     return PairMultipliers(none, none, none, values)
 
 
-def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:
-    """Flatten the reduced cost of every tied secret, leaf by leaf, by multipliers on its tie; change `reduced`."""
+def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:
+    """Make the reduced costs of every merged secret constant by multipliers on its tie, from the leaves to the root.
+
+    `reduced` is changed in place.
+    """
     moved: dict[int, list[_Columns]] = {}
     observables = np.arange(reduced.shape[1])
     for secret, parent, requirement, forward in ties:
@@ -98,22 +110,23 @@ def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict
     return moved
 
 
-def carried(form: NormalForm, given: FormMultipliers) -> Multipliers:
-    """Carry multipliers of a normal form over to its problem; see `problem_multipliers`."""
+def lift_multipliers(form: NormalForm, given: FormMultipliers) -> Multipliers:
+    """Lift multipliers of a normal form to its problem; see `lift_columns`."""
     columns = (given.sources, given.targets, given.observables, given.values)
-    return problem_multipliers(form, columns, given.floors, given.weights)
+    return lift_columns(form, columns, given.floors, given.weights)
 
 
-_STEPS = 200
-# A little more than is lacking is taken away, so that rounding leaves nothing lacking.
-_MORE = 1 + 1e-9
+_MAX_STEPS = 200
+# Factor of the correction: slightly more than the deficit, so that rounding errors leave no deficit.
+_MENDING_MARGIN = 1 + 1e-9
 
 
-def polished(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
-    """Return multipliers that as a rule prove a better bound than those given, where these fall short of the value.
+def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
+    """Return multipliers that usually prove a better bound than the given ones.
 
-    Multipliers of a floor are scaled to the same sum for every observable, of which only the least counts; then those
-    of pairs are made smaller, step by step, until r >= λ or nothing improves. Without potentials nothing is done.
+    The multipliers of each floor are scaled to the same sum for every observable, because only the least sum counts.
+    Then pair multipliers are reduced step by step until r >= λ, or until nothing improves. Without potentials, the
+    given multipliers are returned.
     """
     if given.potentials is None:
         return given
@@ -123,7 +136,7 @@ def polished(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
     used = given.values > 0
     cells = given.targets[used] * form.observables + given.observables[used]
     growth = np.exp(form.exponents[given.sources[used], given.targets[used]])
-    # Within a cell the bound with the largest ratio comes first: there mending costs least.
+    # For each target and observable, the bound with the largest g comes first, since its correction costs least.
     order = np.flatnonzero(used)[np.lexsort((-growth, cells))]
     best = replace(
         given,
@@ -131,22 +144,23 @@ def polished(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
         targets=given.targets[order],
         observables=given.observables[order],
         values=given.values[order] / total,
-        floors=tuple(_levelled(grid) / total for grid in given.floors),
+        floors=tuple(_level(grid) / total for grid in given.floors),
         weights=None if given.weights is None else given.weights / total,
         potentials=given.potentials / total,
     )
-    return _mended(form, best, given.potentials / total)
+    return _mend(form, best, given.potentials / total)
 
 
-def _mended(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMultipliers:
+def _mend(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMultipliers:
+    """Reduce pair multipliers step by step, and return the multipliers with the best lower bound."""
     shape = form.groups, form.observables
     at_source = best.sources * form.observables + best.observables
     at_target = best.targets * form.observables + best.observables
     growth = np.exp(form.exponents[best.sources, best.targets])
     first = np.searchsorted(at_target, at_target)
-    fixed = _fixed(form, best)
+    fixed = _compute_fixed_costs(form, best)
     values, bound = best.values, -np.inf
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         pulls = growth * values
         reduced = fixed + np.bincount(at_source, values, fixed.size).reshape(shape)
         reduced -= np.bincount(at_target, pulls, fixed.size).reshape(shape)
@@ -155,15 +169,15 @@ def _mended(form: NormalForm, best: FormMultipliers, potentials: Floats) -> Form
             bound, best = proved, replace(best, values=values)
         lacking = np.maximum(potentials[:, None] - reduced, 0.0).ravel()
         before = np.concatenate([[0.0], np.cumsum(pulls)])[:-1]
-        taken = np.clip(lacking[at_target] * _MORE - (before - before[first]), 0.0, pulls)
-        if not taken.any():
+        reduction = np.clip(lacking[at_target] * _MENDING_MARGIN - (before - before[first]), 0.0, pulls)
+        if not reduction.any():
             break
-        values = np.maximum(values - taken / growth, 0.0)
+        values = np.maximum(values - reduction / growth, 0.0)
     return best
 
 
-def _fixed(form: NormalForm, multipliers: FormMultipliers) -> Floats:
-    """Return the part of the reduced costs (k, m) that multipliers of pairs have no share in."""
+def _compute_fixed_costs(form: NormalForm, multipliers: FormMultipliers) -> Floats:
+    """Return the terms of the reduced costs, shape (k, m), that do not depend on pair multipliers."""
     problem = form.problem
     weights = problem.prior if multipliers.weights is None else multipliers.weights
     fixed = np.where(form.forbidden, np.inf, form.gather(weights[:, None] * form.finite_cost))
@@ -172,8 +186,11 @@ def _fixed(form: NormalForm, multipliers: FormMultipliers) -> Floats:
     return fixed
 
 
-def _levelled(grid: Floats) -> Floats:
-    """Scale the multipliers of a floor (estimates, observables) to one sum for all observables that have any."""
+def _level(grid: Floats) -> Floats:
+    """Scale the multipliers of a floor, shape (estimates, observables), to the same sum for every observable.
+
+    If an observable has no multipliers, nothing is scaled.
+    """
     sums = grid.sum(axis=0)
     if not (sums > 0).all():
         return grid
@@ -187,32 +204,33 @@ _UNSOLVABLE = {
 }
 
 
-def usable(candidate: Candidate, solver: str) -> tuple[Candidate, str]:
-    """Return a candidate that can be certified, or what is wrong with it in words; the words are empty where it can.
+def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCandidate, str]:
+    """Return a candidate to certify and an empty text, or the candidate and the reason why it is unusable.
 
-    Where a solver's point keeps all rows, and only its multipliers are poor, the point is used: its certificate has the
-    gap that these multipliers, mended, do prove.
+    If the solver failed but its point meets all rows, the candidate is used with the status STALLED. Its certificate
+    then has the gap that the polished multipliers prove.
     """
     summary = candidate.summary
     if summary.status in _UNSOLVABLE:
-        return candidate, f"{solver} said: {summary.message} {_UNSOLVABLE[summary.status]}"
+        return candidate, f"{solver} reported: {summary.message} {_UNSOLVABLE[summary.status]}"
     if summary.status is not Status.FAILED:
         return candidate, ""
     residual = summary.primal_residual
-    if candidate.matrix is None or residual is None or residual > GROSS:
-        return candidate, f"{solver} is not to be trusted here: {summary.message}"
-    message = f"multipliers that prove little beside a channel that keeps all bounds: {summary.message}"
-    return candidate.noted(status=Status.STALLED, message=message), ""
+    if candidate.matrix is None or residual is None or residual > FAILED_RESIDUAL:
+        return candidate, f"{solver} returned an unusable solution: {summary.message}"
+    message = f"the channel keeps all bounds, but the multipliers prove only a poor lower bound: {summary.message}"
+    return candidate.with_facts(status=Status.STALLED, message=message), ""
 
 
-def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior: Floats | None = None) -> Design:
-    """Round a candidate to integers and certify what comes out; `interior` as `round_channel` has it.
+def recover_design(
+    form: NormalForm, candidate: ChannelCandidate, tolerance: float, interior: Floats | None = None
+) -> Design:
+    """Round a candidate to integers and certify the result; for `interior` see `round_channel`.
 
-    Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polished`
-    mends them, if these prove more.
+    If the solver's multipliers leave a gap above `tolerance`, the polished ones are tried, and the better are kept.
     """
     clock = time.perf_counter()
-    rounded = _rounded(form, candidate, interior)
+    rounded = _round(form, candidate, interior)
     ended = time.perf_counter()
     summary = replace(
         candidate.summary,
@@ -221,21 +239,21 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior
         rounding_seconds=round(ended - clock, 3),
     )
 
-    def made(multipliers: FormMultipliers | None) -> Design:
-        proof = None if multipliers is None else carried(form, multipliers)
-        return certified(form.problem, rounded.numerators, proof, tolerance, summary)
+    def certify_with(multipliers: FormMultipliers | None) -> Design:
+        proof = None if multipliers is None else lift_multipliers(form, multipliers)
+        return certify_design(form.problem, rounded.numerators, proof, tolerance, summary)
 
     given = candidate.multipliers
-    first = made(given)
+    first = certify_with(given)
     missed = exact(first.certificate.relative_gap) > exact(tolerance)
     if missed and given is not None and given.potentials is not None:
-        second = made(polished(form, given))
+        second = certify_with(polish_multipliers(form, given))
         first = min(first, second, key=lambda design: design.certificate.relative_gap)
     return first.noted(certifying_seconds=round(time.perf_counter() - ended, 3))
 
 
-def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) -> Rounded:
-    """Round what the solver found, or release a constant, or the interior channel, where that is cheaper."""
+def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | None) -> Rounded:
+    """Round the solver's matrix; use a constant output or the interior channel if that is cheaper."""
     problem = form.problem
     bounds = problem.pair_bounds.values()
 
@@ -247,15 +265,16 @@ def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) ->
         return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
     if candidate.matrix is not None and candidate.relative_error is not None:
-        # It costs no more than a constant, which is among the rays.
+        # The constant output is one of the rays, so it cannot be cheaper.
         made = round_channel(form, candidate.matrix, holds, distortions, relative_error=candidate.relative_error)
         if made is not None:
             return made
-    matrices = [np.tile(cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
+    matrices = [np.tile(find_cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
     if candidate.matrix is not None:
         matrices.insert(0, candidate.matrix)
     found = [round_channel(form, matrix, holds, distortions, interior) for matrix in matrices]
     channels = [rounded for rounded in found if rounded is not None]
     if not channels:
-        raise SolverError(f"the numbers of {candidate.summary.solver or 'the solver'} cannot be rounded to a channel")
-    return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
+        solver = candidate.summary.solver or "the solver"
+        raise SolverError(f"the solution of {solver} cannot be rounded to a channel that meets all requirements")
+    return min(channels, key=lambda rounded: compute_cost(form, rounded.numerators / 2.0**EXPONENT))

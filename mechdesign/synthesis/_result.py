@@ -1,4 +1,4 @@
-"""Design and SolveSummary."""
+"""The result of a design: `Design`, a certified channel with its problem, and `SolveSummary`, how it was found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence, Multipliers
 from mechdesign.certify._exact import exact
-from mechdesign.data._bounds import allowed_gib
+from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.model._answers import Answers, sample_at
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._locate import Outside
@@ -29,53 +29,60 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _bundle as sets
-from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files
+from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, prepare_files
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._without_prior import check_public_target, without_prior
+from mechdesign.synthesis._without_prior import check_public_target, withhold_prior
 
-# What provenance calls by another name: bundles have had these keys from the first version on.
-_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
-_UNWRITTEN = ("message", "status")
-# What a fact may be, by the annotation of its field.
-_FORMS: Mapping[Any, tuple[type, ...]] = {"str | None": (str,), "int | None": (int,), "float | None": (float, int)}
+# Keys of provenance that differ from the names of fields: bundles have used these keys since the first version.
+_PROVENANCE_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
+_FIELDS_LEFT_OUT = ("message", "status")
+# Accepted types of a value in provenance, by the annotation of its field.
+_TYPES_BY_ANNOTATION: Mapping[Any, tuple[type, ...]] = {
+    "str | None": (str,),
+    "int | None": (int,),
+    "float | None": (float, int),
+}
 
 
 @dataclass(frozen=True, repr=False)
 class SolveSummary:
-    """How a design was found; a field that does not apply is None.
+    """How a design was found. Fields that do not apply are None.
 
     Attributes:
-        status: How the search ended. OPTIMAL only where the certificate proves the gap that was asked for.
-        message: What the solver said, or what was done about it.
-        plan: The rows and the solver, and why.
-        solver: Name of the solver, as in `mechdesign info`; several with commas where parts had different ones.
-        solver_version: Its version, in its own words.
-        rows_policy: The rows of the program: "all", "reduced", "lazy" or "near".
-        program_rows: Rows of the program solved last.
-        program_columns: Its columns.
-        rounds: Programs solved one after the other, with more rows or new prices each.
-        blocks: Blocks of the block method, one for each orbit of columns.
-        symmetries: Order of the group of symmetries used.
-        iterations: Iterations of the solver.
-        memory_estimate: Bytes that the block method expected to take.
-        primal_residual: Largest violation of a row by the solver's own numbers.
+        status: How the search ended. OPTIMAL only if the certificate proves the requested gap.
+        message: Final message of the solver, or of the method that used it.
+        mechanism: Name of the mechanism, if the channel was given rather than searched for.
+        plan: The chosen rows and solver, with the reason.
+        solver: Name of the solver, as in `mechdesign info`. Several names are separated by commas.
+        solver_version: Version that the solver reports.
+        rows_policy: Rows of the program: "all", "reduced", "lazy", "near" or "rays".
+        program_rows: Number of rows of the last program.
+        program_columns: Number of columns of the last program.
+        blocks: Number of blocks in the block method, one for each orbit of columns.
+        symmetries: Order of the symmetry group that was used.
+        rounds: Number of programs solved in sequence, each with more rows or new prices.
+        iterations: Number of iterations of the solver.
+        memory_estimate: Memory in bytes that the block method expected to need.
+        primal_residual: Largest violation of a row at the solver's solution.
         dual_residual: Largest infeasibility of a reduced cost.
         dilation: For near rows, the factor by which ε was divided.
-        parts: Sets of secrets that no requirement ties together.
-        programs: Different programs among the parts.
-        proposals: Channels that column generation mixed.
-        seconds: Time from the start to the solver's answer; in parts, with the rounding and certifying of each.
-        privacy_weight: Largest weight with which rounding mixed rows to meet the privacy bounds.
+        parts: Number of independent parts of the problem.
+        programs: Number of distinct programs among the parts.
+        proposals: Number of channels that column generation mixed.
+        seconds: Time in seconds until the solver finished. For several parts it includes rounding and certifying.
+        privacy_weight: Largest mixing weight that rounding used to meet the privacy bounds.
         floor_weight: Weight of the constant channel that rounding mixed in to meet distortion floors.
-        rounding_seconds: Time that rounding took, after the solver's answer.
-        proving_seconds: In the block method, the part of `seconds` that went into the proof of its bound; it comes on
-            top of a time limit.
-        certifying_seconds: Time that the exact check took, after rounding.
-        tried: What was tried, in order, with what came of it.
-        mechanism: The mechanism whose channel this is, where none was searched for.
-        within: Which answers a policy permits: "component" or "map".
-        isolated: What was done with secrets that nothing ties to another, such as isolated nodes of a policy graph.
-        edges_added: Edges added to a policy graph to protect isolated nodes.
+        rounding_seconds: Time in seconds for rounding.
+        proving_seconds: Time in seconds that the block method spent on its lower bound. It is included in `seconds`
+            and may exceed the time limit.
+        certifying_seconds: Time in seconds for the exact check.
+        within: The answers that a policy permits: "component" or "map".
+        isolated: How isolated secrets were treated, such as isolated nodes of a policy graph.
+        edges_added: Number of edges added to a policy graph to protect isolated nodes.
+        tried: All attempts in order, each with its outcome.
+
+    >>> SolveSummary(Status.OPTIMAL, solver="block", iterations=12, seconds=0.25)
+    SolveSummary(optimal, block, 0.25 s)
     """
 
     status: Status
@@ -110,12 +117,12 @@ class SolveSummary:
     tried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Say how it ended, by which solver and when: the fields say the rest."""
+        """Return the status, the solver or mechanism, and the time."""
         time = "" if self.seconds is None else f", {self.seconds:.3g} s"
         return f"SolveSummary({self.status}, {self.solver or self.mechanism}{time})"
 
     def provenance(self) -> dict[str, str | int | float]:
-        """Return the facts as a certificate keeps them, for display: nothing rests on them.
+        """Return the fields as the certificate stores them. They are for display; no claim depends on them.
 
         >>> SolveSummary(Status.OPTIMAL, solver="block", iterations=12).provenance()
         {'solver': 'block', 'iterations': 12, 'status': 'optimal'}
@@ -124,25 +131,32 @@ class SolveSummary:
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if name == "tried":
-                # What was tried once is said by the plan.
+                # A single attempt is already described by the plan.
                 value = "; ".join(self.tried) if len(self.tried) > 1 else None
-            if value is not None and name not in _UNWRITTEN:
-                found[_KEYS.get(name, name)] = value
+            if value is not None and name not in _FIELDS_LEFT_OUT:
+                found[_PROVENANCE_KEYS.get(name, name)] = value
         return {**found, "status": self.status.value}
 
     @classmethod
     def from_provenance(cls, provenance: Mapping[str, object]) -> SolveSummary:
-        """Return the facts that the provenance of a certificate tells; others, or of another form, are left out.
+        """Return the summary that the provenance of a certificate describes.
 
-        Without a status it is that of a channel that was given.
+        Unknown keys and values of another type are ignored. Without a status, the summary is STATED: the channel was
+        given, not designed.
+
+        Args:
+            provenance: Provenance of a certificate, as `SolveSummary.provenance` returns it.
+
+        Returns:
+            The summary with all recognised fields.
 
         >>> SolveSummary.from_provenance({"solver": "block", "iterations": 12, "status": "optimal"}).iterations
         12
         """
         found: dict[str, Any] = {}
         for each in fields(cls):
-            value = provenance.get(_KEYS.get(each.name, each.name))
-            if each.name not in (*_UNWRITTEN, "tried") and isinstance(value, _FORMS[each.type]):
+            value = provenance.get(_PROVENANCE_KEYS.get(each.name, each.name))
+            if each.name not in (*_FIELDS_LEFT_OUT, "tried") and isinstance(value, _TYPES_BY_ANNOTATION[each.type]):
                 found[each.name] = value
         status, tried = provenance.get("status"), provenance.get("tried")
         return cls(
@@ -154,10 +168,22 @@ class SolveSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design:
-    """A channel, the problem it answers, and the proof of both its privacy and its cost.
+    """A certified channel with the problem it solves.
 
-    `multipliers` prove the lower bound; `summary` says how all this was found, and `origin`, where it is known, where
-    the problem comes from.
+    Attributes:
+        problem: The problem that the channel solves.
+        channel: The channel p(o|s), shape (n, m), in integers over 2^62.
+        certificate: Proof of the requirements, the cost and the lower bound.
+        multipliers: Multipliers that prove the lower bound, or None.
+        summary: How the channel was found.
+        origin: The source of the problem, such as its specification, or None if it is unknown.
+
+    >>> import mechdesign as md
+    >>> distance = md.distances.hamming(md.Domain.from_labels(["yes", "no"]))
+    >>> problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy("1.1", distance)])
+    >>> result = md.design(problem)
+    >>> str(result.status), result.channel.matrix.round(4).tolist()
+    ('optimal', [[0.7503, 0.2497], [0.2497, 0.7503]])
     """
 
     problem: Problem
@@ -182,17 +208,26 @@ class Design:
 
     @property
     def status(self) -> Status:
-        """How the search ended: "optimal", or why it stopped early."""
+        """How the search ended: "optimal", or the reason for an early stop."""
         return self.summary.status
 
     def noted(self, **changes: object) -> Design:
-        """Return this design with other facts in its summary, and in the provenance of its certificate."""
+        """Return this design with changed fields in its summary and in the provenance of its certificate.
+
+        Args:
+            **changes: New values of fields of `SolveSummary`.
+
+        Returns:
+            The changed design; this one stays as it is.
+        """
         summary = replace(self.summary, **changes)  # type: ignore[arg-type]
-        return replace(self, summary=summary, certificate=replace(self.certificate, provenance=_provenance(summary)))
+        return replace(
+            self, summary=summary, certificate=replace(self.certificate, provenance=_make_provenance(summary))
+        )
 
     def evidence(self) -> Evidence:
-        """Return what the certificate was computed from."""
-        return _evidence(self.problem, self.channel.numerators, self.multipliers)
+        """Return the evidence from which the certificate was computed."""
+        return _make_evidence(self.problem, self.channel.numerators, self.multipliers)
 
     def sample_at(
         self,
@@ -206,10 +241,23 @@ class Design:
         outside: Outside = "refuse",
         reach: float | None = None,
     ) -> Answers:
-        """Draw answers for places, exactly as certified for the secrets they belong to.
+        """Draw answers for places: each place is mapped to its secret, whose certified row is sampled exactly.
 
-        See `mechdesign.model.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
-        the plane.
+        Give latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
+
+        Args:
+            latitude: Latitude in degrees: a number, or an array with one place per entry.
+            longitude: Longitude in degrees, like `latitude`.
+            size: Number of answers for a single place; k answers spend k times the ε.
+            rng: Generator or seed, for tests and simulations only. By default the operating system draws the bits.
+            x: First coordinate on the plane, in the unit of the secrets: a number or an array.
+            y: Second coordinate on the plane, like `x`.
+            outside: How to treat places outside: "refuse" them, or map them to the "nearest" secret.
+            reach: Largest distance from a place to its nearest secret, in the unit of the secrets. Only for secrets
+                that are neither cells nor anchors.
+
+        Returns:
+            The index of each answer, with its label and its place.
         """
         given = (self.problem, self.channel, latitude, longitude, size, rng)
         return sample_at(*given, x=x, y=y, outside=outside, reach=reach)
@@ -224,38 +272,39 @@ class Design:
         prior: bool = True,
         **unknown: object,
     ) -> None:
-        """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, the further `files` and, last, ``certificate.json``.
+        """Write the bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
-        counted in data can be read from them, count by count. A page goes with them by `md.report.save`.
+        `mechdesign.verify` never accepts a mixture of an older bundle and this one. By default the files contain the
+        prior; if it was counted from data, they reveal every count. `md.report.save` also writes a page.
 
         Args:
-            folder: Folder to write, made where there is none.
-            files: Further files of the set by name, or a function that returns them for the design that is written. The
-                certificate holds their digests. Where the function fails, the set is written without them.
-            overwrite: Whether to replace a set of another origin that stands there.
-            prior: Whether the files hold the prior. Without it a uniform one stands in its place, the lower bound is 0,
-                and the origin, the multipliers and the summary are left out: see `mechdesign.synthesis._without_prior`.
-                The folder is then a new or empty one, or holds a design without its prior.
+            folder: Folder to write; it is created if necessary.
+            files: Additional files of the bundle by name, or a function that returns them for the written design. The
+                certificate holds their digests. If the function fails, the bundle is written without them.
+            overwrite: Whether to replace an existing bundle of another origin.
+            prior: Whether the files contain the prior. If not, they contain a uniform one and a lower bound of 0.
+                Origin, multipliers and summary are then left out, and the folder must be new, empty, or a bundle
+                without its prior.
+            **unknown: Other arguments are refused.
 
         Raises:
-            ExportError: The files may not, or cannot, be written.
-            ReportError: The further files alone cannot be made; the other files are written.
-            InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
-                is no truth value; or a name in `files` is taken or no plain file name, or a content is not bytes.
+            ExportError: The folder must not or cannot be written.
+            ReportError: Only the additional files could not be made; the other files are written.
+            InputError: The prior cannot be left out, since a requirement or the costs depend on it. Or an argument is
+                unknown, or has the wrong type, or a file name is taken or not plain.
         """
         for name in unknown:
             raise InputError(
                 name,
-                "is no argument of Design.save",
+                "is not an argument of Design.save",
                 bound="files, overwrite or prior",
-                remedy="a design with its page is written by md.report.save(design, folder)",
+                remedy="to write a page as well, call md.report.save(design, folder)",
             )
         target, made = as_path(folder, "folder"), self
-        further = further_files(files, SET_OF_DESIGN)
+        further = prepare_files(files, SET_OF_DESIGN)
         if not as_truth(prior, "prior"):
             check_public_target(target)
-            public = without_prior(self.problem, self.channel)
+            public = withhold_prior(self.problem, self.channel)
             summary = SolveSummary(Status.STATED)
             made = Design(public.problem, self.channel, public.certificate, None, summary, public.origin)
         if not overwrite:
@@ -263,83 +312,89 @@ class Design:
         added, failure = dict[str, bytes](), None
         try:
             added = further(made)
-        except Exception as error:  # Whatever drawing raises, what was solved is not to be lost.
+        except Exception as error:  # A failure in drawing must not lose the design.
             failure = error
         proof = (made.certificate, made.evidence())
         bundle.write(target, sets.encode(made.problem, made.channel, *proof, made.origin, added))
         if failure is not None:
             raise ReportError(
-                f"the design is in {target}, and complete. Only further files, such as a page, are missing ({failure})"
+                f"the design in {target} is complete; only additional files, such as a page, are missing ({failure})"
             ) from failure
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Design:
-        """Return the design that stands in a folder, as `save` wrote it.
+        """Return the design in a folder, as `save` wrote it.
 
-        The digests of the files are checked, and nothing else: `mechdesign.verify` proves what the certificate claims.
-        The summary holds what the provenance of the certificate tells, which nobody proves.
+        Only the digests of the files are checked; `mechdesign.verify` proves the claims of the certificate. The summary
+        comes from the certificate's provenance, which is not verified.
+
+        Args:
+            folder: Folder of the bundle.
+
+        Returns:
+            The design with its problem, channel and certificate.
 
         Raises:
-            CertificateError: The set is incomplete, malformed or describes no problem.
+            CertificateError: The bundle is incomplete or malformed, or does not describe a problem.
         """
-        found = bundle.read(as_path(folder, "folder"), allowed_gib())
-        problem, origin = sets.stated_of(found)
+        found = bundle.read(as_path(folder, "folder"), memory_limit_gib())
+        problem, origin = sets.restore_problem(found)
         channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
 
 
-def certified(
+def certify_design(
     problem: Problem, numerators: Integers, multipliers: Multipliers | None, tolerance: float, summary: SolveSummary
 ) -> Design:
     """Certify a channel, numerators (n, m) over 2^62, in exact arithmetic.
 
-    What is called optimal is what the certificate proves to `tolerance`, whatever a solver thinks of its own numbers.
-    Raises CertificateError should the channel not keep a requirement.
+    The status is OPTIMAL only if the certificate proves a gap of at most `tolerance`, whatever the solver reported.
+    Raises CertificateError if the channel violates a requirement.
     """
-    certificate = certify(_evidence(problem, numerators, multipliers))
+    certificate = certify(_make_evidence(problem, numerators, multipliers))
     certificate.require()
     if summary.status in (Status.OPTIMAL, Status.STALLED):
         close = exact(certificate.relative_gap) <= exact(tolerance)
         summary = replace(summary, status=Status.OPTIMAL if close else Status.STALLED)
     elif summary.status is Status.ITERATION_LIMIT and exact(certificate.relative_gap) <= exact(tolerance):
-        # A solver may go on looking for what it has.
+        # A solver may reach the gap without noticing it.
         summary = replace(summary, status=Status.OPTIMAL)
     labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
     channel = Channel(numerators, *labels)
-    return Design(problem, channel, replace(certificate, provenance=_provenance(summary)), multipliers, summary)
+    return Design(problem, channel, replace(certificate, provenance=_make_provenance(summary)), multipliers, summary)
 
 
-def _provenance(summary: SolveSummary) -> dict[str, str | int | float]:
+def _make_provenance(summary: SolveSummary) -> dict[str, str | int | float]:
     return {"mechdesign": __version__, "numpy": np.__version__, **summary.provenance()}
 
 
-def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
+def _make_evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
     return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)
 
 
-# A relative gap that rays are known to reach on what they are made for.
-_USUAL = 0.02
+# Relative gap that rays usually reach under metric privacy on grids.
+_USUAL_RAY_GAP = 0.02
 
 
-def stalled(made: Design, settings: SolveSettings) -> bool:
-    """Tell whether rays ended by themselves, with a bracket above the tolerance and above 2 %."""
-    wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL)
+def has_stalled(made: Design, settings: SolveSettings) -> bool:
+    """Return whether rays stalled with a relative gap above both the tolerance and 2 %."""
+    wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL_RAY_GAP)
     return settings.rows == "rays" and made.status is Status.STALLED and wide
 
 
 def warn_if_stalled(made: Design, settings: SolveSettings) -> Design:
-    """Return a design; raise a `BracketWarning` first where it has stalled, with its bracket."""
-    if stalled(made, settings):
+    """Return the design; if it has stalled, issue a `BracketWarning` that states its bracket."""
+    if has_stalled(made, settings):
         certificate = made.certificate
         worst = certificate.objective == "worst"
         cost = certificate.worst_cost if worst else certificate.expected_cost
         gap = certificate.relative_gap
-        proved = f"{gap:.2g} of the cost" if gap < 1 else "all of the cost, which nothing bounds from below"
+        proved = f"{gap:.2g} of the cost" if gap < 1 else "the whole cost, since there is no positive lower bound"
         warn(
             f"rays stalled: the least cost lies between {certificate.lower_bound:.6g} and {cost:.6g}, a bracket of "
-            f"{proved}; {settings.tolerance:.3g} was asked for. Privacy is certified all the same. For up to a few "
-            'hundred secrets leave rows at "auto"',
+            f"{proved}; the tolerance is {settings.tolerance:.3g}. The privacy guarantee does not depend on it. "
+            'For up to a few hundred secrets, leave rows at "auto"',
             BracketWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""From a solver's matrix to an integer channel that meets every requirement exactly."""
+"""Round a solver's matrix to an integer channel that meets every requirement (docs/theory/proof.md, "Rounding")."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis._normal import VACUOUS, NormalForm
 
 _UNIT = 2.0**-EXPONENT
-# Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.
-_NOISE = 8 * 2.0**-53
-# Columns whose largest entry is below a threshold are emptied; each threshold is tried and the cheapest kept.
-_NEGLIGIBLE = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-_GOOD_ENOUGH = 1e-12
-# Floors met by less than this cost nothing worth a second try; that one starts with the least weight.
-_CHEAP = 1e-9
-_LEAST = 2.0**-50
-_ROOM = 1e-5
-# Entries that are Python integers at a time: they take a hundred bytes each.
-_CHUNK = 2**18
-# Below this a factor is 1.
-_TINY = 1e-100
-_MORE_PASSES = 16
+# Relative error that mixing and normalising in double precision can add to an entry: at most eight roundings.
+_MIXING_ERROR = 8 * 2.0**-53
+# A column is emptied if its largest entry is below a threshold. Each threshold is tried, and the cheapest result kept.
+_COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+_SMALL_PRIVACY_WEIGHT = 1e-12
+# Above this floor weight, mixing with another distribution is tried, too. Its weight starts at `_MIN_FLOOR_WEIGHT`.
+_SMALL_FLOOR_WEIGHT = 1e-9
+_MIN_FLOOR_WEIGHT = 2.0**-50
+_TIGHT_FLOOR_SLACK = 1e-5
+# Entries converted to Python integers at a time, each of about 100 bytes.
+_ENTRIES_PER_BATCH = 2**18
+# Smallest g − 1 of a bound that is used as a divisor.
+_MIN_FACTOR_EXCESS = 1e-100
+_EXTRA_PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """An integer channel (n, m) with what it took: the largest mixing weights for privacy and for the floors."""
+    """An integer channel (n, m), with the largest mixing weights for privacy and for the floors."""
 
     numerators: Integers
     privacy_weight: float
@@ -47,94 +47,105 @@ def round_channel(
     interior: Floats | None = None,
     relative_error: float | None = None,
 ) -> Rounded | None:
-    """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
+    """Round p(o|group), shape (k, m), to integers that `holds` accepts; the matrix may violate its bounds slightly.
 
-    First, entries are raised to what the bounds require of them, which makes violations relative. Then, within each
-    connected set of groups, the rows are mixed with one common distribution u,
-    p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
-    violations and for rounding; the first λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
-    end short are met by mixing with an output drawn without regard to the secret, which the adversary learns nothing
-    from: the cheapest constant one, or, where much of that is needed, u if it is cheaper. Close to the largest possible
-    floor only u will do: it strengthens the best estimate in every column. Both weights are
-    proposed in floating point, decided by `holds` (exact privacy) and `distortions` (the floors' left-hand
-    sides, exact), and doubled until these agree. None when the matrix is unusable.
+    1. Every entry is raised to the amount that the bounds require, so that only relative errors remain.
+    2. Within each connected set of groups, the rows are mixed with one distribution u: p ← (1−λ)p + λu. This keeps
+       every satisfied bound with g >= 1 and adds a slack λ u_o (g−1), which covers violations and rounding. The first λ
+       is max v / (v + u_o (g−1)), where v is the violation including rounding.
+    3. Floors that are missed are met by mixing with an output that is independent of the secret: the cheapest constant
+       output. If its weight is large, u is tried as well and the cheaper result is kept. Near the largest possible
+       floor only u suffices, because it strengthens the best estimate in every column.
 
-    Where groups are permitted different answers, `interior` (k, m), a channel that keeps all bounds and floors with
-    room to spare, takes the place of both u and the constant output.
+    Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 
-    With a `relative_error`, all groups are bounded pairwise, and the matrix keeps these bounds up to relative errors of
-    that size: nothing needs raising, and the weight follows from the error without looking at the pairs.
+    Args:
+        form: Normal form with k groups and m observables.
+        matrix: p(o|group), shape (k, m).
+        holds: Returns whether numerators (n, m) meet all pair bounds exactly.
+        distortions: Returns the exact left-hand side of each floor for numerators (n, m).
+        interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers. It
+            replaces both u and the constant output.
+        relative_error: Relative error with which the matrix keeps the bounds between all groups. Entries then need no
+            raising, and λ follows from the error alone.
+
+    Returns:
+        The integer channel with both weights, or None if the matrix is unusable.
     """
     if not np.isfinite(matrix).all():
         return None
     if relative_error is not None:
-        chosen = _nearly_private(form, matrix, relative_error)
-        return _met(form, chosen, cheapest_constant(form), holds, distortions)
+        chosen = _mix_nearly_private(form, matrix, relative_error)
+        return _meet_floors(form, chosen, find_cheapest_constant(form), holds, distortions)
     labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
-    for threshold in _NEGLIGIBLE:
+    for threshold in _COLUMN_THRESHOLDS:
         if interior is None:
-            rows = _raised(form, _clean(matrix, threshold, labels))
-            common = _common(rows, labels)
+            rows = _raise_entries(form, _clean(matrix, threshold, labels))
+            common = _compute_common(rows, labels)
         else:
-            rows = _raised(form, _permitted(matrix, threshold, form.forbidden, interior))
+            rows = _raise_entries(form, _clean_permitted(matrix, threshold, form.forbidden, interior))
             common = interior
-        weights = _least_weights(form.exponents, rows, common, labels)
+        weights = _compute_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
-        cost = channel_cost(form, mixed[form.group])
+        cost = compute_cost(form, mixed[form.group])
         if best is None or cost < best[0]:
             best = (cost, rows, common, weights)
-        if weights.max() <= _GOOD_ENOUGH:
+        if weights.max() <= _SMALL_PRIVACY_WEIGHT:
             break
     assert best is not None
     _, rows, common, weights = best
-    chosen = _Chosen(rows, common, weights)
+    chosen = _Mixing(rows, common, weights)
     if interior is not None:
-        return _met(form, chosen, interior, holds, distortions)
-    found = _met(form, chosen, cheapest_constant(form), holds, distortions)
-    if found is not None and (found.floor_weight <= _CHEAP or not tight(form)):
+        return _meet_floors(form, chosen, interior, holds, distortions)
+    found = _meet_floors(form, chosen, find_cheapest_constant(form), holds, distortions)
+    if found is not None and (found.floor_weight <= _SMALL_FLOOR_WEIGHT or not has_tight_floor(form)):
         return found
     largest = rows.max(axis=0)
-    other = _met(form, chosen, largest / largest.sum(), holds, distortions)
+    other = _meet_floors(form, chosen, largest / largest.sum(), holds, distortions)
     both = [rounded for rounded in (found, other) if rounded is not None]
-    return min(both, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT), default=None)
+    return min(both, key=lambda rounded: compute_cost(form, rounded.numerators / 2.0**EXPONENT), default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Chosen:
-    """What is rounded: rows (k, m), what each is mixed with, and the weights (k,) that the bounds need."""
+class _Mixing:
+    """Rows to round (k, m), the distribution that each is mixed with, and the weights (k,) that the bounds need."""
 
     rows: Floats
     common: Floats
     weights: Floats
 
 
-def _nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Chosen:
-    """Return what to mix a matrix with that violates no bound by more than a relative error.
+def _mix_nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Mixing:
+    """Return the mixing of a matrix that violates bounds by at most a relative error (docs/theory/rays.md, "Rounding").
 
-    With M_o the largest entry of column o and u_o = M_o / Σ M, the violation is at most error · M_o and the slack at
-    least λ u_o (g − 1) with g the least factor; each of the two entries is rounded by up to a unit.
+    Let M_o be the largest entry of column o, u_o = M_o / Σ M, and g the least factor. A violation is at most
+    error · M_o, and the slack at least λ u_o (g − 1). Each of the two entries is rounded by up to one unit.
     """
-    rows = _normalised(np.clip(matrix, 0.0, 1.0))
+    rows = _normalise_rows(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
-    # Exponents may be so small that hardly any factor pays for them.
-    least = max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _TINY) if form.groups > 1 else np.inf
+    # The least exponent may be so small that g − 1 must be kept away from 0.
+    least = (
+        max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _MIN_FACTOR_EXCESS)
+        if form.groups > 1
+        else np.inf
+    )
     units = _UNIT * (1 + 2 / least) / float(largest[largest > 0].min())
-    weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / least + units))
+    weight = min(1.0, float(largest.sum()) * ((error + _MIXING_ERROR) / least + units))
     common = np.broadcast_to(largest / largest.sum(), rows.shape)
-    return _Chosen(rows, common, np.full(form.groups, weight))
+    return _Mixing(rows, common, np.full(form.groups, weight))
 
 
-def _met(
+def _meet_floors(
     form: NormalForm,
-    given: _Chosen,
+    given: _Mixing,
     constant: Floats,
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
 ) -> Rounded | None:
-    """Round, with as much of `constant`, (m,) or (k, m), in every row as the floors need."""
+    """Round the mixed rows; add `constant`, shape (m,) or (k, m), with the weight that the floors need."""
     weights, floor_weight = given.weights, 0.0
-    # How much of one constant output, or of an interior channel, a floor needs is known.
+    # For a single constant output or an interior channel, the weight that a floor needs is known.
     known = constant.ndim == 2 or np.count_nonzero(constant) == 1
     reached = distortions(_apportion(constant)[form.group]) if constant.ndim == 2 else None
     while True:
@@ -145,54 +156,56 @@ def _met(
                 return None
             weights = np.minimum(1.0, np.maximum(weights, _UNIT) * 2)
             continue
-        short = _shortage(form, distortions(numerators), floor_weight, reached)
+        short = _compute_shortage(form, distortions(numerators), floor_weight, reached)
         if short <= 0:
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        # A distribution that strengthens the best estimate may need far less.
-        needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _LEAST)
+        # A distribution that strengthens the best estimate may need a far smaller weight.
+        needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 
 
-def tight(form: NormalForm) -> bool:
-    """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
-    return any(floor.minimum >= (1 - _ROOM) * float(floor.error.sum(axis=1).min()) for floor in form.floors)
+def has_tight_floor(form: NormalForm) -> bool:
+    """Return whether a floor is so close to the largest possible that a constant output hardly helps."""
+    return any(
+        floor.minimum >= (1 - _TIGHT_FLOOR_SLACK) * float(floor.error.sum(axis=1).min()) for floor in form.floors
+    )
 
 
 def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
-    """Clip, empty the columns that are negligible within a connected set, normalise."""
+    """Clip the entries, empty columns that are negligible within a connected set, and normalise the rows."""
     rows = np.clip(matrix, 0.0, 1.0)
     for label in np.unique(labels):
         members = labels == label
         kept = rows[members].max(axis=0) > threshold
         rows[members] *= kept
         rows[members & (rows.sum(axis=1) <= 0)] = kept if kept.any() else 1.0
-    return _normalised(rows)
+    return _normalise_rows(rows)
 
 
-def _permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
-    """Clip, empty what is forbidden or negligible, normalise; rows of which nothing is left are those of `interior`."""
+def _clean_permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
+    """Clip the entries, empty forbidden and negligible ones, and normalise; empty rows are copied from `interior`."""
     rows = np.where(forbidden | (matrix <= threshold), 0.0, np.minimum(matrix, 1.0))
     lost = rows.sum(axis=1) <= 0
     rows[lost] = interior[lost]
-    return _normalised(rows)
+    return _normalise_rows(rows)
 
 
-def _normalised(rows: Floats) -> Floats:
+def _normalise_rows(rows: Floats) -> Floats:
     normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
     return normalised
 
 
-def _raised(form: NormalForm, rows: Floats) -> Floats:
-    """Raise every entry to what the others require of it, along the bounds where they are few, else along all paths."""
+def _raise_entries(form: NormalForm, rows: Floats) -> Floats:
+    """Raise every entry to the amount that the bounds require, along the bounds if they are few, or along all paths."""
     if is_sparse(form.groups, int(np.isfinite(form.exponents).sum()), 0):
-        return _raise_step_by_step(rows, form.exponents)
-    return _raise(rows, form.implied)
+        return _raise_along_bounds(rows, form.exponents)
+    return _raise_along_paths(rows, form.implied)
 
 
-def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
-    """Do what `_raise` does, bound by bound, until nothing rises any more."""
+def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
+    """Raise every entry to the amount that the bounds require, bound by bound, until no entry changes."""
     raised = rows.copy()
     sources, targets = np.nonzero(np.isfinite(exponents))
     factors = np.exp(-exponents[sources, targets])[:, None]
@@ -200,38 +213,38 @@ def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
     into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
-    # What rises is passed on over paths, each with fewer bounds than there are rows; rounding may add a few.
-    for _ in range(len(rows) + _MORE_PASSES):
+    # Raises propagate along paths with fewer bounds than rows; rounding errors may add a few passes.
+    for _ in range(len(rows) + _EXTRA_PASSES):
         if not waiting.size:
             break
         risen = np.zeros(len(rows), dtype=np.bool_)
         for target in waiting.tolist():
-            mine = into[target]
-            if mine.size:
-                least = (factors[mine] * raised[sources[mine]]).max(axis=0)
+            incoming = into[target]
+            if incoming.size:
+                least = (factors[incoming] * raised[sources[incoming]]).max(axis=0)
                 if (least > raised[target]).any():
                     np.maximum(raised[target], least, out=raised[target])
                     risen[beyond[target]] = True
-        # Back and forth, so that what has risen is passed on in either direction.
+        # The order alternates, so that raises propagate quickly in both directions.
         waiting = np.flatnonzero(risen)[:: -1 if waiting[0] <= waiting[-1] else 1]
-    return _normalised(raised)
+    return _normalise_rows(raised)
 
 
-def _raise(rows: Floats, paths: Floats) -> Floats:
-    """Raise every entry to what the others require of it, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise again.
+def _raise_along_paths(rows: Floats, paths: Floats) -> Floats:
+    """Raise every entry to the amount that all paths require, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise.
 
-    Before the last step every bound holds up to relative rounding, so that what is left to pay for is tiny even
-    where a solver's absolute error is far above the entry.
+    Before normalising, every bound holds up to relative rounding errors. The remaining violation is tiny even if the
+    solver's absolute error is far above the entry.
     """
     raised = rows.copy()
     for source in range(rows.shape[0]):
         joined = np.flatnonzero(np.isfinite(paths[source]))
         raised[joined] = np.maximum(raised[joined], np.exp(-paths[source, joined])[:, None] * rows[source])
-    return _normalised(raised)
+    return _normalise_rows(raised)
 
 
-def _common(rows: Floats, labels: Integers) -> Floats:
-    """Return for each group the distribution that its connected set is mixed with: the columns' largest entries."""
+def _compute_common(rows: Floats, labels: Integers) -> Floats:
+    """Return for each group the distribution u of its connected set, proportional to the columns' largest entries."""
     common = np.empty_like(rows)
     for label in np.unique(labels):
         members = labels == label
@@ -240,8 +253,8 @@ def _common(rows: Floats, labels: Integers) -> Floats:
     return common
 
 
-def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
-    """Return for each group the λ that pays for violations, and for all but a part λ of the rounding, in its set."""
+def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
+    """Return for each group the weight λ that covers all violations and rounding errors in its connected set."""
     needed = np.zeros(rows.shape[0])
     for source in range(rows.shape[0]):
         targets = np.flatnonzero(np.isfinite(exponents[source]))
@@ -249,11 +262,11 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
             continue
         exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
-        # Rows that are equal stay equal, however tight the bound.
+        # Equal rows stay equal, however tight the bound.
         others = rows[targets]
         differ = (rows[source] != others).any(axis=1)
-        others *= ratio * -(1 - _NOISE)
-        others += rows[source] * (1 + _NOISE)
+        others *= ratio * -(1 - _MIXING_ERROR)
+        others += rows[source] * (1 + _MIXING_ERROR)
         others += (1 + ratio) * _UNIT
         used = others > 0
         used &= differ[:, None]
@@ -262,7 +275,7 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
         if not which.size:
             continue
         violation, own, beyond = others[which, columns], common[source, columns], common[targets[which], columns]
-        # The second term is 0 where both rows are mixed with the same.
+        # The second term is 0 if both rows are mixed with the same distribution.
         slack = own * np.expm1(exponent)[which, 0] + ratio[which, 0] * (beyond - own)
         needed[source] = (violation / (violation + np.maximum(slack, 0.0))).max()
     return np.array([needed[labels == label].max() for label in labels])
@@ -272,26 +285,27 @@ def _mix(rows: Floats, common: Floats, weights: Floats) -> Floats:
     return (1 - weights[:, None]) * rows + weights[:, None] * common
 
 
-def channel_cost(form: NormalForm, rows: Floats) -> float:
+def compute_cost(form: NormalForm, rows: Floats) -> float:
     """Return the objective of p(o|s) (n, m), in floating point."""
     per_secret = (rows * form.finite_cost).sum(axis=1)
     return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
 
 
-def repaired_cost(form: NormalForm, matrix: Floats) -> float:
-    """Return the cost of a matrix p(o|group) (k, m) mixed so that all bounds hold; infinite where it misses a floor.
+def compute_repaired_cost(form: NormalForm, matrix: Floats) -> float:
+    """Return the cost of p(o|group), shape (k, m), after mixing to meet all bounds; infinite if it misses a floor.
 
-    In floating point, and for forms without forbidden answers: it tells whether rounding the matrix is worth its time.
+    The cost is computed in floating point, for forms without forbidden answers. Lazy rows use it to decide when to
+    stop.
     """
-    rows = _raised(form, _clean(matrix, _NEGLIGIBLE[0], form.components))
-    common = _common(rows, form.components)
-    mixed = _mix(rows, common, _least_weights(form.exponents, rows, common, form.components))
+    rows = _raise_entries(form, _clean(matrix, _COLUMN_THRESHOLDS[0], form.components))
+    common = _compute_common(rows, form.components)
+    mixed = _mix(rows, common, _compute_weights(form.exponents, rows, common, form.components))
     if any(float((floor.error @ mixed).min(axis=0).sum()) < floor.minimum for floor in form.floors):
         return np.inf
-    return channel_cost(form, mixed[form.group])
+    return compute_cost(form, mixed[form.group])
 
 
-def cheapest_constant(form: NormalForm) -> Floats:
+def find_cheapest_constant(form: NormalForm) -> Floats:
     """Return the distribution (m,) of the cheapest constant output: one observable, whatever the secret."""
     cost = form.problem.cost
     per_observable = cost.max(axis=0) if form.problem.objective == "worst" else form.problem.prior @ cost
@@ -300,12 +314,12 @@ def cheapest_constant(form: NormalForm) -> Floats:
     return constant
 
 
-def _shortage(
+def _compute_shortage(
     form: NormalForm, values: tuple[Fraction, ...], weight: float, reached: tuple[Fraction, ...] | None = None
 ) -> float:
-    """Return the weight that closes the largest gap below a floor, at most 1.
+    """Return the weight, at most 1, of the mixed-in channel that closes the largest deficit of a floor.
 
-    It is that of a channel with the distortions `reached`, or else of a constant output, which has the largest ones.
+    `reached` holds the distortions of that channel; by default it is a constant output, with the largest distortions.
     """
     short = 0.0
     for index, (floor, value) in enumerate(zip(form.floors, values, strict=True)):
@@ -323,21 +337,22 @@ def _apportion(rows: Floats) -> Integers:
     Every entry is within one unit of its exact share; entries that are 0 stay 0.
     """
     result = np.empty(rows.shape, dtype=np.int64)
-    size = max(1, _CHUNK // rows.shape[1])
+    size = max(1, _ENTRIES_PER_BATCH // rows.shape[1])
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
-        result[part] = _apportioned(rows[part])
+        result[part] = _apportion_batch(rows[part])
     return result
 
 
-def _apportioned(rows: Floats) -> Integers:
+def _apportion_batch(rows: Floats) -> Integers:
+    """Apportion a few rows in Python integers."""
     shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
     totals = shares.sum(axis=1, keepdims=True)
     scaled = shares << EXPONENT
     numerators = scaled // totals
     remainders = scaled - numerators * totals
     missing = (1 << EXPONENT) - numerators.sum(axis=1)
-    # A remainder over its total is below 1; its double is exact enough to rank, and ties may fall either way.
+    # A remainder divided by its total is below 1. As a double it is exact enough to rank; ties may go either way.
     ranked = np.argsort(-(remainders / totals).astype(np.float64), axis=1, kind="stable")
     result: Integers = numerators.astype(np.int64)
     for row, units in enumerate(missing.tolist()):

@@ -1,7 +1,8 @@
-"""Row programs: reduction, all rows, lazy rows.
+"""Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
-The last is row generation, the method of cutting planes (Kelley 1960): every round is a relaxation, whose value and
-multipliers are lower bounds; it ends when no row that was left out is violated.
+The program is derived in docs/theory/channels.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
+relaxation, whose multipliers prove a lower bound. The rounds end when the solution violates no missing row, or when
+repairing the violated rows costs little.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._pairs import find_bounded_pairs, mark_irreducible, measure_dilation
 from mechdesign.synthesis._result import SolveSummary
-from mechdesign.synthesis._rounding import repaired_cost
+from mechdesign.synthesis._rounding import compute_repaired_cost
 from mechdesign.synthesis._settings import SolveSettings
 
-_LEAST_MAGNITUDE = 1e-8
-# Rows that are listed before the clock is looked at.
-_AT_A_TIME = 1_000_000
+# Smallest cost magnitude used for scaling, as a share of the largest cost.
+_MIN_COST_SHARE = 1e-8
+# Number of rows that are listed between two checks of the time limit.
+_ROWS_PER_CHECK = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class Triples:
         return int(self.sources.size)
 
     def append(self, other: Triples) -> Triples:
-        """Return these rows followed by those of `other`."""
+        """Return these rows followed by the rows of `other`."""
         return Triples(
             np.concatenate([self.sources, other.sources]),
             np.concatenate([self.targets, other.targets]),
@@ -53,7 +55,7 @@ class Triples:
         )
 
 
-def all_triples(pairs: Flags, observables: int) -> Triples:
+def list_all_rows(pairs: Flags, observables: int) -> Triples:
     """Return a row for every marked pair (k, k) and every observable."""
     sources, targets = np.nonzero(pairs)
     return Triples(
@@ -63,17 +65,17 @@ def all_triples(pairs: Flags, observables: int) -> Triples:
     )
 
 
-def permitted_triples(pairs: Flags, form: NormalForm, deadline: Deadline | None = None) -> Triples:
+def list_permitted_rows(pairs: Flags, form: NormalForm, deadline: Deadline | None = None) -> Triples:
     """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source.
 
     Raises OutOfTimeError at the time limit.
     """
-    step = max(1, _AT_A_TIME // (form.groups * form.observables))
+    step = max(1, _ROWS_PER_CHECK // (form.groups * form.observables))
     parts: list[tuple[Integers, Integers, Integers]] = []
     for first in range(0, form.groups, step):
         if deadline is not None:
             deadline.check_time()
-        every = all_triples(pairs[first : first + step], form.observables)
+        every = list_all_rows(pairs[first : first + step], form.observables)
         sources = every.sources + first
         used = ~form.forbidden[sources, every.observables]
         parts.append((sources[used], every.targets[used], every.observables[used]))
@@ -82,7 +84,17 @@ def permitted_triples(pairs: Flags, form: NormalForm, deadline: Deadline | None 
 
 @dataclass(frozen=True, eq=False)
 class RowInverse:
-    """The way back from a program of rows: `apply` of `RowReduction` says what its rows and columns are."""
+    """Maps solutions of a row program back to candidates; see `RowReduction.apply` for its rows and columns.
+
+    Attributes:
+        form: The normal form.
+        triples: The privacy rows.
+        program: The linear program.
+        roots: √g of each privacy row.
+        scale: Factor of the costs.
+        floor_scales: Factor of the errors of each floor.
+        magnification: Further factor of the objective.
+    """
 
     form: NormalForm
     triples: Triples
@@ -92,8 +104,8 @@ class RowInverse:
     floor_scales: tuple[float, ...]
     magnification: float
 
-    def __call__(self, solution: Solution) -> Candidate:
-        """Turn a solution into a candidate; numbers that are missing are left out."""
+    def __call__(self, solution: Solution) -> ChannelCandidate:
+        """Return the candidate of a solution; matrix and multipliers are None if they are not finite."""
         summary = SolveSummary(
             solution.status,
             solution.message,
@@ -105,7 +117,7 @@ class RowInverse:
             primal_residual=solution.residuals.primal,
             dual_residual=solution.residuals.dual / self.magnification,
         )
-        return Candidate(
+        return ChannelCandidate(
             self.channel(solution.x) if np.isfinite(solution.x).all() else None,
             self.multipliers(solution.row_dual) if np.isfinite(solution.row_dual).all() else None,
             summary,
@@ -113,11 +125,11 @@ class RowInverse:
         )
 
     def channel(self, x: Floats) -> Floats:
-        """Read p(o|group) (k, m) out of a solution."""
+        """Return p(o|group), shape (k, m), from a solution."""
         return x[self.program.column_blocks["p"]].reshape(self.form.groups, self.form.observables)
 
     def multipliers(self, row_dual: Floats) -> FormMultipliers:
-        """Return the multipliers of the normal form's own rows; those of the wrong sign become zero."""
+        """Return the multipliers of the normal form's unscaled rows; multipliers of the wrong sign become 0."""
         blocks = self.program.row_blocks
         unscaled = row_dual / self.magnification
         dual = np.maximum(unscaled, 0.0)
@@ -136,21 +148,21 @@ class RowInverse:
         )
 
     def bound(self, solution: Solution) -> float:
-        """Return the dual objective of a solution in the unit of the cost, up to its dual infeasibility."""
+        """Return the dual objective of a solution in the unit of the cost; it is inexact by the dual infeasibility."""
         return solution.residuals.bound / self.scale / self.magnification
 
 
 @dataclass(frozen=True, eq=False)
 class RowReduction:
-    """From a normal form to a linear program with the given privacy rows, and back.
+    """Reduction of a normal form to a linear program with the given privacy rows.
 
-    Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
+    A program without some of the rows is a relaxation: its value is a lower bound, and its multipliers are valid.
 
     Attributes:
         triples: The privacy rows.
-        scaled: Whether costs, floors and rows are scaled for solvers; otherwise the objective is the cost itself.
-        magnification: A further factor of the objective. Solvers accept reduced costs down to an absolute tolerance,
-            which a larger objective makes smaller in the unit of the cost: better multipliers, at the same rows.
+        scaled: Whether costs and floors are scaled for solvers. If not, the objective is the cost itself.
+        magnification: Further factor of the objective. The solver's absolute tolerance on reduced costs is then smaller
+            in the unit of the cost, which gives better multipliers.
     """
 
     triples: Triples
@@ -160,11 +172,12 @@ class RowReduction:
     def apply(self, form: NormalForm) -> tuple[LinearProgram, RowInverse]:
         """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games (Shokri 2015).
 
-        Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the
-        adversary's error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last,
-        ``privacy``. Privacy rows read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by
-        one scale, the errors of floor i by another; that makes all of order one. Forbidden answers get the upper bound
-        0.
+        Columns: ``p`` (groups × observables, row-major); ``x0``, ``x1``, … (the adversary's error, for each floor and
+        observable); and ``theta`` (the worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and finally ``privacy``.
+
+        Privacy rows have the form √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by one
+        scale, and the errors of each floor by another, so that all numbers are of order 1. Forbidden answers have the
+        upper bound 0.
         """
         problem, observables = form.problem, form.observables
         costs = form.finite_cost
@@ -175,24 +188,24 @@ class RowReduction:
         column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
         column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
 
-        scale = _scale(form) if self.scaled else 1.0
+        scale = _choose_scale(form) if self.scaled else 1.0
         cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
         upper[column_blocks["p"]][form.forbidden.ravel()] = 0.0
         if worst:
             cost[-1] = 1.0
         else:
             cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
-        # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
+        # The rows bound x from above, and the floor keeps its sum positive. A lower bound of 0 would make IPX stall.
         lower[starts[1] : starts[-1]] = -np.inf
 
         floor_scales = tuple(observables / floor.minimum if self.scaled else 1.0 for floor in form.floors)
         roots = np.exp(form.exponents[self.triples.sources, self.triples.targets] / 2)
-        blocks = [_sums(form, width)]
+        blocks = [_make_sum_rows(form, width)]
         for i, factor in enumerate(floor_scales):
-            blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
+            blocks.append(_make_floor_rows(form, i, factor, int(starts[i + 1]), width))
         if worst:
-            blocks.append(_worst(form, costs * scale, width))
-        blocks.append(_privacy(form, self.triples, roots, width))
+            blocks.append(_make_worst_rows(form, costs * scale, width))
+        blocks.append(_make_privacy_rows(form, self.triples, roots, width))
         stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
         program = LinearProgram(
             cost=cost * self.magnification,
@@ -208,11 +221,11 @@ class RowReduction:
         return program, RowInverse(form, self.triples, program, roots, scale, floor_scales, self.magnification)
 
 
-def _scale(form: NormalForm) -> float:
-    """Return what makes the optimum of order one, or of the order of the groups where every group has its own cost.
+def _choose_scale(form: NormalForm) -> float:
+    """Return the factor of the costs: it makes the worst cost of order 1, and the expected cost of order k.
 
-    The cheapest constant output bounds the optimum; where answers are forbidden, the mean of the permitted ones stands
-    for it. Where a peaked prior makes that tiny, solvers would otherwise take all that matters for zero.
+    The expected cost is estimated by the cheapest constant output or, if answers are forbidden, by the mean cost of the
+    permitted ones. With a peaked prior it can be tiny; without scaling, solvers would treat its terms as 0.
     """
     problem = form.problem
     largest = float(form.finite_cost.max())
@@ -225,52 +238,57 @@ def _scale(form: NormalForm) -> float:
         magnitude = float(problem.prior @ (form.finite_cost.sum(axis=1) / permitted))
     else:
         magnitude = float((problem.prior @ problem.cost).min())
-    return form.groups / max(magnitude, _LEAST_MAGNITUDE * largest, 1e-300)
+    return form.groups / max(magnitude, _MIN_COST_SHARE * largest, 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _RowBlock:
+    """A named block of rows, with lower and upper bounds."""
+
     name: str
     matrix: sparse.coo_array
     lower: Floats
     upper: Floats
 
 
-def _block(
+def _make_block(
     name: str, entries: Sequence[tuple[Floats, Integers, Integers]], lower: Floats, upper: float, width: int
-) -> _Block:
-    """Gather entries (values, rows, columns) into a block of rows."""
+) -> _RowBlock:
+    """Build a block of rows from entries (values, rows, columns)."""
     values, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
     matrix = sparse.coo_array((values, (rows, columns)), shape=(lower.size, width))
-    return _Block(name, matrix, lower, np.full(lower.size, upper))
+    return _RowBlock(name, matrix, lower, np.full(lower.size, upper))
 
 
-def _sums(form: NormalForm, width: int) -> _Block:
-    """Σ_o p(o|g) = 1."""
+def _make_sum_rows(form: NormalForm, width: int) -> _RowBlock:
+    """Return the rows Σ_o p(o|g) = 1."""
     columns = np.arange(form.groups * form.observables)
     entries = (np.ones(columns.size), columns // form.observables, columns)
-    return _block("sums", [entries], np.ones(form.groups), 1.0, width)
+    return _make_block("sums", [entries], np.ones(form.groups), 1.0, width)
 
 
-def _floor(form: NormalForm, index: int, factor: float, start: int, width: int) -> _Block:
-    """Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ, o; last Σ_o x_o >= factor·minimum; x begins at `start`."""
+def _make_floor_rows(form: NormalForm, index: int, factor: float, start: int, width: int) -> _RowBlock:
+    """Return the rows Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ and o, and Σ_o x_o >= factor·minimum.
+
+    The first column of x is `start`.
+    """
     floor, observables = form.floors[index], form.observables
     estimates = floor.error.shape[0]
     rows = np.arange(estimates * observables)
     errors = sparse.coo_array(sparse.kron(sparse.coo_array(floor.error * factor), sparse.eye_array(observables)))
-    taken = np.arange(start, start + observables)
+    x_columns = np.arange(start, start + observables)
     entries = [
         (errors.data, errors.row.astype(np.int64), errors.col.astype(np.int64)),
-        (np.full(rows.size, -1.0), rows, np.tile(taken, estimates)),
-        (np.ones(observables), np.full(observables, rows.size), taken),
+        (np.full(rows.size, -1.0), rows, np.tile(x_columns, estimates)),
+        (np.ones(observables), np.full(observables, rows.size), x_columns),
     ]
     lower = np.zeros(rows.size + 1)
     lower[-1] = factor * floor.minimum
-    return _block(f"floor{index}", entries, lower, np.inf, width)
+    return _make_block(f"floor{index}", entries, lower, np.inf, width)
 
 
-def _worst(form: NormalForm, cost: Floats, width: int) -> _Block:
-    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
+def _make_worst_rows(form: NormalForm, cost: Floats, width: int) -> _RowBlock:
+    """Return the rows θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
     observables = form.observables
     secrets = np.arange(cost.shape[0])
     columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
@@ -278,155 +296,165 @@ def _worst(form: NormalForm, cost: Floats, width: int) -> _Block:
         (-cost.ravel(), np.repeat(secrets, observables), columns),
         (np.ones(secrets.size), secrets, np.full(secrets.size, width - 1)),
     ]
-    return _block("worst", entries, np.zeros(secrets.size), np.inf, width)
+    return _make_block("worst", entries, np.zeros(secrets.size), np.inf, width)
 
 
-def _privacy(form: NormalForm, triples: Triples, roots: Floats, width: int) -> _Block:
-    """√g p(o|t) − p(o|s)/√g >= 0 for every triple, with `roots` √g."""
+def _make_privacy_rows(form: NormalForm, triples: Triples, roots: Floats, width: int) -> _RowBlock:
+    """Return the rows √g p(o|t) − p(o|s)/√g >= 0 for every triple; `roots` holds √g."""
     rows = np.arange(triples.size)
     entries = [
         (roots, rows, triples.targets * form.observables + triples.observables),
         (-1 / roots, rows, triples.sources * form.observables + triples.observables),
     ]
-    return _block("privacy", entries, np.zeros(triples.size), np.inf, width)
+    return _make_block("privacy", entries, np.zeros(triples.size), np.inf, width)
 
 
 NEAR_DILATION = 1.0824
-"""The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
+"""Dilation of the spanner of near pairs, 1/cos(π/8): on a grid it keeps the eight neighbours of each cell."""
 
-_ROUNDS = 100
-# Share of the tolerance that the cost of meeting violated rows may take; the rest is for rounding.
+_MAX_ROUNDS = 100
+# Share of the tolerance that repairing violated rows may cost; the rest is for rounding.
 _REPAIR_SHARE = 0.5
-# Seconds that building a program and sending it to another process takes for each privacy row, and for each error in a
-# floor's rows.
-_BUILDING, _BUILDING_ERRORS = 5e-7, 2e-7
-# Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
-_VIOLATED = 1e-11
-_VIOLATED_SHARE = 1e-3
+# Time for building a program and sending it to another process, per privacy row and per error of a floor.
+_BUILD_S_PER_ROW, _BUILD_S_PER_ERROR = 5e-7, 2e-7
+# A row counts as violated above this amount, and above this share of the solver's gap.
+_MIN_VIOLATION = 1e-11
+_MIN_VIOLATION_SHARE = 1e-3
 
 
-def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
-    """Solve a normal form as planned, within the time limit in all.
+def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> ChannelCandidate:
+    """Solve a normal form with the rows of an attempt, within the time limit.
 
-    ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated, or
-    until meeting them costs less than the tolerance.
-    ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
-    meets every bound. A `start` is the earlier answer's of the same rows.
+    ``lazy``: solve with the rows of a spanner, then add violated rows of irreducible pairs. Repeat until no row is
+    violated, or until repairing the violated rows costs less than the tolerance allows.
+    ``near``: solve with the rows of a spanner at ε, for the multipliers. Then solve at ε divided by the dilation, for a
+    channel that meets every bound.
+
+    `start` is the warm start of an earlier solution with the same rows.
     """
     form, run = attempt.form, RowPrograms(attempt, settings.options_for_rows(deadline), settings.tolerance)
     try:
-        pairs = bounded_pairs(form, attempt.rows, deadline)
+        pairs = find_bounded_pairs(form, attempt.rows, deadline)
         if attempt.rows in ("all", "reduced"):
-            found, _, _ = run.solve(form, run.listed(pairs, form), start)
-            return found.noted(rounds=1)
-        near = irreducible(form.exponents, NEAR_DILATION, deadline) & bounded_pairs(form, "all")
-        return _near(form, near, run) if attempt.rows == "near" else _lazy(form, pairs, near, run)
+            found, _, _ = run.solve(form, run.list_rows(pairs, form), start)
+            return found.with_facts(rounds=1)
+        near = mark_irreducible(form.exponents, NEAR_DILATION, deadline) & find_bounded_pairs(form, "all")
+        return _solve_near(form, near, run) if attempt.rows == "near" else _solve_lazily(form, pairs, near, run)
     except OutOfTimeError:
-        return _nothing(attempt)
+        return _make_late_candidate(attempt)
 
 
-def _nothing(attempt: Attempt) -> Candidate:
-    """Return what there is where time is over before a program is built: no channel, and nothing proved."""
+def _make_late_candidate(attempt: Attempt) -> ChannelCandidate:
+    """Return a candidate without matrix and multipliers, for a time limit reached before a program was built."""
     message = "time limit: no time to build the program"
-    return Candidate(
+    return ChannelCandidate(
         None, None, SolveSummary(Status.TIME_LIMIT, message, solver=attempt.solver, rows_policy=attempt.rows)
     )
 
 
 @dataclass(frozen=True)
 class RowPrograms:
-    """The programs of an attempt, which share options and tolerance."""
+    """Builds and solves the programs of an attempt, with common options and tolerance."""
 
     attempt: Attempt
     options: Options
     tolerance: float
 
-    def solve(self, form: NormalForm, triples: Triples, start: object = None) -> tuple[Candidate, Solution, RowInverse]:
-        """Solve one program in the time that is left.
+    def solve(
+        self, form: NormalForm, triples: Triples, start: object = None
+    ) -> tuple[ChannelCandidate, Solution, RowInverse]:
+        """Solve one program in the remaining time.
 
-        Raises OutOfTimeError where the time left is too short to build it.
+        Raises OutOfTimeError if the remaining time is too short to build the program.
         """
         errors = sum(floor.error.size for floor in form.floors) * form.observables
         left = self.options.deadline.left()
-        if left is not None and triples.size * _BUILDING + errors * _BUILDING_ERRORS > left:
+        if left is not None and triples.size * _BUILD_S_PER_ROW + errors * _BUILD_S_PER_ERROR > left:
             raise OutOfTimeError
         program, inverse = RowReduction(triples, magnification=self.attempt.magnification).apply(form)
         solution = solvers.solve(program, self.attempt.solver, self.options, start)
-        return inverse(solution).noted(rows_policy=self.attempt.rows), solution, inverse
+        return inverse(solution).with_facts(rows_policy=self.attempt.rows), solution, inverse
 
-    def listed(self, pairs: Flags, form: NormalForm) -> Triples:
+    def list_rows(self, pairs: Flags, form: NormalForm) -> Triples:
         """List the rows of these pairs."""
-        return permitted_triples(pairs, form, self.options.deadline)
+        return list_permitted_rows(pairs, form, self.options.deadline)
 
 
-def _near(form: NormalForm, near: Flags, run: RowPrograms) -> Candidate:
-    factor = dilation(form.exponents, near, run.options.deadline)
+def _solve_near(form: NormalForm, near: Flags, run: RowPrograms) -> ChannelCandidate:
+    """Solve with near pairs at ε for the multipliers, and at ε divided by their dilation for the channel."""
+    factor = measure_dilation(form.exponents, near, run.options.deadline)
     if not np.isfinite(factor):
-        raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
-    triples = run.listed(near, form)
+        raise InputError(
+            "rows",
+            "leaves pairs that no path of near pairs connects",
+            value="near",
+            remedy='use rows = "lazy" or "all"',
+        )
+    triples = run.list_rows(near, form)
     outer, _, _ = run.solve(form, triples)
     try:
         inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
     except OutOfTimeError:
-        inner = _nothing(run.attempt)
-    # The gap is that of the rows, and none that better multipliers could close.
+        inner = _make_late_candidate(run.attempt)
+    # Without potentials the multipliers are not polished: the gap comes from the divided ε, not from the multipliers.
     proof = outer.multipliers and replace(outer.multipliers, potentials=None)
-    return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
+    return replace(inner.with_facts(rounds=2, dilation=factor), multipliers=proof)
 
 
-def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> Candidate:
-    triples = run.listed(near & pairs, form)
+def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> ChannelCandidate:
+    """Solve with near pairs first, and add violated rows of `pairs` round by round."""
+    triples = run.list_rows(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
-    last = Candidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
-    best: Best[Floats, FormMultipliers] = Best()
-    # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
+    last = ChannelCandidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
+    best: Bracket[Floats, FormMultipliers] = Bracket()
+    # The centre of the optimal face violates far fewer missing rows than one of its vertices.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
-    for rounds in range(1, _ROUNDS + 1):
+    for rounds in range(1, _MAX_ROUNDS + 1):
         try:
             found, solution, inverse = run.solve(form, triples, start)
         except OutOfTimeError:
-            late = _nothing(run.attempt)
-            kept = late if last.matrix is None else _with_best(last, best)
-            return kept.noted(status=late.status, message=late.summary.message)
+            late = _make_late_candidate(run.attempt)
+            kept = late if last.matrix is None else _take_best(last, best)
+            return kept.with_facts(status=late.status, message=late.summary.message)
         if solution.status in (Status.FAILED, Status.STALLED) and not run.options.vertex:
             run = replace(run, options=replace(run.options, vertex=True))
             found, solution, inverse = run.solve(form, triples, start)
-        found = found.noted(rounds=rounds)
+        found = found.with_facts(rounds=rounds)
         if found.status is not Status.OPTIMAL or found.matrix is None:
-            # What a stopped solver holds is seldom better than the round before; without one it is all there is.
-            kept = found if last.matrix is None else _with_best(last, best)
-            return kept.noted(status=found.status, message=found.summary.message)
+            # The point of a stopped solver is seldom better than the previous round's: it is used in round 1 only.
+            kept = found if last.matrix is None else _take_best(last, best)
+            return kept.with_facts(status=found.status, message=found.summary.message)
         last, bound = found, inverse.bound(solution)
         if found.multipliers is not None:
             best.offer_bound(bound, found.multipliers)
-        least = max(_VIOLATED, _VIOLATED_SHARE * run.options.relative_gap, 2 * solution.residuals.primal)
-        fresh = _violated(form, found.matrix, sources, targets, loaded, least)
+        least = max(_MIN_VIOLATION, _MIN_VIOLATION_SHARE * run.options.relative_gap, 2 * solution.residuals.primal)
+        fresh = _find_violated(form, found.matrix, sources, targets, loaded, least)
         stage = f"round {rounds}: {triples.size} rows, {fresh.size} violated"
         run.options.deadline.tell(stage, rounds, bound)
         if not fresh.size:
             return last
         if not form.forbidden.any():
-            best.offer_point(repaired_cost(form, found.matrix), found.matrix)
+            best.offer_point(compute_repaired_cost(form, found.matrix), found.matrix)
             if best.gap <= _REPAIR_SHARE * run.tolerance:
-                words = f"meeting the {fresh.size} rows that are violated costs less than asked for"
-                return _with_best(last, best).noted(message=words)
+                words = f"repairing the {fresh.size} violated rows costs less than the tolerance"
+                return _take_best(last, best).with_facts(message=words)
         start = solution.start
         loaded[fresh.sources, fresh.targets, fresh.observables] = True
         triples = triples.append(fresh)
-    message = f"rows were still violated after {_ROUNDS} rounds"
-    return _with_best(last, best).noted(status=Status.ITERATION_LIMIT, message=message)
+    message = f"rows were still violated after {_MAX_ROUNDS} rounds"
+    return _take_best(last, best).with_facts(status=Status.ITERATION_LIMIT, message=message)
 
 
-def _with_best(last: Candidate, best: Best[Floats, FormMultipliers]) -> Candidate:
-    """Return the last candidate with the cheapest channel, once it is repaired, and the best bound of all rounds."""
+def _take_best(last: ChannelCandidate, best: Bracket[Floats, FormMultipliers]) -> ChannelCandidate:
+    """Return the last candidate with the best bound of all rounds, and the channel with the least repaired cost."""
     matrix = last.matrix if best.point is None else best.point
     return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)
 
 
-def _violated(
+def _find_violated(
     form: NormalForm,
     matrix: Floats,
     sources: Integers,
@@ -434,7 +462,7 @@ def _violated(
     loaded: Flags,
     tolerance: float,
 ) -> Triples:
-    """Return the rows of the given pairs that `matrix` violates by more than `tolerance`, scaled as in the program."""
+    """Return the missing rows that `matrix` violates by more than `tolerance`, in the scale of the program."""
     roots = np.exp(form.exponents[sources, targets] / 2)[:, None]
     found: list[Triples] = []
     step = max(1, 2_000_000 // form.observables)

@@ -1,4 +1,4 @@
-"""How a problem is to be solved, as one value."""
+"""`SolveSettings`: the solver, tolerance, limits and options of a design, as one value."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from mechdesign.solve._contract import Options
 Rows = Literal["auto", "all", "reduced", "near", "lazy", "rays"]
 
 TOLERANCE = 1e-6
-"""The relative gap that is asked for unless one is given: every solver reaches it on nearly every problem."""
+"""The default relative gap: every solver reaches it on nearly every problem."""
 
-# The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
+# Share of the tolerance that the solver of a row program may use; the rest covers violated rows and rounding.
 _SOLVER_SHARE = 0.1
-# Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
-_LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
-# What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
-_VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
-# The block method proves its gap by its own numbers: half is left for rounding, but no more than rounding can take.
-_BLOCK_SHARE, _ROUNDING = 0.5, 5e-6
-# Below this relative gap rounding wins.
-_LEAST_BLOCK_GAP = 1e-9
+# Smallest and largest relative gap given to solvers of row programs. They ignore smaller ones; at larger ones
+# their solutions are refused as too inaccurate.
+_MIN_SOLVER_GAP, _MAX_SOLVER_GAP = 1e-10, 1e-3
+# Feasibility tolerance of rows: absolute, and as a share of the tolerance. With less a first-order method never stops.
+_MIN_VIOLATION, _MIN_VIOLATION_SHARE = 1e-7, 1e-3
+# The block method may use this share of the tolerance. Rounding needs the rest, but at most `_MAX_ROUNDING_GAP`.
+_BLOCK_SHARE, _MAX_ROUNDING_GAP = 0.5, 5e-6
+# Smallest relative gap given to the block method; below it rounding errors dominate.
+_MIN_BLOCK_GAP = 1e-9
 
 
 @dataclass(frozen=True)
 class SolveSettings:
-    """How a problem is to be solved: the arguments of `mechdesign.design`.
+    """The settings of `mechdesign.design`, as one value.
 
     Args:
         solver: "auto" (chosen by size), or a name that `mechdesign info` lists.
-        tolerance: Relative gap asked for, (cost − lower bound) / cost: between 0 and 1.
-        time_limit: Seconds, or None for no limit.
-        rows: Which privacy rows the solver sees: "auto", "all" (a row for every pair), "reduced" (pairs that no others
-            imply), "lazy" (near pairs first, violated ones as they show), "near" (a spanner of the pairs, at ε
-            divided by its dilation) or "rays" (none: columns are mixed of private ones).
-        threads: Most threads that the solver may use, or None for its own choice.
+        tolerance: Relative gap (cost − lower bound) / cost at which to stop, in (0, 1).
+        time_limit: Seconds; None means no limit.
+        rows: Privacy rows that the solver receives: "auto", "all", "reduced", "lazy", "near" or "rays", as in
+            `mechdesign.design`.
+        threads: Largest number of threads that the solver may use; None leaves the choice to the solver.
         options: Further options, under the solver's own names.
-        progress: Called with a `Progress` now and then.
+        progress: Function that is called with a `Progress` from time to time.
 
     Raises:
-        InputError: A value is of the wrong kind or out of range; its path is the name of the argument. Whether there
-            is a solver of that name is found out when it is asked for.
+        InputError: A value has the wrong type or is out of range; its path is the name of the argument. The name of
+            the solver is checked only when the solver is needed.
 
     >>> SolveSettings(tolerance=1e-6, time_limit=60).tolerance
     1e-06
@@ -83,59 +83,73 @@ class SolveSettings:
             raise InputError("options", "must be a mapping of names to values", value=options, bound=bound)
         if self.progress is not None and not callable(self.progress):
             raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
-        if self.progress is not None and not _takes_one(self.progress):
+        if self.progress is not None and not _accepts_one_argument(self.progress):
             raise InputError("progress", "takes other arguments", value=self.progress, bound="a function of a Progress")
         object.__setattr__(self, "options", ReadOnlyMapping(options))
-        tolerance = _positive("tolerance", self.tolerance)
+        tolerance = _check_positive("tolerance", self.tolerance)
         if not tolerance < 1:
             raise InputError("tolerance", "must be below 1", value=self.tolerance, bound="between 0 and 1")
         object.__setattr__(self, "tolerance", tolerance)
         if self.time_limit is not None:
-            object.__setattr__(self, "time_limit", _positive("time_limit", self.time_limit))
+            object.__setattr__(self, "time_limit", _check_positive("time_limit", self.time_limit))
 
     def deadline(self) -> Deadline:
         """Return the deadline of a computation that begins now."""
         return Deadline(self.time_limit, self.progress)
 
     def options_for_rows(self, deadline: Deadline) -> Options:
-        """Return what a solver of rows is asked for."""
-        gap = min(_LARGEST_GAP, max(_LEAST_GAP, self.tolerance * _SOLVER_SHARE))
-        feasibility = min(gap, max(_VIOLATION, self.tolerance * _VIOLATION_SHARE))
+        """Return the options for a solver of row programs.
+
+        Args:
+            deadline: Deadline of the design.
+
+        Returns:
+            Feasibility tolerance, relative gap, threads, options and deadline.
+        """
+        gap = min(_MAX_SOLVER_GAP, max(_MIN_SOLVER_GAP, self.tolerance * _SOLVER_SHARE))
+        feasibility = min(gap, max(_MIN_VIOLATION, self.tolerance * _MIN_VIOLATION_SHARE))
         return self._options(feasibility, gap, deadline)
 
     def options_for_blocks(self, deadline: Deadline) -> Options:
-        """Return what a solver of block programs is asked for."""
-        gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _ROUNDING)
-        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, gap), deadline)
+        """Return the options for a solver of block programs.
+
+        Args:
+            deadline: Deadline of the design.
+
+        Returns:
+            Feasibility tolerance, relative gap, threads, options and deadline.
+        """
+        gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _MAX_ROUNDING_GAP)
+        return self._options(_MIN_VIOLATION, max(_MIN_BLOCK_GAP, gap), deadline)
 
     def _options(self, feasibility: float, gap: float, deadline: Deadline) -> Options:
         return Options(feasibility, gap, threads=self.threads, extra=self.options, deadline=deadline)
 
 
-def _takes_one(function: Callable[..., object]) -> bool:
-    """Tell whether a function can be called with one argument, as far as is known."""
+def _accepts_one_argument(function: Callable[..., object]) -> bool:
+    """Return whether a function accepts one argument, or its signature is unknown."""
     try:
         inspect.signature(function).bind(None)
     except TypeError:
         return False
     except ValueError:
-        # Functions in C need not say what they take.
+        # Functions written in C may have no signature.
         return True
     return True
 
 
-def renamed_progress(
+def resolve_progress(
     progress: ProgressCallback | None, report: ProgressCallback | None, stacklevel: int = 3
 ) -> ProgressCallback | None:
-    """Return `progress`, or `report`, the name that it had before, with a DeprecationWarning."""
+    """Return `progress`, or else `report`, its former name, with a DeprecationWarning."""
     if report is None:
         return progress
     warnings.warn("report= is now called progress=", DeprecationWarning, stacklevel=stacklevel)
     return report if progress is None else progress
 
 
-def _positive(path: str, value: float) -> float:
-    """Return a number above 0 as a float, at most the largest; raise InputError, with its path, for anything else."""
+def _check_positive(path: str, value: float) -> float:
+    """Return a positive number as a float, capped at the largest float; raise InputError for any other value."""
     number = exact(value, path)
     if not number > 0:
         raise InputError(path, "must be positive", value=value, bound="greater than 0")

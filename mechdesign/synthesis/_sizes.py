@@ -1,8 +1,8 @@
-"""Size and memory before anything is built.
+"""Estimate the memory and time of a program before anything is built.
 
-Figures of memory are those that the block method refuses by, or measured with HiGHS. Those of time are work, in seconds
-of one core of a reference machine, times how slow this machine is (`Speed`). They are meant to be
-within a factor of two; `benchmarks/estimates.py` compares them with what twenty programs take.
+Memory estimates are the limits of the block method itself, or were measured with HiGHS. Time estimates are seconds on
+one core of a reference machine, multiplied by the slowness of this machine (`Speed`). They should be correct within a
+factor of two; `benchmarks/estimates.py` compares them with measured times of twenty programs.
 """
 
 from __future__ import annotations
@@ -27,54 +27,65 @@ from mechdesign.solve._blocks.memory import (
     MemoryBudget,
     Sparsity,
     block_memory,
-    few_may_do,
-    measure,
+    generation_may_pay,
+    measure_sparsity,
     merging_memory,
     sparse_memory,
 )
 from mechdesign.solve._blocks.parallel import single_threaded
 from mechdesign.solve._blocks.tuning import TUNING
-from mechdesign.synthesis._attempts import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
-from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._attempts import (
+    BLOCK_SOLVER,
+    LAZY_SOLVER,
+    MAX_SIMPLEX_ROWS,
+    RAYS,
+    SIMPLEX_SOLVER,
+    takes_blocks,
+)
+from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._parts import Part
 from mechdesign.synthesis._settings import SolveSettings
 
-# Seconds of one core for each of the B·n² ratio rows of the block method, with all its iterations: the expected cost
-# takes some 90 of them at 300 secrets, floors twice as much, and the worst cost three times.
+# Seconds of one core for each of the B·n² ratio rows of the block method, for all iterations. The expected cost takes
+# about 90 iterations at 300 secrets. Programs with floors take twice as long, and the worst cost three times.
 _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
-# Priors with symmetries are smooth, and take half as many iterations.
-_SYMMETRIC = 0.5
-# Seconds for each of the numbers of the factors, times the secrets, of a sparse block.
-_SPARSE_SECONDS = 2.8e-9
-# Seconds before and after the solver: of every design, and for each privacy row, of rounding and certifying.
+# Factor of the time with symmetries: priors with symmetries are smooth, and take half the iterations.
+_SYMMETRIC_TIME_SHARE = 0.5
+# Seconds for each entry of the factors of a sparse block, times the number of secrets.
+_SPARSE_ENTRY_SECONDS = 2.8e-9
+# Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
-# Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
-_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
-# Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
-_NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
-# Rays: bytes of a pair of secrets (its bound, and what certifying takes), of an entry of a ray and of the channel, rays
-# for each secret; and seconds of rounds and certificates for each row of n²·m.
-_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 900, 16, 150, 3
+# Interior points on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The time
+# grows like rows**1.9.
+_ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
+# On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
+_NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
+# Rays: bytes per pair of secrets (bound and certifying), per entry of a ray, and per entry of the channel; number of
+# rays per secret. `_RAY_SECONDS` is the time per row of n²·m.
+_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS_PER_SECRET = 900, 16, 150, 3
 _RAY_SECONDS = 2.5e-7
-# From here on a warning says how long it may take.
-_LONG = 3600.0
-_MOST_SYMMETRIES = 64
+# Estimated seconds above which a `SizeWarning` is issued.
+_LONG_TIME_S = 3600.0
+_MAX_SYMMETRIES = 64
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a program: of the largest set of secrets that requirements tie together.
+    """The size of a program: the largest part of a problem.
 
     Attributes:
-        secrets: How many secrets it has.
-        observables: How many answers.
-        floors: How many floors on the adversary's error.
-        symmetries: The most symmetries that it may have, as far as is known without looking for them.
+        secrets: Number of secrets.
+        observables: Number of observables.
+        floors: Number of distortion floors.
+        symmetries: Upper bound on the number of symmetries, without a search for them.
         cells: Whether the secrets are cells of a grid.
         alike: Whether all secrets are permitted the same answers.
         worst: Whether the worst cost is minimised.
-        sparsity: Of the block method's blocks, where few pairs of secrets have bounds; None where many have, or nobody
-            has looked.
+        sparsity: Sparsity of the blocks of the block method, if few pairs have bounds; otherwise, or if it is unknown,
+            None.
+
+    >>> Size(secrets=300, observables=300, cells=True).symmetries
+    1
     """
 
     secrets: int
@@ -89,14 +100,17 @@ class Size:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one way to solve a program takes.
+    """The estimated memory and time of a program.
 
     Attributes:
-        solver: The name of the solver.
-        rows: How many privacy rows it is given, at first where they are lazy.
-        memory: Bytes.
-        seconds: Time, meant to be within a factor of two.
-        allowed: Bytes that it may take, or None where the system does not say how many are free.
+        solver: Name of the solver.
+        rows: Number of privacy rows; for lazy rows, of the first round.
+        memory: Memory in bytes.
+        seconds: Time in seconds, within a factor of two.
+        allowed: Memory limit in bytes, or None if the system does not report its free memory.
+
+    >>> print(Estimate("block", rows=26_910_000, memory=1.2e9, seconds=90.0, allowed=None))
+    block: 27 million privacy rows, about 1.2 GB and 2 minutes
     """
 
     solver: str
@@ -107,21 +121,36 @@ class Estimate:
 
     @property
     def fits(self) -> bool:
-        """Whether there is enough memory, as far as is known."""
+        """Whether the memory suffices, or the free memory is unknown."""
         return self.allowed is None or self.memory <= self.allowed
 
     def __str__(self) -> str:
-        said = f"{self.solver}: {counted(self.rows)} privacy rows, about {gigabytes(self.memory)}"
-        return f"{said} and {duration(self.seconds)}" if self.fits else f"{said} of memory"
+        text = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
+        return f"{text} and {format_duration(self.seconds)}" if self.fits else f"{text} of memory"
 
 
 def size_of(problem: Problem, part: Part) -> Size:
-    """Return the size of a part of a problem."""
+    """Return the size of a part of a problem.
+
+    Args:
+        problem: The problem.
+        part: One of its parts (`mechdesign.synthesis._parts.split`).
+
+    Returns:
+        The numbers of secrets, observables, floors and possible symmetries, and the sparsity of the bounds.
+
+    >>> import mechdesign as md
+    >>> from mechdesign.synthesis._parts import split
+    >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
+    >>> size = size_of(problem, split(problem)[0])
+    >>> size.secrets, size.observables
+    (2, 2)
+    """
     prior = problem.prior[part.secrets]
-    # Secrets that are images of each other occur equally often.
+    # Secrets that a symmetry maps to each other have equal prior probabilities.
     alike = int(np.unique(prior, return_counts=True)[1].max())
     cells = problem.secrets is not None and problem.secrets.cells is not None
-    most = min(alike, most_symmetries(problem.secrets))
+    most = min(alike, count_symmetries(problem.secrets))
     return Size(
         len(part.secrets),
         len(part.observables),
@@ -130,12 +159,12 @@ def size_of(problem: Problem, part: Part) -> Size:
         cells,
         part.alike,
         problem.objective == "worst",
-        _sparsity(problem, part),
+        _measure_sparsity(problem, part),
     )
 
 
-def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
-    """Return the sparsity of a part's blocks where there are few bounds on pairs of its secrets, and no floors."""
+def _measure_sparsity(problem: Problem, part: Part) -> Sparsity | None:
+    """Return the sparsity of a part's blocks if few of its pairs have bounds and there are no floors, or None."""
     n = len(part.secrets)
     if problem.floors or not is_sparse(n, 0, 0):
         return None
@@ -146,43 +175,59 @@ def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
         sources, targets = place[bound.sources], place[bound.targets]
         inside = (sources >= 0) & (targets >= 0) & (sources != targets)
         np.minimum.at(exponents, (sources[inside], targets[inside]), bound.exponents[inside])
-    kept = few_pairs(exponents)
-    return None if kept is None else measure(n, *np.nonzero(kept))
+    kept = find_few_pairs(exponents)
+    return None if kept is None else measure_sparsity(n, *np.nonzero(kept))
 
 
-def most_symmetries(domain: Domain | None) -> int:
-    """Return how many symmetries a problem on a domain may have, as far as is known without looking for them."""
+def count_symmetries(domain: Domain | None) -> int:
+    """Return an upper bound on the number of symmetries of a problem on a domain, without a search for them."""
     cells = None if domain is None else domain.cells
     if cells is None:
-        return _MOST_SYMMETRIES
+        return _MAX_SYMMETRIES
     return 8 if cells.columns == cells.rows and cells.width == cells.height else 4
 
 
 def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Estimate:
-    """Estimate what a program of this size takes, solved as the settings say; nothing is built for it.
+    """Estimate the memory and time of a program without building it.
 
-    `slowness` says how many times as long work takes as on one core of the reference machine.
+    Args:
+        size: Size of the program.
+        settings: Solver, rows and options.
+        slowness: Time of this machine relative to one core of the reference machine.
+
+    Returns:
+        The solver, its number of rows, and the estimated memory and time.
+
+    >>> found = estimate(Size(secrets=20, observables=20), SolveSettings())
+    >>> found.solver, found.rows
+    ('highs-simplex', 4940)
     """
-    found = _work(size, settings)
+    found = _estimate_solver(size, settings)
     around = _START_SECONDS + _CERTIFY_SECONDS * found.rows
     return replace(found, seconds=slowness * (found.seconds + around))
 
 
-def _work(size: Size, settings: SolveSettings) -> Estimate:
-    """Estimate memory, and what the solver alone takes on one core of the reference machine."""
+def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
+    """Estimate the memory, and the time of the solver on one core of the reference machine."""
     n, m = size.secrets, size.observables
     try:
         allowed = MemoryBudget.of_options(settings.options).allowed
     except InputError:
-        # The solver refuses it, with its place.
+        # The solver refuses an invalid memory limit later, with its path.
         allowed = MemoryBudget.of().allowed
     every = n * (n - 1) * m
     if settings.rows == RAYS:
-        memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m
+        memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS_PER_SECRET * n * n + _ENTRY_BYTES * n * m
         return Estimate(RAYS, every, memory, _RAY_SECONDS * n * n * m, allowed)
     solver = settings.solver
     if solver == "auto":
-        solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
+        solver = (
+            SIMPLEX_SOLVER
+            if every <= MAX_SIMPLEX_ROWS
+            else LAZY_SOLVER
+            if settings.rows != "auto" or not size.alike
+            else BLOCK_SOLVER
+        )
     if takes_blocks(solver):
         blocks = every_block = math.ceil(m / size.symmetries)
         options = settings.options
@@ -190,73 +235,75 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
-        if few and size.floors and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
+        if few and size.floors and not sparse and generation_may_pay(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(TUNING.generation.max_column_share * m)
         if sparse and size.sparsity is not None:
-            sparsity = size.sparsity.scaled(n)
+            sparsity = size.sparsity.extrapolate(n)
             memory = sparse_memory(n, m, blocks, sparsity)
-            # Iterations, and n numbers times the width of a level for each number of the inverse.
-            seconds = _SPARSE_SECONDS * every_block * n * sparsity.factors
+            # The work is proportional to n for each entry of the factors.
+            seconds = _SPARSE_ENTRY_SECONDS * every_block * n * sparsity.factors
             return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         each = _WORST_SECONDS if size.worst else _FLOOR_SECONDS if size.floors else _BLOCK_SECONDS
         if size.symmetries > 1 and not size.worst:
-            each *= _SYMMETRIC
+            each *= _SYMMETRIC_TIME_SHARE
         seconds = each * every_block * n**2
         if settings.options.get("device") not in (None, "cpu"):
-            # The large arrays are not in the memory of this machine: the kernel looks at its own.
+            # The large arrays are in the memory of the device, whose kernel checks them itself.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
         merges = few and not size.floors and arrays in (None, "numpy", "numba") and device in (None, "cpu")
-        if merges and few_may_do(n, m, 0, worst=size.worst, sparse=False, merges=True):
+        if merges and generation_may_pay(n, m, 0, worst=size.worst, sparse=False, merges=True):
             return Estimate(solver, every, merging_memory(n, m, settings.tolerance), seconds, allowed)
         return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
-    reduced = math.ceil(_IRREDUCIBLE * every)
-    near = min(reduced, _NEAR_PAIRS * n * m)
-    rows = {"all": every, "reduced": reduced, "auto": reduced if every <= SMALL else near}.get(settings.rows, near)
+    reduced = math.ceil(_IRREDUCIBLE_SHARE * every)
+    near = min(reduced, _NEAR_PAIRS_PER_SECRET * n * m)
+    rows = {"all": every, "reduced": reduced, "auto": reduced if every <= MAX_SIMPLEX_ROWS else near}.get(
+        settings.rows, near
+    )
     rows += size.floors * n * m
-    # Lazy rows come with a table of which are there.
+    # Lazy rows need a table of one byte for every possible row.
     memory = _ROW_BYTES * rows + every
-    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _ROWS) ** _ROW_POWER, allowed)
+    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _REFERENCE_ROWS) ** _ROW_POWER, allowed)
 
 
 def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, warn: bool = True) -> None:
-    """Raise `TooLargeError` where a program does not fit into memory, and warn where it may take more than an hour.
+    """Raise `TooLargeError` if a program does not fit into memory; warn if it may take more than an hour.
 
-    The error says what would fit. `path` names what is too large.
+    The message suggests smaller problems and other methods. `path` names the input that is too large.
     """
     found = estimate(size, settings)
-    if found.fits and found.seconds <= _LONG:
+    if found.fits and found.seconds <= _LONG_TIME_S:
         return
     shape = f"{path}: {size.secrets} secrets and {size.observables} observables"
-    instead = "; ".join(remedies(size, settings))
+    instead = "; ".join(list_remedies(size, settings))
     instead = f"{instead[:1].upper()}{instead[1:]}"
     if not found.fits:
-        allowed = gigabytes(found.allowed or 0)
+        allowed = format_bytes(found.allowed or 0)
         raise TooLargeError(f"{shape} do not fit into memory ({found}; {allowed} may be used). {instead}")
     if warn:
-        message = f"{shape} may take {duration(found.seconds)} ({found}). {instead}"
+        message = f"{shape} may take {format_duration(found.seconds)} ({found}). {instead}"
         warned.warn(message, SizeWarning, stacklevel=3)
 
 
-def largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
-    """Return the most secrets, each an answer too, that fit into memory and take no more than an hour; 0 for none."""
-    return _largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
+def find_largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
+    """Return the largest number of secrets, with as many answers, that fit into memory and take at most one hour."""
+    return _search_largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
 
 
-def remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iterator[str]:
-    """Yield what else could be done: fewer secrets, fewer observables, a policy, symmetry, another solver."""
+def list_remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iterator[str]:
+    """Yield suggestions: fewer secrets, fewer observables, a policy graph, symmetries, or another method."""
 
     def fits(**changed: Any) -> bool:
         return _fits(replace(size, **changed), settings, slowness)
 
     least = min(size.secrets, size.observables)
-    if fewer := _largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
+    if fewer := _search_largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
         side = math.isqrt(fewer)
-        yield f"up to {fewer} secrets would do" + (f", such as {side} × {side} cells" if size.cells else "")
+        yield f"up to {fewer} secrets would fit" + (f", such as {side} × {side} cells" if size.cells else "")
         yield (
             f'or a policy graph (kind = "graph") whose connected components have up to {fewer} secrets, with answers '
             "within the component"
         )
-    if coarser := _largest(lambda m: fits(observables=m), least - 1):
+    if coarser := _search_largest(lambda m: fits(observables=m), least - 1):
         yield f"or the same secrets with up to {coarser} answers ([observables], a coarser grid)"
     if settings.rows == RAYS:
         return
@@ -266,29 +313,29 @@ def remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iter
             yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
         if (rays := estimate(size, replace(settings, solver="auto", rows="rays"), slowness)).fits and size.alike:
             yield (
-                'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent for smooth '
-                f"priors on grids, and wider ones elsewhere: {rays}"
+                'or rows = "rays" for metric privacy between all pairs, which leaves a gap (a few per cent for smooth '
+                f"priors on grids): {rays}"
             )
-        yield f"other solvers take more: {estimate(size, _with(settings, LAZY), slowness)}"
-    elif size.alike and (other := estimate(size, _with(settings, LARGE), slowness)).fits:
+        yield f"other solvers need more: {estimate(size, _replace_solver(settings, LAZY_SOLVER), slowness)}"
+    elif size.alike and (other := estimate(size, _replace_solver(settings, BLOCK_SOLVER), slowness)).fits:
         yield f"or leave out solver and rows: {other}"
 
 
-def gigabytes(count: float) -> str:
-    """Write a number of bytes as people do.
+def format_bytes(count: float) -> str:
+    """Format a number of bytes for readers.
 
-    >>> gigabytes(2.14e9), gigabytes(3.3e7)
+    >>> format_bytes(2.14e9), format_bytes(3.3e7)
     ('2.1 GB', '33 MB')
     """
     if count < 1e8:
         return f"{max(1, round(count / 1e6))} MB"
-    return f"{count / 1e9:.1f} GB" if count < 1e10 else f"{counted(round(count / 1e9))} GB"
+    return f"{count / 1e9:.1f} GB" if count < 1e10 else f"{format_count(round(count / 1e9))} GB"
 
 
-def duration(seconds: float) -> str:
-    """Write a rough time as people do.
+def format_duration(seconds: float) -> str:
+    """Format a rough time for readers.
 
-    >>> duration(3), duration(200), duration(40_000), duration(1e9)
+    >>> format_duration(3), format_duration(200), format_duration(40_000), format_duration(1e9)
     ('a few seconds', '3 minutes', '11 hours', 'years')
     """
     for limit, unit, name in (
@@ -302,17 +349,17 @@ def duration(seconds: float) -> str:
     return "years"
 
 
-def counted(number: int) -> str:
-    """Write a count with the thousands apart, large ones as millions.
+def format_count(number: int) -> str:
+    """Format a count with thousands separators, or in millions if it is large.
 
-    >>> counted(12000), counted(46_656_000_000)
+    >>> format_count(12000), format_count(46_656_000_000)
     ('12,000', '46,656 million')
     """
     return f"{number:,}" if number < 10_000_000 else f"{round(number / 1e6):,} million"
 
 
-def _largest(good: Callable[[int], bool], most: int) -> int:
-    """Return the largest number from 1 to `most` that is good, 0 if there is none; below a good one all are."""
+def _search_largest(good: Callable[[int], bool], most: int) -> int:
+    """Return the largest number from 1 to `most` that is good, or 0; all numbers below a good one are good."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -322,22 +369,23 @@ def _largest(good: Callable[[int], bool], most: int) -> int:
 
 def _fits(size: Size, settings: SolveSettings, slowness: float) -> bool:
     found = estimate(size, settings, slowness)
-    return found.fits and found.seconds <= _LONG
+    return found.fits and found.seconds <= _LONG_TIME_S
 
 
-def _with(settings: SolveSettings, solver: str) -> SolveSettings:
+def _replace_solver(settings: SolveSettings, solver: str) -> SolveSettings:
     limit = settings.options.get("memory")
     return SolveSettings(solver, settings.tolerance, options={} if limit is None else {"memory": limit})
 
 
-# Seconds that each of the three measurements takes, and what is measured, about as large as blocks of the solver are.
-_SECONDS = 0.25
-_TRIAL_ROWS, _SIDE = 256, 40
+# Time of each of the three measurements.
+_MEASUREMENT_S = 0.25
+# Sizes of the measured work, about the size of the solver's blocks.
+_TRIAL_ROWS, _TRIAL_SIDE = 256, 40
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What three pieces of work take, in seconds, with as many threads at once as a solver would have.
+    """The measured times of three pieces of work, in seconds, with the threads that a solver would use.
 
     Attributes:
         factor: Inverting a dense matrix of 256 rows.
@@ -350,15 +398,15 @@ class Speed:
     sparse: float
 
 
-# What they take on the machine that the constants of `mechdesign.synthesis._sizes` are from: one of two idle cores of
-# an AMD EPYC, under NumPy 2.4 with OpenBLAS.
+# Times on the reference machine, whose measurements gave the constants of this module. It is one of two idle cores of
+# an AMD EPYC, with NumPy 2.4 and OpenBLAS.
 _REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
 
 
-def slowness(speed: Speed) -> float:
-    """Return how many times as long solvers take as on the reference machine: the geometric mean of what is measured.
+def compute_slowness(speed: Speed) -> float:
+    """Return the time of solvers relative to the reference machine: the geometric mean of the three ratios.
 
-    >>> slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
+    >>> compute_slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
     2.0
     """
     ratios = (getattr(speed, name) / getattr(_REFERENCE, name) for name in ("factor", "sweep", "sparse"))
@@ -366,12 +414,12 @@ def slowness(speed: Speed) -> float:
 
 
 def measure_speed(threads: int = 1) -> Speed:
-    """Measure the speed of this machine, as busy as it is, in three quarters of a second."""
+    """Measure the speed of this machine under its current load, in three quarters of a second."""
     random = np.random.default_rng(1)
     matrix = random.random((_TRIAL_ROWS, _TRIAL_ROWS)) + _TRIAL_ROWS * np.eye(_TRIAL_ROWS)
     ratios = 1 + random.random((_TRIAL_ROWS, _TRIAL_ROWS))
     values, weights = random.random(_TRIAL_ROWS) + 1, random.random((_TRIAL_ROWS, _TRIAL_ROWS))
-    line = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(_SIDE, _SIDE))
+    line = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(_TRIAL_SIDE, _TRIAL_SIDE))
     grid = scipy.sparse.kronsum(line, line, format="csc")
 
     def sweep() -> None:
@@ -385,10 +433,10 @@ def measure_speed(threads: int = 1) -> Speed:
 
 
 def _time(work: Callable[[], object], threads: int) -> float:
-    """Return the seconds that a piece of work takes where `threads` do it at once, divided by their number."""
+    """Return the time of a piece of work if `threads` run it concurrently, divided by their number."""
     work()
     started = time.perf_counter()
-    until = started + _SECONDS
+    until = started + _MEASUREMENT_S
 
     def repeat(_: int) -> int:
         count = 0

@@ -1,7 +1,8 @@
-"""A channel that keeps every bound and floor with room to spare, where secrets are permitted different answers.
+"""Find a channel with slack in every bound and floor, for secrets with different permitted answers.
 
-Elsewhere a constant output is such a channel. Here the bounds themselves may leave none: an answer of s must be
-possible for t, and those of several such s may ask for more than all of t's probability. One linear program tells.
+If all answers are permitted, a constant output is such a channel. Otherwise the bounds may be infeasible. A bound of
+p(o|s) by p(o|t) requires a minimal probability of o for t. The minima for several s may exceed 1 in total. One linear
+program decides.
 """
 
 from __future__ import annotations
@@ -17,43 +18,51 @@ from mechdesign.base._errors import InfeasibleError, SolverError, TimeLimitError
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.synthesis._attempts import EXACT, LAZY, SMALL
+from mechdesign.synthesis._attempts import LAZY_SOLVER, MAX_SIMPLEX_ROWS, SIMPLEX_SOLVER
 from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._rows import RowInverse, RowReduction, permitted_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._rows import RowInverse, RowReduction, list_permitted_rows
 
-_FLOOR_SHARE = 1 / 64
-# Solvers meet rows up to about this much: less room than its negative is no room.
-_RESOLUTION = 1e-8
-# The time that it has where there is less.
-_LEAST_SECONDS = 1.0
+# Unit of a floor's slack, as a share of the floor.
+_UNIT_FLOOR_SHARE = 1 / 64
+# Accuracy with which solvers meet rows. A slack below the negative of it means that the problem is infeasible.
+_FEASIBILITY_TOLERANCE = 1e-8
+# Shortest time limit of the linear program.
+_MIN_TIME_LIMIT_S = 1.0
 
 
-def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
-    """Return p(o|group) (k, m), 0 where forbidden, whose least room in any bound or floor is largest.
+def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) -> Floats:
+    """Return the channel with the largest minimal slack in all bounds and floors.
+
+    Args:
+        form: Normal form with k groups and m observables.
+        deadline: Deadline of the design.
+
+    Returns:
+        p(o|group), shape (k, m), 0 for forbidden answers.
 
     Raises:
-        InfeasibleError: Some bound or floor is violated by every channel.
-        TimeLimitError: There is none within the time left, or within a second where that is longer.
+        InfeasibleError: Every channel violates some bound or floor.
+        TimeLimitError: No channel was found within the remaining time, or within one second if that is longer.
         SolverError: The solver fails.
     """
-    triples = permitted_triples(bounded_pairs(form, "reduced"), form)
+    triples = list_permitted_rows(find_bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
-    solver = EXACT if program.rows <= SMALL else LAZY
-    # Without this channel there is nothing to certify.
+    solver = SIMPLEX_SOLVER if program.rows <= MAX_SIMPLEX_ROWS else LAZY_SOLVER
+    # Without this channel nothing can be certified, so a minimal time limit applies.
     left = None if deadline is None else deadline.left()
-    limit = None if left is None else max(left, _LEAST_SECONDS)
-    solution = solvers.solve(_roomy(program, inverse), solver, Options(deadline=Deadline(limit)))
-    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _RESOLUTION:
+    limit = None if left is None else max(left, _MIN_TIME_LIMIT_S)
+    solution = solvers.solve(_maximise_slack(program, inverse), solver, Options(deadline=Deadline(limit)))
+    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _FEASIBILITY_TOLERANCE:
         raise TimeLimitError(f"{solver} found no channel that gives only permitted answers within {limit:.3g} s")
     if not np.isfinite(solution.x).all():
-        raise SolverError(f"{solver} found no channel with room in all bounds: {solution.message}")
+        raise SolverError(f"{solver} found no channel with slack in all bounds: {solution.message}")
     room = float(solution.x[-1])
-    if room < -_RESOLUTION:
+    if room < -_FEASIBILITY_TOLERANCE:
         what = "bounds and floors" if form.floors else "bounds"
         raise InfeasibleError(
-            f"no channel that gives only permitted answers meets all {what}; by a linear program the best one "
-            f"violates one of them by {-room:.2g} of its scale. Forbid fewer answers, or ask for less",
+            f"no channel that gives only permitted answers meets all {what}; a linear program shows that the best one "
+            f"violates one of them by {-room:.2g} of its scale. Forbid fewer answers, or relax the requirements",
             "cost",
         )
     rows = np.where(form.forbidden, 0.0, np.clip(inverse.channel(solution.x[:-1]), 0.0, 1.0))
@@ -61,15 +70,15 @@ def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
     return found
 
 
-def _roomy(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
-    """Replace the objective by the room of all rows that are bounds or floors, a last column, to be maximised."""
+def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
+    """Replace the objective by the common slack of all bounds and floors, an additional last column."""
     form = inverse.form
     widths = np.zeros(program.rows)
-    # A uniform output has this room in the rows √g p(o|t) − p(o|s)/√g >= 0.
+    # The slack of a uniform output in the rows √g p(o|t) − p(o|s)/√g >= 0.
     widths[program.row_blocks["privacy"]] = np.minimum(inverse.roots - 1 / inverse.roots, 1.0) / form.observables
     for i in range(len(form.floors)):
         last = program.row_blocks[f"floor{i}"].stop - 1
-        widths[last] = program.row_lower[last] * _FLOOR_SHARE
+        widths[last] = program.row_lower[last] * _UNIT_FLOOR_SHARE
     cost = np.zeros(program.columns + 1)
     cost[-1] = -1.0
     return replace(

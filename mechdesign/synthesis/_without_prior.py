@@ -1,9 +1,8 @@
-"""Hand on a design without its prior, which may be private: a uniform one stands in its place, and no cost is claimed.
+"""Publish a design without its prior, which may be private: a uniform prior replaces it, and no cost is claimed.
 
-Metric, threshold and graph privacy bound rows of the channel against one another, whatever the prior is. So they are
-proved of the same integers under any prior. What rests on the prior goes: the multipliers, which bound the cost from
-below, how the channel was found, and where the problem comes from. The integers stay as they are, and were chosen for
-the true prior: see the guide on exports.
+Metric, threshold and graph privacy compare rows of the channel, so their proofs hold under any prior. Everything that
+depends on the prior is left out: the multipliers of the lower bound, the summary, and the origin of the problem. The
+integers of the channel stay; they were chosen for the true prior (see the guide on exports).
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._bundle import stands_in
+from mechdesign.synthesis._bundle import has_substitute_prior
 from mechdesign.synthesis._folders import check_folder, check_writable
 
-_REMEDY = "hand on the folder with its prior, or design again without it"
+_REMEDY = "publish the folder with its prior, or design again without it"
 
 
 @dataclass(frozen=True, eq=False)
-class Public:
-    """What is written in place of a design, beside its channel: a problem with a uniform prior, and what is proved."""
+class PublicDesign:
+    """The published version of a design: the problem with a uniform prior, its certificate and its origin."""
 
     problem: Problem
     certificate: Certificate
@@ -35,39 +34,46 @@ class Public:
 
 
 def check_public_target(folder: Path) -> None:
-    """Raise `ExportError` unless `folder` is new, empty, or holds a design without its prior.
+    """Raise `ExportError` unless `folder` is new, empty, or contains a design without its prior.
 
-    Files of a design with its prior that were changed since would stay there, and tell of it.
+    Otherwise, other files of a design with its prior could remain in the folder and reveal it.
     """
-    if folder.exists() and stands_in(folder):
+    if folder.exists() and has_substitute_prior(folder):
         check_writable(folder)
     else:
         check_folder(folder, lambda entry: False, "a design without its prior")
 
 
-def without_prior(problem: Problem, channel: Channel) -> Public:
-    """Return what may be handed on of a design: two priors that led to the same channel give the same.
+def withhold_prior(problem: Problem, channel: Channel) -> PublicDesign:
+    """Return the publishable version of a design; it depends on the prior only through the channel.
+
+    Args:
+        problem: The problem with its true prior.
+        channel: The certified channel.
+
+    Returns:
+        The problem with a uniform prior, its certificate and its origin.
 
     Raises:
-        InputError: A requirement is stated under the prior or one of its own, such as distortion privacy; or the
-            secrets are anchors, whose costs are means over the visits that the prior counts.
+        InputError: A requirement depends on a prior, such as distortion privacy. Or the secrets are anchors, whose
+            costs are means over the same visits as the prior.
     """
     for index, floor in problem.floors.items():
         raise InputError(
             f"requirements[{problem.places[index]}]",
-            f"is {floor.kind} privacy, which is stated under a prior: without it nothing is proved",
+            f"is {floor.kind} privacy, which depends on a prior: it cannot be proved without one",
             bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
             remedy=_REMEDY,
         )
     if problem.secrets is not None and problem.secrets.lattice is not None:
         raise InputError(
             "cost",
-            "is that of anchors, a mean over visits, from which they follow as from the prior",
-            bound="secrets that are no anchors",
+            "is the cost of anchors, a mean over visits, and reveals the visits like the prior",
+            bound="secrets that are not anchors",
             remedy=_REMEDY,
         )
     public = replace(problem, prior=Prior.uniform(len(problem.prior)).probabilities)
     evidence = Evidence(channel.numerators, EXPONENT, public.prior, public.cost, public.objective, public.stated)
     certificate = certify(evidence, {"mechdesign": __version__})
     certificate.require()
-    return Public(public, certificate, Origin(prior=STANDS_IN))
+    return PublicDesign(public, certificate, Origin(prior=STANDS_IN))

@@ -1,8 +1,9 @@
 """Release of tables: policies, queries and strategies.
 
-A `Policy` says which values of a record must not be told apart, and which counts are known; its sensitivities say how
-much noise a query needs. Histograms, sums, ranges, clusterings and workloads are released with exact discrete noise. A
-`Strategy` chooses what to measure. The room imports `synthesis`, `mechanisms`, `leakage` and what is below them.
+A `Policy` defines which values of a record must stay indistinguishable, and which counts are publicly known. Its
+sensitivities determine how much noise a query needs. Histograms, sums, ranges, clusterings and workloads are released
+with exact discrete noise. A `Strategy` chooses the queries that are measured with noise. This room imports `synthesis`,
+`mechanisms`, `leakage` and the rooms below them.
 """
 
 from mechdesign.base import _lazy

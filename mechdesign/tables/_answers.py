@@ -1,8 +1,8 @@
-"""True answers from a table, and what is refused before any: nothing here tells two neighbouring tables apart.
+"""True answers from a table, and the checks before them; no check distinguishes two neighbouring tables.
 
-Where records may be added or removed, their number is private, and so is whether there are any. Such a table is never
-refused for its number of records: answers too large for the noise are clipped instead. Clipping brings no two answers
-further apart, so that sensitivities stay what they are.
+If records may be added or removed, their number is private, even whether it is zero. Such a table is never refused for
+its number of records. Instead, answers that are too large for the noise are clipped. Clipping never increases the
+distance of two answers, so the sensitivities stay valid.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from mechdesign.tables._policy import Policy
 
 
 def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = "data") -> None:
-    """Raise `InputError` for a table that is not released under a policy.
+    """Raise `InputError` if a table may not be released under a policy.
 
     Args:
-        policy: what is protected.
-        counts: the histogram of the table, shape (|T|,); where no counts are known, any counts with its sum.
-        largest: by how many steps one record changes an answer at most.
-        path: what holds these steps.
+        policy: the Blowfish policy that the release must keep.
+        counts: the histogram of the table, shape (|T|,). Without known counts, any array with the same sum will do.
+        largest: the largest number of steps by which one record changes an answer.
+        path: the path that an error names if the answers are too large.
 
     Raises:
-        InputError: known counts do not hold; or, where the number of records is public, there is none, or so many that
-            answers may pass 2^61 steps.
+        InputError: The table violates a known count. Or the number of records is public and is zero, or so large that
+            answers may exceed 2^61 steps.
     """
     if policy.constraints:
         policy.check_counts(counts)
@@ -38,7 +38,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
             "data",
             "holds no record, and the number of records is public under this policy",
             bound="at least one record",
-            remedy="say unbounded=True if records may be added or removed",
+            remedy="set unbounded=True if records may be added or removed",
         )
     if largest * records > LARGEST_VALUE:
         steps = largest * records
@@ -50,7 +50,10 @@ def true_answers(rows: Integers, counts: Integers) -> Integers:
 
     Args:
         rows: integers of shape (q, n).
-        counts: how many records each column stands for, shape (n,).
+        counts: the number of records for each column, shape (n,).
+
+    Returns:
+        The answers.
     """
     largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0)))
     if largest * int(counts.sum()) <= LARGEST_VALUE:

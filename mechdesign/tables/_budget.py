@@ -1,4 +1,4 @@
-"""Budgets of a release, in ε or ρ, and their noise."""
+"""The privacy budget of a release, in ε or ρ, and the noise that it allows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LARGEST = Fraction(10) ** 100
 
 
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.Ledger`, or of a part of one.
+    """The part of a `mechdesign.Ledger`'s interface that a release needs.
 
-    A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
-    `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and hears of
-    releases without noise.
+    A ledger with an attribute `by_policy` keeps separate totals for each policy. It also receives the keywords
+    `policy`, `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and an entry for each
+    release without noise.
     """
 
     def spend(
@@ -34,20 +34,20 @@ class LedgerLike(Protocol):
         epsilon: Any = None,
         rho: Any = None,
     ) -> object:
-        """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
+        """Record the spending, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
         ...
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What one release may spend: exactly one of ε (two-sided geometric noise) and ρ (discrete Gaussian noise).
+    """The budget of one release: either ε (two-sided geometric noise) or ρ (discrete Gaussian noise).
 
     Args:
-        epsilon: ε, a number or its text, above 0 and at most 1e100; held as a fraction.
-        rho: ρ, likewise.
+        epsilon: ε in nats, a number or its text, above 0 and at most 1e100; stored as a fraction.
+        rho: ρ of zero-concentrated differential privacy, in the same range; stored as a fraction.
 
     Raises:
-        InputError: Not exactly one is given, or it is not such a number.
+        InputError: Both or neither are given, or the number is out of range.
 
     >>> Budget.of(epsilon="0.5").laplace(2)
     DiscreteLaplace(scale=Fraction(4, 1))
@@ -60,7 +60,7 @@ class Budget:
         if (self.epsilon is None) == (self.rho is None):
             raise InputError(
                 "epsilon",
-                "is not given" if self.epsilon is None else "is given beside rho",
+                "is not given" if self.epsilon is None else "is given together with rho",
                 bound="one of epsilon, for two-sided geometric noise, and rho, for discrete Gaussian noise",
             )
         path, value = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
@@ -73,11 +73,26 @@ class Budget:
 
     @classmethod
     def of(cls, epsilon: object = None, rho: object = None) -> Budget:
-        """Return the budget of exactly one number, of any kind that is read exactly."""
+        """Return a budget from exactly one number of any type that `Fraction` can represent exactly.
+
+        Args:
+            epsilon: ε in nats, or None.
+            rho: ρ, or None.
+
+        Returns:
+            The budget.
+        """
         return cls(epsilon, rho)  # type: ignore[arg-type]
 
     def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
-        """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0: it is ε-private."""
+        """Return two-sided geometric noise of scale Δ/ε, which makes integer answers ε-private.
+
+        Args:
+            sensitivity: the ℓ1 sensitivity Δ of the answers, above 0.
+
+        Returns:
+            The law of the noise.
+        """
         assert self.epsilon is not None
         try:
             return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
@@ -85,9 +100,15 @@ class Budget:
             raise self._too_small() from error
 
     def gaussian(self, square: Fraction | int) -> DiscreteGaussian:
-        """Return the noise with σ² = Δ²/(2ρ) for integers of squared ℓ2-sensitivity Δ² > 0: it is ρ-zCDP.
+        """Return discrete Gaussian noise with σ² = Δ²/(2ρ), which makes integer answers ρ-zCDP.
 
-        After Canonne, Kamath and Steinke 2020.
+        See Canonne, Kamath and Steinke (2020).
+
+        Args:
+            square: the squared ℓ2 sensitivity Δ² of the answers, above 0.
+
+        Returns:
+            The law of the noise.
         """
         assert self.rho is not None
         try:
@@ -96,11 +117,14 @@ class Budget:
             raise self._too_small() from error
 
     def noise(self, sensitivity: Sensitivity, step: Fraction) -> DiscreteNoise | None:
-        """Return the noise on answers in units of `step`, or None where the policy leaves them exact.
+        """Return the noise on answers in units of `step`, or None if the policy leaves them exact.
 
         Args:
-            sensitivity: that of the answers, in `norm`.
-            step: the step of the lattice that the answers lie on.
+            sensitivity: the sensitivity of the answers in the norm `norm`.
+            step: the step of the lattice on which the answers lie.
+
+        Returns:
+            The law of the noise, or None.
         """
         power = sensitivity.power
         if power == 0:
@@ -114,11 +138,21 @@ class Budget:
 
     @property
     def law(self) -> Literal["laplace", "gaussian"]:
-        """Return the name of the noise, as strategies take it."""
+        """Return the name of the noise, "laplace" or "gaussian", as `mechdesign.tables.strategy` expects it."""
         return "laplace" if self.rho is None else "gaussian"
 
     def in_epsilon(self, what: str) -> Fraction:
-        """Return ε; raise `InputError` for a budget in ρ, which does not measure the noise of this query."""
+        """Return ε; raise `InputError` for a budget in ρ.
+
+        Args:
+            what: the query in words, for the error message.
+
+        Returns:
+            ε.
+
+        Raises:
+            InputError: The budget is in ρ.
+        """
         if self.epsilon is None:
             raise InputError("budget", f"measures ρ, and the noise of {what} is two-sided geometric", bound="ε")
         return self.epsilon
@@ -137,20 +171,20 @@ class Budget:
         return f"{name} = {exact_text(amount or Fraction(0))}"
 
     def nothing(self) -> Budget:
-        """Return a budget of 0 in the same measure: what exact answers spend."""
+        """Return a budget of 0 in the same measure, which is the cost of exact answers."""
         spent = copy.copy(self)
         object.__setattr__(spent, "epsilon" if self.rho is None else "rho", Fraction(0))
         return spent
 
 
-# Numbers up to 2^62, multiplied and divided by what is below this, neither overflow nor underflow.
+# Numbers up to 2^62, multiplied and divided by factors below this bound, neither overflow nor underflow.
 _LARGEST_FACTOR = 1 << 900
 
 
-def scaled(numbers: ArrayLike, step: Fraction) -> Floats:
-    """Return numbers × step, float64 of the shape of the numbers, which are finite.
+def scale_numbers(numbers: ArrayLike, step: Fraction) -> Floats:
+    """Return numbers × step as float64, with the shape of the numbers; they must be finite.
 
-    >>> scaled([3], Fraction(1, 10)).tolist(), scaled([3], Fraction(5, 10**324)).tolist()
+    >>> scale_numbers([3], Fraction(1, 10)).tolist(), scale_numbers([3], Fraction(5, 10**324)).tolist()
     ([0.3], [1.5e-323])
     """
     array = np.asarray(numbers)

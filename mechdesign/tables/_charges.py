@@ -1,6 +1,7 @@
-"""The terms of a release, and what it enters in a ledger: its budget, its policy, and what exact answers tell apart.
+"""The terms of a release and its ledger entry: budget, policy, and the values that exact answers distinguish.
 
-Nodes are the values of the domain and, last, absence. An absent record adds nothing to any answer: its column is 0.
+The nodes are the values of the domain and, as the last node, an absent record. An absent record adds nothing to any
+answer, so its column is 0.
 """
 
 from __future__ import annotations
@@ -32,26 +33,27 @@ R = TypeVar("R", bound=Release)
 Rng = np.random.Generator | int | None
 
 CONFIDENCE = Fraction(19, 20)
-"""Of the intervals of a release, unless another is given."""
+"""The default confidence level of the intervals of a release."""
 
 EXACT = "The policy leaves these answers exact: no two neighbouring databases differ in them."
-UNBIASED = "The answers are unbiased and are not rounded to what is possible: counts may be negative."
+UNBIASED = "The answers are unbiased and are not rounded to possible values: counts may be negative."
 
-# A partition in more runs than this would make a file of more than some megabytes.
+# A partition with more runs than this would need a file of several megabytes.
 _MOST_RUNS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """On which terms a release is made: what is protected, what may be spent, and where the noise comes from.
+    """The terms of a release: the policy, the budget and the source of the noise.
 
     Attributes:
-        policy: what is protected.
-        budget: what the noise may spend.
-        rng: for rehearsals only, a NumPy generator or a seed; None for the operating system's randomness.
-        ledger: what is charged before any noise is drawn, or None.
-        confidence: of the interval of each answer.
-        together: insist on the release beside others, see `mechdesign.Ledger.spend`.
+        policy: the Blowfish policy that the release must keep.
+        budget: the budget for the noise.
+        rng: a NumPy generator or a seed, for rehearsals only; None means the operating system's randomness.
+        ledger: the ledger that is charged before any noise is drawn, or None.
+        confidence: the confidence level of each answer's interval, in (0, 1).
+        together: whether to release even if this and an earlier release together distinguish protected values; see
+            `mechdesign.Ledger.spend`.
         level: the confidence as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -74,7 +76,7 @@ class Terms:
     def describe(
         self, what: str, mechanism: str, remarks: Sequence[str], *, step: Fraction = Fraction(1), noisy: bool = True
     ) -> Description:
-        """Return what a release on these terms says of itself; one without noise spends nothing."""
+        """Return the description of a release on these terms; a release without noise spends nothing."""
         spent = self.budget if noisy else self.budget.nothing()
         return Description(
             what=what,
@@ -97,20 +99,23 @@ class Terms:
         rehearse: Callable[[], object] | None,
         classes: Callable[[], Partition] | None = None,
     ) -> R:
-        """Enter a release in the ledger, where there is one, and return it with the number of the entry.
+        """Record a release in the ledger, if there is one, and return it with the number of the entry.
 
-        All that can fail is computed before the entry is made: answers without noise, or else what `rehearse` does.
+        Every step that can fail runs before the entry is made: exact answers are computed, or `rehearse` is called.
 
         Args:
-            what: what is released, in words.
+            what: the released quantity, in words.
             draw: returns the release.
-            rehearse: does all that `draw` does, on public data and without noise; None where the answers have none.
-            classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
+            rehearse: runs every step of `draw` on public data and without noise; None for exact answers.
+            classes: returns the classes of values that exact answers distinguish; None if all answers are noisy.
+
+        Returns:
+            The release with the number of its entry.
 
         Raises:
-            InputError: the ledger is none, or `together` no truth value.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: an earlier release, or this one, is exact where the policy of the other protects.
+            InputError: `ledger` is not a ledger, or `together` is not a truth value.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
         if rehearse is None:
             found = draw()
@@ -120,14 +125,14 @@ class Terms:
         return draw().entered(number)
 
     def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> str | None:
-        """Return the number of the entry, or None where none is made."""
+        """Return the number of the entry, or None if no entry is made."""
         as_truth(self.together, "together")
         if self.ledger is None:
             return None
         if isinstance(self.ledger, type) or not callable(getattr(self.ledger, "spend", None)):
             raise InputError("ledger", "is not a ledger", value=self.ledger, bound="a mechdesign.Ledger")
         free = not (budget.epsilon or budget.rho)
-        # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
+        # A cost of zero is recorded in ε: an entry in ρ would prevent the ledger from adding up its entries in ε.
         given: dict[str, Any] = {
             "epsilon": Fraction(0) if free else budget.epsilon,
             "rho": None if free else budget.rho,
@@ -137,21 +142,21 @@ class Terms:
                 "policy": name_policy(self.policy),
                 "domain": digest_of_domain(self.policy.domain),
                 "components": components(self.policy),
-                "classes": None if classes is None else _kept(classes()),
+                "classes": None if classes is None else _limit_runs(classes()),
                 "together": self.together,
             }
         elif free:
             return None
-        # What is paid for must not be lost.
+        # An interrupt must wait from here on: a charged release must not be lost.
         keep()
         return getattr(self.ledger.spend(what, self.policy.neighbours, **given), "number", None)
 
 
 def components(policy: Policy) -> Partition | None:
-    """Return the components of a policy's graph: values that a chain of edges joins, and absence.
+    """Return the connected components of a policy's graph, with absence as the last node.
 
-    Returns None where they do not say what the policy protects, as under known counts, and where they would have to be
-    listed and are too many.
+    Returns None if they do not describe the protected values, as under known counts, or if there are too many to be
+    listed.
 
     >>> components(Policy.line(Domain({"age": range(100)}))).text()
     '0*100 1'
@@ -171,7 +176,7 @@ def components(policy: Policy) -> Partition | None:
 
 
 def _joins_absence(graph: SecretGraph) -> bool:
-    """Tell whether every value is joined to absence by a graph that says so."""
+    """Return whether the null graph, which joins every value to absence, is part of the graph."""
     parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
     return any(part.kind == "null" for part in parts)
 
@@ -182,7 +187,7 @@ def classes_of_values(size: int) -> Partition:
 
 
 def number_of_records(size: int) -> Partition:
-    """Return the classes of the exact number of records, which tells no two values apart."""
+    """Return the classes of the exact number of records, which distinguishes no two values."""
     return Partition.of_lengths([size, 1])
 
 
@@ -194,7 +199,7 @@ def classes_of_blocks(blocks: Integers) -> Partition:
 
 
 def classes_of_attribute(domain: Domain, name: str) -> Partition:
-    """Return the classes of the exact sum of a numeric attribute: the values of one number, absence among those of 0.
+    """Return the classes of the exact sum of a numeric attribute: values with equal numbers; absence counts as 0.
 
     >>> classes_of_attribute(Domain({"sex": ["f", "m"], "dose": [0, 1]}), "dose").text()
     '0..1 0..1 0'
@@ -209,20 +214,20 @@ def classes_of_attribute(domain: Domain, name: str) -> Partition:
 
 
 def classes_of_rows(rows: NDArray[Any]) -> Partition:
-    """Return the classes of exact linear queries (q, |T|): values of equal columns."""
+    """Return the classes of exact linear queries of shape (q, |T|): values whose columns are equal."""
     columns = np.ascontiguousarray(np.column_stack((rows, np.zeros((len(rows), 1), dtype=rows.dtype))).T)
     if len(columns) > LARGEST_LISTED:
         return UNKNOWN
-    # Equal numbers have equal bytes: −0 is made 0.
+    # Columns are compared by their bytes, so −0 must become 0.
     columns += 0
     whole = columns.view(np.dtype((np.void, columns.dtype.itemsize * columns.shape[1]))).ravel()
     return Partition.of(np.unique(whole, return_inverse=True)[1])
 
 
 def digest_of_domain(domain: Domain) -> str:
-    """Return a digest that two domains share if the names and the values of their attributes are the same, in order.
+    """Return a digest that two domains share if their attributes have the same names and values, in the same order.
 
-    Numbers are taken by their value: a range and the list of its numbers are the same.
+    Numbers are compared by value, so a range and the list of its numbers have the same digest.
     """
     digest = hashlib.sha256()
     for attribute in domain.attributes:
@@ -243,7 +248,7 @@ def _contents(attribute: Attribute) -> Iterator[bytes]:
     try:
         positions, unit = attribute.positions, attribute.unit
     except InputError:
-        # Too many digits for a lattice.
+        # The values have too many digits for a lattice.
         yield repr(("numbers", [exact_text(exact(value)) for value in values])).encode()
         return
     steps = np.diff(positions)
@@ -255,5 +260,5 @@ def _contents(attribute: Attribute) -> Iterator[bytes]:
         yield positions.astype("<i8").tobytes()
 
 
-def _kept(classes: Partition) -> Partition:
+def _limit_runs(classes: Partition) -> Partition:
     return classes if len(classes.runs) <= _MOST_RUNS else UNKNOWN

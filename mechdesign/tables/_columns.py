@@ -1,4 +1,4 @@
-"""The columns of a table: one for each attribute, whatever the table is given as."""
+"""Read a table of any supported type as one column for each attribute."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ _TABLE = "a table with named columns, an array with a column per attribute, a li
 
 
 def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
-    """Return a column of values for each of the attributes `names`: lists, tuples or arrays of shape (n,).
+    """Return one column of values, a list, tuple or array of shape (n,), for each attribute.
 
     Args:
-        data: a data frame or anything else with named columns, a mapping of names to columns, a structured array, an
-            array (n, attributes) or a list of tuples in the order of the attributes; of a single attribute also a list,
-            tuple, array or series of its values. Named columns that are no attribute are ignored.
+        data: a data frame or another table with named columns, a mapping of names to columns, or a structured array.
+            Also an array (n, attributes) or a list of tuples, in the order of the attributes. For a single attribute
+            also a list, tuple, array or series of its values. Other named columns are ignored.
         names: the names of the attributes.
 
+    Returns:
+        The columns, in the order of `names`.
+
     Raises:
-        InputError: a missing column, rows or an array of another width, or single values where there are several
+        InputError: A column is missing, a row or array has the wrong width, or single values are given for several
             attributes.
     """
     if isinstance(data, str | bytes) or data is None:
@@ -33,7 +36,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     if present is not None:
         return [_column(data, name, present) for name in names]
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
-        return _transposed(data, names)
+        return _transpose(data, names)
     require_unmasked(data, "data")
     by = getattr(getattr(data, "index", None), "name", None)
     if by in names and getattr(data, "name", by) != by:
@@ -43,7 +46,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def _find_names(data: Any) -> tuple[Any, ...] | None:
-    """Return how the columns of a table are called, or None where they have no names."""
+    """Return the names of a table's columns, or None if they have no names."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return tuple(data.dtype.names)
     if isinstance(data, Mapping):
@@ -51,7 +54,7 @@ def _find_names(data: Any) -> tuple[Any, ...] | None:
     for listing in ("columns", "column_names"):
         found = getattr(data, listing, None)
         if found is not None and hasattr(data, "__getitem__"):
-            # The columns of an Arrow table are arrays, its column names are texts.
+            # For an Arrow table `columns` holds arrays, and `column_names` holds texts.
             texts = tuple(name for name in found if isinstance(name, str))
             if texts or listing == "column_names" or not hasattr(data, "column_names"):
                 return texts or tuple(found)
@@ -81,17 +84,17 @@ def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
             bound=f"a value for each of {', '.join(names)} in every record",
             remedy="give named columns, or tuples; positions in the domain are given as positions=",
         )
-    # NumPy makes texts of numbers beside a text: a list is read as it is.
+    # NumPy would turn numbers in a list with a text into texts, so a list is used unchanged.
     return [data if isinstance(data, list | tuple) else array]
 
 
 def read_positions(positions: Any, size: int) -> Integers:
-    """Return positions of values in a domain of `size` values, int64 of shape (n,); raise `InputError` for others."""
+    """Return positions in a domain of `size` values as int64 of shape (n,); raise `InputError` if one is invalid."""
     require_unmasked(positions, "positions")
     try:
         array = np.asarray(positions)
     except ValueError as error:
-        raise InputError("positions", f"are no array ({error})", bound=f"integers from 0 to {size - 1}") from error
+        raise InputError("positions", f"are not an array ({error})", bound=f"integers from 0 to {size - 1}") from error
     if array.dtype.kind not in "iu" and array.size:
         raise InputError("positions", f"are {array.dtype}", bound=f"integers from 0 to {size - 1}")
     good = (array >= 0) & (array < size) if array.ndim == 1 and array.size else np.ones(0, dtype=bool)
@@ -109,11 +112,11 @@ def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:
     column = data[name]
     if isinstance(column, Mapping | str | bytes) or not hasattr(column, "__len__"):
         bound = "a list, an array or a series with the value of each record"
-        raise InputError(f"data[{name!r}]", "is no column", value=Shown(type(column).__name__), bound=bound)
+        raise InputError(f"data[{name!r}]", "is not a column", value=Shown(type(column).__name__), bound=bound)
     return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
 
 
-def _transposed(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
+def _transpose(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
     for index, row in enumerate(rows):
         if not isinstance(row, tuple | list) or len(row) != len(names):
             raise InputError(

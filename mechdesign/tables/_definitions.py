@@ -1,4 +1,4 @@
-"""Which definition of neighbours a release keeps to, in a sentence that its files and reports repeat."""
+"""The definition of neighbouring databases that a release uses, as a sentence for its files and reports."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import re
 from collections.abc import Sequence
 
 ALONE = "Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge."
-"""The definition where no count is publicly known."""
+"""The definition for policies without publicly known counts."""
 
-KNOWN_COUNTS = (
+KNOWN_COUNTS = (  # words: ok, because published files hold this text
     "Under known counts one record that changes must do so along an edge of the policy, and the others may change from "
     "any value to any other. All neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among these, as printed "
     "and where every changed record is asked to move along an edge."
 )
-"""The definition where counts are publicly known."""
+"""The definition for policies with publicly known counts."""
 
 EARLIER = (
     "Unsound: under known counts every record that changes was asked to do so along an edge of the policy. "
     "Definition 4.1 of Blowfish (He et al. 2014) has neighbours that these leave out, and the noise may be too small "
-    "for them, or none. Take what the policy protects as published."
+    "for them, or none. Take what the policy protects as published."  # words: ok, because files are recognised by it
 )
-"""The definition of version 1 of the files where counts are publicly known, and the policy is not complete."""
+"""The definition in files of version 1, if counts are publicly known and the policy is not complete."""
 
 _CHANGE = re.compile(
     r"agree with (?:the|all \d+) publicly known counts?, .*every record that differs changes (.*), and no"
@@ -36,14 +36,18 @@ _VALUES = re.compile(r"(?:on|×) ([\d,]+) values? of ")
 
 
 def definition_of_version_1(neighbours: str, policy: str) -> str:
-    """Return the definition that a release of file version 1 keeps to, read from its sentences.
+    """Return the definition that a release of file version 1 uses, inferred from its sentences.
 
-    Where the policy joins any value to any other, and to being absent where people may be, all readings of the
-    definition are one. The sentences are all there is: they do not tell that a threshold reaches across its domain.
+    All readings of the definition agree if the policy joins every two values, and also every value to absence if
+    records may be absent. Only the sentences are available, so a threshold that spans its whole domain is not
+    recognised.
 
     Args:
         neighbours: the sentence on neighbours.
-        policy: the policy in words, which tell how many values there are.
+        policy: the policy in words, which include the number of values.
+
+    Returns:
+        `ALONE`, `KNOWN_COUNTS` or `EARLIER`.
     """
     named = _CHANGE.search(neighbours)
     if named is None:
@@ -56,7 +60,7 @@ def definition_of_version_1(neighbours: str, policy: str) -> str:
 
 
 def _joins_all(change: str, sizes: Sequence[int]) -> bool:
-    """Say whether a change, in the words of one graph, leads from any value to any other; `sizes` of the attributes."""
+    """Return whether a change, in one graph's words, can join every two values."""
     size = math.prod(sizes)
     if (edges := _EDGES.fullmatch(change)) is not None:
         return int(edges[1]) == size * (size - 1) // 2

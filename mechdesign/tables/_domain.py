@@ -1,4 +1,4 @@
-"""The domain of a table: what values a record may have, and how these values are numbered."""
+"""The domain of a table: the possible values of a record, and their numbers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.tables._columns import find_columns, read_positions
 
-# Exact distances are sums of positions; up to here they cannot overflow an int64.
+# Exact distances are sums of positions; up to this bound they cannot overflow an int64.
 _LARGEST_POSITION = 2**60
-# A histogram of more values than this would fill the memory.
+# A histogram of more values would fill the memory.
 _LARGEST_HISTOGRAM = 2**28
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of a table and the values it may have, in order.
+    """A column of a table and its possible values, in order.
 
     Attributes:
-        name: name of the column.
+        name: the name of the column.
         values: the distinct values; value number i is ``values[i]``.
+
+    >>> ages = Attribute("age", range(17, 91))
+    >>> ages.size, ages.numeric, ages.code(30, "age")
+    (74, True, 13)
     """
 
     name: str
@@ -46,12 +50,12 @@ class Attribute:
 
     @cached_property
     def numeric(self) -> bool:
-        """Say whether all values are numbers."""
+        """Return whether all values are numbers."""
         return isinstance(self.values, range) or all(_is_number(value) for value in self.values)
 
     @cached_property
     def ascending(self) -> bool:
-        """Say whether the values are numbers in ascending order."""
+        """Return whether the values are numbers in ascending order."""
         if isinstance(self.values, range):
             return self.values.step > 0 or self.size == 1
         return self.numeric and bool((np.diff(self.positions) > 0).all())
@@ -65,7 +69,7 @@ class Attribute:
     def positions(self) -> Integers:
         """Return the numeric values in multiples of `unit`, int64 of shape (size,), read-only.
 
-        A float stands for the decimal that Python prints for it, so that 0.1, 0.2 and 0.3 are equally far apart.
+        A float means the decimal that Python prints for it, so 0.1, 0.2 and 0.3 are equally far apart.
         """
         return self._lattice[0]
 
@@ -75,7 +79,7 @@ class Attribute:
         if not self.numeric:
             odd = next(value for value in self.values if not _is_number(value))
             raise InputError(
-                path, "is not a numeric attribute", value=odd, bound="numbers only", remedy="code the values as numbers"
+                path, "is not a numeric attribute", value=odd, bound="numbers only", remedy="encode values as numbers"
             )
         if self.size > _LARGEST_HISTOGRAM:
             raise InputError(path, "has too many values to be listed", value=self.size, bound="at most 2^28")
@@ -92,7 +96,18 @@ class Attribute:
         return {value: index for index, value in enumerate(self.values)}
 
     def codes(self, column: object, path: str) -> Integers:
-        """Return the numbers of the values in a column; raise `InputError` naming the first row outside the domain."""
+        """Return the numbers of the values in a column.
+
+        Args:
+            column: one value for each row.
+            path: the path of the table, for the error message.
+
+        Returns:
+            Numbers of values, int64 of shape (n,).
+
+        Raises:
+            InputError: A value is outside the domain; the message names its row.
+        """
         require_unmasked(column, f"{path}[{self.name!r}]")
         array: Any = column if isinstance(column, list | tuple) else np.asarray(column)
         if isinstance(array, np.ndarray) and array.ndim != 1:
@@ -105,14 +120,27 @@ class Attribute:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
         except TypeError as error:
             raise InputError(path, f"holds values that cannot be looked up ({error})") from error
-        return self._checked(codes, array, path)
+        return self._check_codes(codes, array, path)
 
     def code(self, value: object, path: str) -> int:
-        """Return the number of one value; raise `InputError` naming `path` where it is outside the domain."""
+        """Return the number of one value.
+
+        Args:
+            value: the value.
+            path: the path of the value, for the error message.
+
+        Returns:
+            The number of the value, from 0 to `size` - 1.
+
+        Raises:
+            InputError: The value is outside the domain.
+        """
         try:
             return int(self.codes([value], path)[0])
         except InputError as error:
-            raise InputError(path, "is no value of the domain", value=value, bound=_described(self.values)) from error
+            raise InputError(
+                path, "is not a value of the domain", value=value, bound=_describe_values(self.values)
+            ) from error
 
     def _codes_in_range(self, column: Any, path: str) -> Integers:
         assert isinstance(self.values, range)
@@ -120,15 +148,15 @@ class Attribute:
         if numbers is None:
             listed = column.tolist() if isinstance(column, np.ndarray) else column
             codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
-            return self._checked(codes, listed, path)
+            return self._check_codes(codes, listed, path)
         low, high = sorted((self.values[0], self.values[-1]))
         inside = (numbers >= low) & (numbers <= high)
         whole = np.where(inside, numbers, low).astype(np.int64)
         codes, rest = np.divmod(whole - self.values.start, self.values.step)
-        return self._checked(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+        return self._check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
 
     def _code_in_range(self, value: Any) -> int:
-        """Return the number of a value that may be anything, −1 where it is none."""
+        """Return the number of any object among the values, or −1 if it is not one of them."""
         assert isinstance(self.values, range)
         try:
             whole = int(value)
@@ -136,8 +164,8 @@ class Attribute:
         except (TypeError, ValueError, OverflowError):
             return -1
 
-    def _checked(self, codes: Integers, column: Any, path: str) -> Integers:
-        """Return the numbers of the values of a column; raise `InputError` naming the first that is none."""
+    def _check_codes(self, codes: Integers, column: Any, path: str) -> Integers:
+        """Return the given numbers of values; raise `InputError` if one is −1, naming the first such row."""
         if len(codes) and codes.min() < 0:
             row = int(np.argmax(codes < 0))
             value = column[row]
@@ -145,7 +173,18 @@ class Attribute:
         return codes
 
     def nearest_codes(self, column: Floats, path: str) -> Integers:
-        """Return the numbers of the values nearest to reals; raise `InputError` naming the first row out of range."""
+        """Return the numbers of the values nearest to real numbers.
+
+        Args:
+            column: real numbers, shape (n,).
+            path: the path of the table, for the error message.
+
+        Returns:
+            Numbers of values, int64 of shape (n,).
+
+        Raises:
+            InputError: A number is more than half a step outside the range; the message names its row.
+        """
         if not self.numeric:
             raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")
         order = np.argsort(self.positions, kind="stable")
@@ -162,10 +201,13 @@ class Attribute:
         return np.asarray(order[places], dtype=np.int64)
 
     def _outside(self, path: str, row: int, value: object) -> InputError:
-        # A missing value would otherwise not be shown at all.
+        # The message would not show a value of None.
         shown = "None" if value is None else value
         return InputError(
-            f"{path}[{self.name!r}], row {row}", "is outside the domain", value=shown, bound=_described(self.values)
+            f"{path}[{self.name!r}], row {row}",
+            "is outside the domain",
+            value=shown,
+            bound=_describe_values(self.values),
         )
 
 
@@ -173,7 +215,7 @@ class Attribute:
 class Domain:
     """The values T that a record of a table may have: every combination of the values of its attributes.
 
-    Values are numbered as `itertools.product` does, the last attribute fastest.
+    Values are numbered in the order of `itertools.product`: the last attribute changes fastest.
 
     >>> domain = Domain({"age": range(100), "sex": ["f", "m"]})
     >>> domain.size, domain.shape
@@ -184,10 +226,12 @@ class Domain:
     [1, 198]
 
     Args:
-        attributes: for each name of an attribute its values, distinct and in order; a `range` is never written out.
+        attributes: a mapping from each attribute's name to its values, distinct and in order. A `range` is never
+            expanded.
 
     Raises:
-        InputError: no attribute, an attribute without values, a repeated value, or one that is not a text or number.
+        InputError: There is no attribute, an attribute has no values, a value is repeated, or a value is neither a text
+            nor a number.
     """
 
     attributes: tuple[Attribute, ...]
@@ -204,7 +248,7 @@ class Domain:
             raise InputError("domain", "has no attribute", bound="at least one")
         object.__setattr__(self, "attributes", tuple(_attribute(name, values) for name, values in attributes.items()))
         if self.size > _LARGEST_POSITION:
-            raise InputError("domain", "is too large to be numbered", value=self.size, bound="at most 2^60 values")
+            raise InputError("domain", "has too many values", value=self.size, bound="at most 2^60 values")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -229,17 +273,33 @@ class Domain:
         return f"Domain({{{parts}}})"
 
     def attribute(self, name: str) -> Attribute:
-        """Return the attribute called `name`; raise `InputError` where there is none."""
+        """Return the attribute with a name.
+
+        Args:
+            name: the name of the attribute.
+
+        Returns:
+            The attribute.
+
+        Raises:
+            InputError: No attribute has this name.
+        """
         for attribute in self.attributes:
             if attribute.name == name:
                 return attribute
         raise InputError("attribute", "is not in the domain", value=name, bound=f"one of {', '.join(self.names)}")
 
     def ordered_attribute(self, needed_by: str) -> Attribute:
-        """Return the one attribute of a domain of numbers in ascending order; raise `InputError` for any other domain.
+        """Return the only attribute of a domain, whose values are numbers in ascending order.
 
         Args:
-            needed_by: what needs the order, such as "a line policy", for the message.
+            needed_by: the feature that needs the order, such as "a line policy", for the error message.
+
+        Returns:
+            The attribute.
+
+        Raises:
+            InputError: There are several attributes, or the values are not numbers in ascending order.
         """
         if len(self.attributes) > 1:
             raise InputError(
@@ -253,14 +313,24 @@ class Domain:
             raise InputError(
                 f"domain[{only.name!r}]",
                 problem,
-                value=_described(only.values),
+                value=_describe_values(only.values),
                 bound=f"numbers in ascending order for {needed_by}",
-                remedy="code ordered categories as numbers",
+                remedy="encode ordered categories as numbers",
             )
         return only
 
     def value(self, index: int) -> tuple[Hashable, ...]:
-        """Return the value with number `index`, one entry per attribute."""
+        """Return the value with a number, as a tuple with one entry per attribute.
+
+        Args:
+            index: the number of the value, from 0 to |T| − 1.
+
+        Returns:
+            The value.
+
+        Raises:
+            InputError: The index is out of range.
+        """
         index = as_integer(index, "index", 0)
         if not 0 <= (number := operator.index(index)) < self.size:
             raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
@@ -271,7 +341,14 @@ class Domain:
         return tuple(reversed(entries))
 
     def columns(self, data: object) -> dict[str, Any]:
-        """Return a column of values for each attribute of a table, as `indices` reads it."""
+        """Return a column of values for each attribute of a table.
+
+        Args:
+            data: a table of any type that `indices` accepts.
+
+        Returns:
+            The columns by the names of the attributes.
+        """
         return dict(zip(self.names, find_columns(data, self.names), strict=True))
 
     def indices(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
@@ -281,19 +358,22 @@ class Domain:
         [13, 14, 43]
 
         Args:
-            data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
-                an array (n, attributes) or a list of tuples in the order of the attributes. A domain of one attribute
-                also takes a list, tuple, array or series of its values. Named columns that are no attribute are
-                ignored.
-            positions: instead of `data` the numbers of the values themselves, integers of shape (n,).
+            data: a data frame or another table with named columns, a mapping of names to columns, or a structured
+                array. Also an array (n, attributes) or a list of tuples, in the order of the attributes. For a domain
+                of one attribute also a list, tuple, array or series of its values. Other named columns are ignored.
+            positions: the numbers of the values, integers of shape (n,), instead of `data`.
+
+        Returns:
+            Numbers from 0 to |T| − 1, in the order of the records.
 
         Raises:
-            InputError: a missing column, columns of different lengths, a value outside the domain, named with its row
-                and column, single values where there are several attributes, or both arguments, or none.
+            InputError: A column is missing, columns have different lengths, or single values are given for several
+                attributes. Or a value is outside the domain; the message names its row and column. Or both arguments or
+                neither are given.
         """
         if positions is not None:
             if data is not None:
-                raise InputError("positions", "are given beside data", bound="either of them")
+                raise InputError("positions", "are given together with data", bound="either of them")
             return read_positions(positions, self.size)
         columns = self.columns(data)
         lengths = [len(column) for column in columns.values()]
@@ -309,13 +389,16 @@ class Domain:
     def nearest(self, points: ArrayLike) -> Integers:
         """Return the numbers of the values nearest to real points, int64 of shape (n,).
 
-        Rounding a record to its nearest value looks at no other record, so that privacy is not touched by it.
+        A record is rounded without looking at any other record, so rounding does not affect privacy.
 
         Args:
-            points: an array (n, attributes) of reals; every attribute is numeric.
+            points: real numbers, shape (n, attributes); every attribute must be numeric.
+
+        Returns:
+            Numbers from 0 to |T| − 1, one for each point.
 
         Raises:
-            InputError: a point more than half a step outside the range of an attribute, named with its row.
+            InputError: A point is more than half a step outside the range of an attribute; the message names its row.
         """
         table = as_floats(points, "points", "(n, attributes)")
         if table.shape[1] != len(self.attributes):
@@ -328,7 +411,18 @@ class Domain:
         return result
 
     def counts(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
-        """Return how many records have each value, int64 of shape (|T|,); the arguments are those of `indices`."""
+        """Return the histogram of a table: the number of records with each value, int64 of shape (|T|,).
+
+        Args:
+            data: a table of any type that `indices` accepts.
+            positions: the numbers of the records' values, instead of `data`.
+
+        Returns:
+            The counts, in the order of the values.
+
+        Raises:
+            InputError: The domain has more than 2^28 values, or the table does not match it, as for `indices`.
+        """
         if self.size > _LARGEST_HISTOGRAM:
             raise InputError("domain", "has too many values for a histogram", value=self.size, bound="at most 2^28")
         return np.bincount(self.indices(data, positions=positions), minlength=self.size).astype(np.int64)
@@ -339,7 +433,7 @@ def _attribute(name: object, values: object) -> Attribute:
         raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
     path = f"domain[{name!r}]"
     require_plain(name, path)
-    # The values of a set have no order to number them by.
+    # A set has no order, so its values cannot be numbered.
     if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
     require_unmasked(values, path)
@@ -353,13 +447,13 @@ def _attribute(name: object, values: object) -> Attribute:
     if not found:
         raise InputError(path, "has no values", bound="at least one")
     if not isinstance(found, range):
-        # They are written into what is published, after the budget is charged.
+        # Published files contain these texts, and are written after the budget is charged.
         require_plain_texts(found, path, lines=True)
     return Attribute(name, found)
 
 
 def _as_numbers(column: Any) -> NDArray[Any] | None:
-    """Return a column as integers, or as floats below 2^53, whose whole numbers are exact; None for any other."""
+    """Return a column of integers, or of floats below 2^53, as an array; None for any other column."""
     try:
         array = column if isinstance(column, np.ndarray) else np.asarray(column)
     except (ValueError, OverflowError):
@@ -400,7 +494,7 @@ def _can_be_exact(value: object) -> bool:
 
 
 def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fraction]:
-    """Return integers and a unit whose products are the values, exactly."""
+    """Return integers and a unit whose exact products are the values."""
     fractions = [exact(value) for value in values]
     denominator = math.lcm(*{fraction.denominator for fraction in fractions})
     scaled = [fraction.numerator * (denominator // fraction.denominator) for fraction in fractions]
@@ -411,7 +505,7 @@ def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fractio
     return np.array(scaled, dtype=np.int64), Fraction(1, denominator)
 
 
-def _described(values: range | tuple[Hashable, ...]) -> str:
+def _describe_values(values: range | tuple[Hashable, ...]) -> str:
     if isinstance(values, range) and len(values) > 1:
         step = "" if values.step == 1 else f" in steps of {values.step}"
         return f"from {values[0]} to {values[-1]}{step}"

@@ -1,4 +1,4 @@
-"""A release as files, and back."""
+"""Save a release as files, and load it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mechdesign.base._errors import ExportError, InputError, ReportError, Unsoun
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
-from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, further_files, refusal_of_second
+from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
 from mechdesign.tables._definitions import definition_of_version_1
 from mechdesign.tables._queries._cumulative_release import NamedQuantile, NamedRange
 from mechdesign.tables._queries._registry import QUERIES
@@ -32,45 +32,60 @@ R = TypeVar("R", bound=Release)
 
 
 def load(folder: str | os.PathLike[str]) -> Release:
-    """Read what `Release.save` wrote, as the kind of release that it was.
+    """Load a release that `Release.save` wrote, as an object of its original class.
 
-    Releases of file version 1 open as well. Those under publicly known counts, unless their policy joins any two
-    values, have noise for too few neighbours. They are called unsound: by a warning, `Description.unsound` and the
-    report.
+    Releases of file version 1 can be loaded, too. Under publicly known counts their noise covers too few neighbours,
+    unless their policy joins every two values. A warning, `Description.unsound` and the report mark them as unsound.
+
+    Args:
+        folder: the folder in which the release was saved.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: a file is missing, damaged, or of another version.
+        InputError: A file is missing, damaged, or of an unknown version.
 
     Warns:
-        UnsoundWarning: the release protects less than its policy says.
+        UnsoundWarning: The release protects less than its policy requires.
+
+    >>> import tempfile
+    >>> from mechdesign.tables import Domain, Policy, release_histogram
+    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(folder)
+    ...     (load(folder).answers == release.answers).all()
+    np.True_
     """
     folder = Path(as_path(folder, "folder"))
     try:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
         rows = (folder / ANSWERS).read_bytes()
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
-        raise _damaged(folder, str(error)) from error
+        raise _make_damage_error(folder, str(error)) from error
     if header.version not in (1, VERSION):
-        raise _damaged(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
+        raise _make_damage_error(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
     if (header.definition is None) != (header.version == 1):
-        raise _damaged(folder, f"version {header.version} names {'a' if header.definition else 'no'} definition")
+        raise _make_damage_error(
+            folder, f"version {header.version} names {'a' if header.definition else 'no'} definition"
+        )
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
-        raise _damaged(folder, f"{ANSWERS} is not the file that {HEADER} describes")
+        raise _make_damage_error(folder, f"{ANSWERS} is not the file that {HEADER} describes")
     kinds = {query.released.kind: query.released for query in QUERIES.values()}
     if header.kind not in kinds:
-        raise _damaged(folder, f"the kind {header.kind!r} is unknown")
+        raise _make_damage_error(folder, f"the kind {header.kind!r} is unknown")
     try:
-        found = _built(kinds[header.kind], header, rows)
+        found = _build(kinds[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(folder, str(error)) from error
+        raise _make_damage_error(folder, str(error)) from error
     if found.description.unsound:
         warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
     return found
 
 
-def _built(kind: type[R], header: Header, rows: bytes) -> R:
+def _build(kind: type[R], header: Header, rows: bytes) -> R:
     names, columns = _table(rows.decode())
-    # Labels come first, whatever they are called in the file.
+    # The columns of labels come first, whatever their names are.
     first = len(header.labels)
     labels = {
         name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)
@@ -101,13 +116,13 @@ def _table(text: str) -> tuple[list[str], list[Sequence[str]]]:
         names, *rows = csv.reader(io.StringIO(text, newline=""))
         return list(map(from_cell, names)), [*zip(*rows, strict=True)]
     names = list(map(from_cell, text[: text.index("\n")].split(",")))
-    # All cells at once: a list per row takes ten times as long.
+    # All cells are split at once: one list per row takes ten times as long.
     cells = text.removesuffix("\n").replace("\n", ",").split(",")
     return names, [cells[len(names) + place :: len(names)] for place in range(len(names))]
 
 
 def _numbers(column: Sequence[str]) -> Floats:
-    # Far faster than to have NumPy read texts.
+    # This is much faster than parsing the texts with NumPy.
     return np.array(msgspec.json.decode(f"[{','.join(column)}]", type=list[float]), dtype=np.float64)
 
 
@@ -119,21 +134,26 @@ def _labels(column: Sequence[str], form: str) -> Column:
     return whole if (whole == numbers).all() else numbers
 
 
-def _damaged(folder: Path, problem: str) -> InputError:
+def _make_damage_error(folder: Path, problem: str) -> InputError:
     return InputError(
-        str(folder), f"holds no release that can be read ({problem})", bound="a folder that a release was saved in"
+        str(folder), f"does not hold a readable release ({problem})", bound="a folder in which a release was saved"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A release with its title and what was read from it; nothing in it depends on the data but through the answers.
+    """A release with its title and the estimates derived from it; it depends on the data only through the answers.
 
     Attributes:
-        release: the answers, what was spent, and what is protected.
-        title: what it is called.
-        ranges: ranges read from a cumulative histogram.
-        quantiles: quantiles read from a cumulative histogram.
+        release: the answers, the budget spent, and the policy.
+        title: the title of the report.
+        ranges: ranges that were estimated from a cumulative histogram.
+        quantiles: quantiles that were estimated from a cumulative histogram.
+
+    >>> from mechdesign.tables import Domain, Policy, release_histogram
+    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> Published(release, "Floors").ranges
+    ()
     """
 
     release: Release
@@ -149,7 +169,22 @@ FILES = (*_OWN, _REPORT)
 
 @dataclass(frozen=True, eq=False)
 class Publication(Published):
-    """A release with what was read from it, as files; attributes are those of `Published`."""
+    """A `Published` release that can be saved as files.
+
+    Attributes:
+        release: the answers, the budget spent, and the policy.
+        title: the title of the report.
+        ranges: ranges that were estimated from a cumulative histogram.
+        quantiles: quantiles that were estimated from a cumulative histogram.
+
+    >>> import os, tempfile
+    >>> from mechdesign.tables import Domain, Policy, release_histogram
+    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Publication(release).save(folder)
+    ...     sorted(os.listdir(folder))
+    ['answers.csv', 'release.json']
+    """
 
     def save(
         self,
@@ -160,32 +195,34 @@ class Publication(Published):
         overwrite: bool = True,
         **unknown: object,
     ) -> None:
-        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, the further `files`.
+        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, any further `files`.
 
-        The answers are complete with ``release.json``. Further files come after them: whatever happens to these, the
-        answers stand. `md.report.save` writes the page, too.
+        The answers are complete once ``release.json`` is written; a failure with a further file does not affect them.
+        `md.report.save` also writes the page.
 
         Args:
-            folder: a folder; it is made where there is none.
-            files: further files by name, or a function that returns them for this release. It is called when the
+            folder: the folder to write; it is created if necessary.
+            files: further files by name, or a function that returns them for this release. It is called after the
                 answers are written.
-            force: write into a folder that holds other files, beside them.
-            overwrite: replace a release that stands there; a rehearsal is always replaced. Both releases add up.
+            force: whether to write into a folder that holds other files.
+            overwrite: whether to replace a release in the folder; a rehearsal is always replaced. The budgets of both
+                releases add up.
+            **unknown: not accepted; a keyword of this kind raises `InputError`.
 
         Raises:
-            ExportError: the files may not, or cannot, be written.
-            InputError: a name in `files` is taken or no plain file name, or a content is not bytes.
-            ReportError: the answers are written, and a further file cannot be made or written.
+            ExportError: the files must not be written there, or cannot be written.
+            InputError: a name in `files` is already used or is not a plain file name, or a content is not bytes.
+            ReportError: the answers are written, but a further file could not be made or written.
         """
         for name in unknown:
             raise InputError(
                 name,
-                "is no argument of Publication.save",
+                "is not an argument of Publication.save",
                 bound="files, force or overwrite",
                 remedy="a release with its page is written by md.report.save(release, folder)",
             )
         target = as_path(folder, "folder")
-        further = further_files(files, _OWN)
+        further = prepare_files(files, _OWN)
         check_target(target, force, overwrite)
         texts = {}
         if self.ranges:
@@ -196,7 +233,7 @@ class Publication(Published):
             texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
         try:
             target.mkdir(parents=True, exist_ok=True)
-            # What an older release has left must not stand beside this one: release.json vouches for all others.
+            # Remove the files of an older release first: release.json vouches for all files in the folder.
             for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
                 (target / name).unlink(missing_ok=True)
         except OSError as error:
@@ -216,25 +253,25 @@ class Publication(Published):
 
 
 def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a publication may and can be written into a folder.
+    """Raise `ExportError` unless a publication can and may be written into a folder.
 
-    It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
-    release, whole or interrupted.
+    It may be written if the folder does not exist, is empty or holds a rehearsal. With `overwrite` the folder may also
+    hold any release, complete or interrupted.
     """
 
     def ours(entry: Path) -> bool:
-        # What a killed run leaves is called `.NAME.????????.partial`.
+        # A killed run leaves files with the name `.NAME.????????.partial`.
         name = entry.name
         whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
         return whole in FILES and not entry.is_dir()
 
     check_folder(folder, ours, "a release", force)
     if not overwrite and holds_release(folder):
-        raise refusal_of_second(folder, "a release")
+        raise make_second_release_error(folder, "a release")
 
 
 def holds_release(folder: Path) -> bool:
-    """Whether a folder holds a release, whole or not, that was no rehearsal."""
+    """Return whether a folder holds a release, complete or not, that is not a rehearsal."""
     answers = any((folder / file).is_file() for file in FILES if file != _REPORT)
     return answers and not _is_rehearsal(folder)
 
@@ -243,7 +280,7 @@ def _is_rehearsal(folder: Path) -> bool:
     try:
         document = json.loads((folder / HEADER).read_bytes())
     except (OSError, ValueError, RecursionError):
-        # An unfinished run, whose answers somebody may have seen.
+        # The run did not finish, but somebody may have seen its answers.
         return False
     return isinstance(document, dict) and document.get("rehearsal") is True
 

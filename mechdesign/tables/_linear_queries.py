@@ -1,4 +1,4 @@
-"""Linear queries: what strategies and the noise need of them, and their weights as multiples of a step."""
+"""Linear queries: their interface for strategies and noise, and their weights as multiples of a step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, exact_text, printed
+from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._charges import classes_of_rows
@@ -28,7 +28,7 @@ class LinearQueries(ABC):
     Attributes:
         size: the number |T| of values.
         phrase: the queries in words.
-        gram_is_quick: whether `gram` takes less than the product of `matrix` with itself.
+        gram_is_quick: whether `gram` is faster than multiplying `matrix` by its transpose.
     """
 
     size: int
@@ -43,7 +43,7 @@ class LinearQueries(ABC):
     @property
     @abstractmethod
     def integral(self) -> bool:
-        """Say whether all coefficients are integers so small that `gram` is exact."""
+        """Return whether all coefficients are integers small enough for `gram` to be exact."""
 
     @abstractmethod
     def gram(self) -> Floats:
@@ -55,7 +55,7 @@ class LinearQueries(ABC):
 
     @abstractmethod
     def labels(self) -> dict[str, NDArray[Any]]:
-        """Return what names each query: arrays of shape (count,) by heading."""
+        """Return the labels of the queries: arrays of shape (count,) by column heading."""
 
     @abstractmethod
     def answers(self, histogram: NDArray[Any]) -> Floats:
@@ -66,7 +66,7 @@ class LinearQueries(ABC):
         """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
 
     def weights(self) -> Floats:
-        """Return W where it is not too large; raise `InputError` for more than 4,000,000 weights."""
+        """Return W; raise `InputError` if it has more than 4,000,000 weights."""
         if (weights := self.count * self.size) > _MOST_WEIGHTS:
             raise InputError(
                 "queries",
@@ -78,7 +78,7 @@ class LinearQueries(ABC):
         return self.matrix()
 
     def classes(self) -> Partition:
-        """Return the classes of values that exact answers tell apart; an absent record, the last, adds nothing."""
+        """Return the classes of values that exact answers distinguish; the last node is absence."""
         if self.size >= LARGEST_LISTED:
             return UNKNOWN
         labels = np.zeros(self.size + 1, dtype=np.int64)
@@ -89,21 +89,21 @@ class LinearQueries(ABC):
         return Partition.of(labels)
 
     def _columns(self) -> Iterator[Integers]:
-        """Yield numbers of the columns of some queries at a time, shape (|T| + 1,): equal where the columns are."""
+        """Yield labels of shape (|T| + 1,) for a few queries at a time; nodes with equal columns have equal labels."""
         yield classes_of_rows(self.matrix()).labels
 
 
 def step_of(weights: Floats) -> Fraction:
-    """Return the largest step of which all weights, as the decimals that they print, are multiples.
+    """Return the largest step that divides all weights, each read as the decimal that it prints.
 
     >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
     Fraction(1, 4)
     """
-    return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
+    return Fraction(1, math.lcm(*{as_decimal(weight).denominator for weight in np.unique(weights).tolist()}))
 
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:
-    """Return weights as integer multiples of the step, int64 of shape (q, |T|), with |T| the size where it is known."""
+    """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T| if it is known."""
     require_unmasked(queries, "queries")
     shapes = "(|T|,) or (q, |T|)".replace("|T|", "|T|" if size is None else str(size))
     if isinstance(queries, str):
@@ -116,7 +116,8 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> I
     if given.ndim != 2 or given.size == 0 or size not in (None, given.shape[1]):
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=shapes)
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
-        # A double of up to 15 digits is the one next to its multiple of the step; the rest is settled exactly.
+        # A float of up to 15 digits is the nearest one to its multiple of the step; other weights are converted
+        # exactly.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             numbers = np.rint(given / float(step))
             good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53

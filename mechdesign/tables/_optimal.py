@@ -1,9 +1,9 @@
 """Least-cost channels under a policy: the optimal answer to one count, and to one attribute of one record.
 
-What is answered to one count or one value is a channel, and the policy's guarantee a set of linear inequalities on it:
-`mechdesign.design` finds the channel of least expected cost and proves both. For counts on a line, and costs that never
-fall with the error, the geometric mechanism followed by the Bayes-optimal remap of its answers is optimal, too (Ghosh,
-Roughgarden and Sundararajan 2009).
+The randomised answer to one count or one value is a channel, and the policy's guarantee is a set of linear inequalities
+on it. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. For
+counts on a line and costs that never decrease with the error, the geometric mechanism with a Bayes-optimal remap is
+also optimal. This is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
 """
 
 from __future__ import annotations
@@ -40,13 +40,17 @@ class CountCosts:
 
     Attributes:
         epsilon: ε in nats.
-        optimal: of the optimal channel.
-        bound: no channel has less.
-        geometric: of the truncated geometric mechanism.
-        geometric_remapped: of the same followed by the best remap of its answers under the prior.
-        laplace: of Laplace noise of scale 1/ε, rounded and clipped to the range.
-        laplace_remapped: of the same followed by its best remap.
-        constant: of the best answer that ignores the data.
+        optimal: the cost of the optimal channel.
+        bound: a lower bound on the cost of every channel.
+        geometric: the cost of the truncated geometric mechanism.
+        geometric_remapped: the cost of the geometric mechanism with the best remap of its answers under the prior.
+        laplace: the cost of Laplace noise of scale 1/ε, rounded and clipped to the range.
+        laplace_remapped: the cost of this Laplace noise with the best remap of its answers.
+        constant: the cost of the best answer that ignores the data.
+
+        >>> costs = compare_counts(4, [0.1])[0]
+        >>> costs.bound <= costs.optimal <= costs.geometric_remapped + 1e-9
+        True
     """
 
     epsilon: float
@@ -69,18 +73,18 @@ def optimal_count(
     sensitivity: int = 1,
     settings: SolveSettings | None = None,
 ) -> Design:
-    """Design the channel of least expected cost that answers one count of at most so many records.
+    """Design the channel of least expected cost that answers one count.
 
-    Counts of neighbouring databases differ by at most `sensitivity`: by 1 under any policy without known counts whose
-    edges change the count at all, else by what `Policy.sensitivity` says of the count.
+    Counts of neighbouring databases differ by at most `sensitivity`. This is 1 if the policy has no known counts and
+    some edge changes the count. Otherwise `Policy.sensitivity` computes it.
 
     Args:
-        records: the number of records; the count is from 0 to it.
+        records: the number of records; the count is from 0 to this number.
         epsilon: ε in nats.
         cost: "absolute", "squared" or "hamming", or a matrix c(count, answer) of shape (records + 1, answers).
-        prior: how likely each count is; all equally unless given.
-        sensitivity: how far the counts of neighbouring databases are apart.
-        settings: how the program is solved.
+        prior: the probability of each count; uniform by default.
+        sensitivity: the largest difference between the counts of neighbouring databases.
+        settings: the settings of the solver.
 
     Returns:
         The certified design.
@@ -94,7 +98,7 @@ def optimal_count(
     graph = nx.empty_graph(size)
     graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
     places = np.arange(size, dtype=np.float64)[:, None]
-    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), settings)
+    return _design_with(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), settings)
 
 
 @in_own_arithmetic
@@ -109,18 +113,21 @@ def optimal_attribute(
 ) -> Design:
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
-    A value is answered with a value, both by their number, see `Domain.value`; two that an edge of the policy joins are
-    told apart by at most ε. Values that no path joins may be told apart exactly. A value without an edge is refused,
-    unless `isolated` is "release".
+    Secrets and answers are values of the domain, given by their numbers; see `Domain.value`. Two values that an edge
+    joins are ε-indistinguishable. Values that no path joins may be distinguished exactly. A value without an edge is
+    refused, unless `isolated` is "release".
 
     Args:
-        policy: what must not be told apart, without known counts and without the null node.
-        epsilon: ε in nats, of each edge.
-        prior: how likely each value is, shape (|T|,); all equally unless given.
+        policy: the policy, without known counts and without the null node.
+        epsilon: ε in nats for each edge.
+        prior: the probability of each value, shape (|T|,); uniform by default.
         cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
             or a matrix c(value, answer) of shape (|T|, answers).
-        isolated: what to do with values that the policy ties to no other, as for `mechdesign.design`.
-        settings: how the program is solved.
+        isolated: the treatment of values without an edge, as for `mechdesign.design`.
+        settings: the settings of the solver.
+
+    Returns:
+        The certified design.
 
     >>> from mechdesign.tables import Domain
     >>> policy = Policy.line(Domain({"floor": range(5)}))
@@ -143,16 +150,19 @@ def optimal_attribute(
         if attribute.numeric
     ]
     places = np.column_stack(numeric) if numeric else None
-    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
+    return _design_with(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
 
 
-def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
-    """Return the expected cost of a channel whose answers are replaced by the best ones under the prior.
+def find_remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
+    """Return the expected cost of a channel after the best remap of its answers under the prior.
 
     Args:
         channel: p(o|s), shape (n, m).
         prior: shape (n,).
         cost: c(s, answer), shape (n, k).
+
+    Returns:
+        The cost.
     """
     joint = as_array(prior, "prior")[:, None] * as_array(channel, "channel")
     return float((joint.T @ as_array(cost, "cost")).min(axis=1).sum())
@@ -174,11 +184,14 @@ def compare_counts(
     (1.728, 1.2, 1.2)
 
     Args:
-        records: the number of records; the count is from 0 to it.
+        records: the number of records; the count is from 0 to this number.
         epsilons: ε in nats, shape (k,).
         cost: "absolute", "squared" or "hamming".
-        prior: how likely each count is; all equally unless given.
-        settings: how the programs are solved.
+        prior: the probability of each count; uniform by default.
+        settings: the settings of the solver.
+
+    Returns:
+        The costs for each ε.
     """
     size = as_integer(records, "records", 1) + 1
     matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
@@ -186,16 +199,16 @@ def compare_counts(
     found = []
     for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
         made = optimal_count(records, epsilon, cost, prior=prior, settings=settings)
-        geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
+        geometric, laplace = Geometric(epsilon, size).matrix(), _make_laplace_channel(float(exact(epsilon)), size)
         found.append(
             CountCosts(
                 epsilon,
                 made.certificate.expected_cost,
                 made.certificate.lower_bound,
-                geometric=_expected(geometric, weights, matrix),
-                geometric_remapped=remapped_cost(geometric, weights, matrix),
-                laplace=_expected(laplace, weights, matrix),
-                laplace_remapped=remapped_cost(laplace, weights, matrix),
+                geometric=_find_expected_cost(geometric, weights, matrix),
+                geometric_remapped=find_remapped_cost(geometric, weights, matrix),
+                laplace=_find_expected_cost(laplace, weights, matrix),
+                laplace_remapped=find_remapped_cost(laplace, weights, matrix),
                 constant=float((weights @ matrix).min()),
             )
         )
@@ -213,7 +226,7 @@ def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLi
 
 
 def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
-    """Return c(value, answer); places have the shape (size, numeric attributes)."""
+    """Return the cost matrix c(value, answer); places have shape (size, numeric attributes)."""
     if not isinstance(cost, str):
         return as_floats(cost, "cost", "(n, m)")
     if cost not in _COSTS:
@@ -226,11 +239,11 @@ def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
     return np.asarray((apart if cost == "absolute" else apart**2).sum(axis=2), dtype=np.float64)
 
 
-def _expected(channel: Floats, prior: Floats, cost: Floats) -> float:
+def _find_expected_cost(channel: Floats, prior: Floats, cost: Floats) -> float:
     return float((prior[:, None] * channel * cost).sum())
 
 
-def _rounded_laplace(rate: float, size: int) -> Floats:
+def _make_laplace_channel(rate: float, size: int) -> Floats:
     """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
     borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
     steps = borders[None, :] - np.arange(size)[:, None]
@@ -240,7 +253,7 @@ def _rounded_laplace(rate: float, size: int) -> Floats:
     return masses
 
 
-def _designed(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:
+def _design_with(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:
     given = SolveSettings() if settings is None else settings
     require_kind(given, SolveSettings, "settings", "SolveSettings")
     return design(problem, isolated=isolated, **{each.name: getattr(given, each.name) for each in fields(given)})

@@ -1,4 +1,4 @@
-"""Parallel composition, and parts of a ledger."""
+"""Parallel composition, and ledgers for disjoint groups of people."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from mechdesign.tables._policy import Policy, as_policy, name_policy
 
 @dataclass(frozen=True)
 class ParallelComposition:
-    """Whether ε-private releases on disjoint parts of a table are ε-private together.
+    """The result of `parallel_composition`: whether ε-private releases on disjoint parts are jointly ε-private.
 
     Attributes:
-        allowed: whether they are, by Theorem 4.2 of Blowfish (He et al. 2014); if not, their budgets add up.
-        reason: the reason, in a sentence.
-        constraint: the constraint that stands in the way, or None.
-        edge: an edge of the secret graph that shows it, or None.
+        allowed: whether parallel composition holds, by Theorem 4.2 of Blowfish (He et al. 2014); if not, budgets add
+            up.
+        reason: the reason, as a sentence.
+        constraint: the number of the constraint that prevents it, or None.
+        edge: an edge of the secret graph as a counterexample, or None.
+
+    >>> from mechdesign.tables import Domain
+    >>> bool(parallel_composition(Policy.full(Domain({"age": range(100)}))))
+    True
     """
 
     allowed: bool
@@ -40,17 +45,29 @@ class ParallelComposition:
 def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> ParallelComposition:
     """Decide whether releases on disjoint groups of people compose in parallel.
 
-    One move changes one person's record, so releases on disjoint groups see the change once, unless publicly known
-    counts tie moves in one group to moves in another. An edge is critical to a constraint if it changes its count. What
-    it changes any other record may undo, in any group, whether or not an edge joins its values: releases compose in
-    parallel only if no edge is critical to any constraint. (Theorem 4.3 asks less, critical edges in one group at most,
-    and does not look at moves along pairs that are no edges.)
+    Without known counts one record changes, so only one of the releases is affected. Known counts may link a change in
+    one group to a change in another. An edge is critical to a constraint if it changes the constraint's count. Any
+    other record, in any group, may then restore the count, even by a move that is not along an edge. Releases therefore
+    compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 allows critical edges in one group,
+    but ignores moves that are not along edges.)
 
     Args:
         policy: the policy.
-        parts: the part of each value, shape (|T|,), where a person's group is told by the value of the record; then no
-            edge may lead from one part to another, so that the group is no secret. Unless given, the groups are chosen
-            without looking at the data, and any person may be in any group.
+        parts: the part of each value, shape (|T|,), if the value of a record determines the group. Then no edge may
+            join
+            two parts, so the group is not protected. By default the groups are chosen without looking at the data, and
+            any person may be in any group.
+
+    Returns:
+        Whether the releases compose in parallel, with the reason.
+
+    Raises:
+        InputError: `policy` is not a policy, or `parts` has the wrong length.
+
+    >>> from mechdesign.tables import Domain
+    >>> domain = Domain({"age": range(4)})
+    >>> parallel_composition(Policy.line(domain), parts=[0, 0, 1, 1]).edge
+    (1, 2)
     """
     graph = as_policy(policy).secret_graph
     labels = None if parts is None else np.append(block_numbers(policy.domain, parts, "parts"), -1)
@@ -71,13 +88,19 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """A ledger for releases about one of several disjoint groups; make one with `part_of`.
+    """A ledger for releases about one of several disjoint groups; `part_of` makes one.
 
     Attributes:
-        ledger: the ledger of the whole.
+        ledger: the ledger for all groups.
         division: the name of the division into groups.
         part: the name of the group.
-        policy: the name of the policy whose releases compose in parallel; another one may tie the groups together.
+        policy: the name of the policy whose releases compose in parallel. Releases under other policies are refused.
+
+    >>> import mechdesign as md
+    >>> policy = Policy.full(md.tables.Domain({"age": range(100)}))
+    >>> north = part_of(md.Ledger(epsilon=1), policy, "clinics", part="north")
+    >>> north.division, north.part
+    ('clinics', 'north')
     """
 
     ledger: Ledger
@@ -87,7 +110,7 @@ class LedgerPart:
 
     @property
     def by_policy(self) -> tuple[PolicyTotals, ...]:
-        """What was spent under each policy, in all groups."""
+        """Return the totals spent under each policy, over all groups."""
         return self.ledger.by_policy
 
     def spend(
@@ -100,12 +123,24 @@ class LedgerPart:
         policy: str | None = None,
         **exact: Any,
     ) -> Entry:
-        """Record what a release about this group spends; raise `InputError` for one under another policy.
+        """Record the spending of a release about this group.
 
-        Arguments are those of `mechdesign.Ledger.spend`. A release that names no policy is one under
-        that of the part.
+        Args:
+            what: the released quantity, in words.
+            protects: the neighbouring databases, in words.
+            epsilon: the ε that is spent, or None.
+            rho: the ρ that is spent, or None.
+            policy: the name of the release's policy; by default the policy of this ledger.
+            **exact: further keywords of `mechdesign.Ledger.spend`.
+
+        Returns:
+            The entry in the ledger.
+
+        Raises:
+            InputError: The release is under another policy.
+            BudgetExceededError: the ledger has too little budget left.
         """
-        part = self._named(policy)
+        part = self._find_part(policy)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
     def check(
@@ -118,19 +153,28 @@ class LedgerPart:
         policy: str | None = None,
         **exact: Any,
     ) -> None:
-        """Raise what `spend` would raise of budget, process, policy and other releases, and record nothing."""
-        part = self._named(policy)
+        """Raise the errors that `spend` would raise, without recording an entry.
+
+        Args:
+            what: the released quantity, in words.
+            protects: the neighbouring databases, in words.
+            epsilon: the ε to be spent, or None.
+            rho: the ρ to be spent, or None.
+            policy: the name of the release's policy; by default the policy of this ledger.
+            **exact: further keywords of `mechdesign.Ledger.check`.
+        """
+        part = self._find_part(policy)
         self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
-    def _named(self, policy: str | None) -> tuple[str, str]:
-        """Return the division and the group, if a release under this policy may be charged to them."""
+    def _find_part(self, policy: str | None) -> tuple[str, str]:
+        """Return the division and the group; raise `InputError` for a release under another policy."""
         if policy is not None and policy != self.policy:
             raise InputError(
                 "ledger",
-                "is that of a group under another policy, whose releases alone are known to compose in parallel",
+                "belongs to a group under another policy; only releases under that policy compose in parallel",
                 value=policy,
                 bound=self.policy,
-                remedy="make a ledger of the group for this policy by part_of, or charge the ledger of the whole",
+                remedy="make a ledger of the group for this policy by part_of, or charge the ledger for all groups",
             )
         return self.division, self.part
 
@@ -138,8 +182,8 @@ class LedgerPart:
 def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: ArrayLike | None = None) -> LedgerPart:
     """Return a ledger for releases about one group of a division, if releases about its groups compose in parallel.
 
-    Whoever names the division vouches that no person is in two of its groups, and that a release charged to a group
-    uses the records of this group only.
+    The caller guarantees that no person is in two groups of the division. A release that is charged to a group must use
+    only the records of this group.
 
     >>> import mechdesign as md
     >>> ledger = md.Ledger(epsilon=1)
@@ -152,14 +196,17 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
 
     Args:
         ledger: a `mechdesign.Ledger`.
-        policy: the policy of all these releases; a release under another one is refused.
-        division: what divides the people, such as "clinics".
-        part: the group, such as "north".
-        parts: the group of each value, shape (|T|,), where the value of a record tells the group; see
+        policy: the policy of all these releases; a release under another policy is refused.
+        division: the name of the division of the people into groups, such as "clinics".
+        part: the name of the group, such as "north".
+        parts: the group of each value, shape (|T|,), if the value of a record determines the group; see
             `parallel_composition`.
 
+    Returns:
+        The ledger for this group.
+
     Raises:
-        InputError: `parallel_composition` does not allow it; the message says why.
+        InputError: The releases do not compose in parallel; the message contains the reason.
     """
     found = parallel_composition(policy, parts)
     if not found:

@@ -1,4 +1,4 @@
-"""Policies: a graph, known counts, and neighbouring tables."""
+"""Blowfish policies: a domain, a secret graph and publicly known counts, which define neighbouring databases."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
 
-# Exact distances are sums over the attributes; up to here they cannot overflow an int64.
+# Exact distances are sums over the attributes; up to this bound they cannot overflow an int64.
 _LARGEST_DISTANCE = 2**61
 
 
@@ -36,18 +36,23 @@ _LARGEST_DISTANCE = 2**61
 class Policy:
     """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
 
-    Build one with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. Each takes the keywords
+    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. Each takes the
+    keywords
 
-    - ``constraints``: publicly known counts, 0/1 arrays of shape (|T|,) that say which values a count query counts, or
+    - ``constraints``: the publicly known counts, as 0/1 arrays of shape (|T|,) with 1 for the counted values, or as
       pairs (array, known count);
-    - ``unbounded``: if true a person may also be added or removed. The null node, number |T|, stands for absence; it is
-      joined to every value unless an explicit graph joins it to some only.
+    - ``unbounded``: whether a record may also be added or removed. The null node, number |T|, represents absence. It is
+      joined to every value, unless an explicit graph joins it to some values only.
 
     Attributes:
-        domain: the values a record may have.
-        secret_graph: which two values of a record must not be told apart.
+        domain: the domain of the records.
+        secret_graph: the graph whose edges join values that must stay indistinguishable.
         constraints: the publicly known counts.
-        unbounded: whether a person may be added or removed.
+        unbounded: whether a record may be added or removed.
+
+    >>> policy = Policy.full(Domain({"age": range(100)}))
+    >>> policy.sensitivity("histogram"), policy.steps
+    (2, 99)
     """
 
     domain: Domain
@@ -57,31 +62,56 @@ class Policy:
 
     @classmethod
     def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Protect every value of a record from every other: differential privacy where nothing is known.
+        """Return the policy whose graph is complete; without known counts it is differential privacy.
+
+        Args:
+            domain: the domain of the records.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
 
         >>> Policy.full(Domain({"age": range(100)})).sensitivity("cumulative")
         99
         """
-        return cls._built(domain, CompleteGraph(_checked(domain).size), constraints, unbounded)
+        return cls._build(domain, CompleteGraph(_require_domain(domain).size), constraints, unbounded)
 
     @classmethod
     def attribute(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Protect each attribute: values are joined if they differ in exactly one attribute."""
-        return cls._built(domain, AttributeGraph(_checked(domain).shape), constraints, unbounded)
+        """Return the policy that joins values that differ in exactly one attribute.
+
+        Args:
+            domain: the domain of the records.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
+        """
+        return cls._build(domain, AttributeGraph(_require_domain(domain).shape), constraints, unbounded)
 
     @classmethod
     def partition(
         cls, domain: Domain, labels: ArrayLike, *, constraints: ConstraintsLike = (), unbounded: bool = False
     ) -> Policy:
-        """Protect the value within its block: which block a record is in may be told exactly.
+        """Return the policy that joins values in the same block; the block of a record may be released exactly.
 
         Args:
-            domain: the values.
+            domain: the domain of the records.
             labels: the block of each value, texts or numbers, shape (|T|,).
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InputError: `labels` does not have one entry for each value.
         """
-        return cls._built(domain, PartitionGraph(block_numbers(_checked(domain), labels)), constraints, unbounded)
+        return cls._build(
+            domain, PartitionGraph(block_numbers(_require_domain(domain), labels)), constraints, unbounded
+        )
 
     @classmethod
     def threshold(
@@ -93,29 +123,47 @@ class Policy:
         constraints: ConstraintsLike = (),
         unbounded: bool = False,
     ) -> Policy:
-        """Protect values from those at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
+        """Return the policy that joins values at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
 
-        On one attribute with values a unit apart, θ counts numbers: 1 is the line, |T| − 1 and |T| are the complete
-        graph. Values and θ mean the decimals that they print; between floats, a distance that is longer than θ by at
-        most 1e-9 of it, and 4 units in the last place of the largest value, is within it: such values were computed.
+        On one attribute with values one unit apart, θ = 1 gives the line, and θ = |T| − 1 or |T| the complete graph.
+        Values and θ mean the decimals that they print. A small tolerance allows for rounded floats. A distance may
+        exceed θ by a share of 1e-9, or by 4 units in the last place of the largest value.
 
         Args:
-            domain: the values.
-            theta: the threshold θ, at least the least distance of two values.
-            attributes: the attributes that may change, ascending numbers; all unless given.
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            domain: the domain of the records.
+            theta: the threshold θ, at least the smallest distance between two values.
+            attributes: the attributes that may change, whose values are ascending numbers; by default all.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InputError: θ is out of range, or an attribute does not consist of ascending numbers.
         """
-        return cls._built(domain, _threshold(_checked(domain), theta, attributes), constraints, unbounded)
+        return cls._build(domain, _threshold(_require_domain(domain), theta, attributes), constraints, unbounded)
 
     @classmethod
     def line(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Protect each value of one ordered attribute from the next and the previous one."""
-        name = _checked(domain).ordered_attribute("a line policy").name
+        """Return the policy that joins each value of one ordered attribute to the next one.
+
+        Args:
+            domain: a domain with one attribute, whose values are ascending numbers.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InputError: The domain is not of this kind.
+        """
+        name = _require_domain(domain).ordered_attribute("a line policy").name
         require_room(domain.size, "a line policy")
         reach = np.minimum(np.arange(domain.size) + 1, domain.size - 1)
         phrase = f"from one value of {name} to the next or the previous one"
-        return cls._built(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
+        return cls._build(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
 
     @classmethod
     def graph(
@@ -126,20 +174,36 @@ class Policy:
         constraints: ConstraintsLike = (),
         unbounded: bool = False,
     ) -> Policy:
-        """Protect the pairs of values that are joined by a given graph.
+        """Return the policy with a given graph.
 
         Args:
-            domain: the values.
-            graph: an undirected networkx graph on the numbers of the values, or a list of edges. With ``unbounded``
-                None stands for the null node.
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            domain: the domain of the records.
+            graph: an undirected networkx graph on the numbers of the values, or a list of edges. With ``unbounded`` the
+                null node is None.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InputError: The graph is directed, has a loop, or has a node that is not a value.
         """
-        return cls._built(domain, _explicit(_checked(domain), graph, unbounded), constraints, unbounded)
+        return cls._build(domain, _explicit(_require_domain(domain), graph, unbounded), constraints, unbounded)
 
     @classmethod
     def union(cls, *policies: Policy) -> Policy:
-        """Protect what any of several policies on one domain protects, given the known counts of all of them."""
+        """Return the policy with the edges and the known counts of several policies on one domain.
+
+        Args:
+            *policies: the policies, at least one.
+
+        Returns:
+            The policy.
+
+        Raises:
+            InputError: There is no policy, or the domains differ.
+        """
         if not policies:
             raise InputError("policies", "are empty", bound="at least one policy")
         domain = as_policy(policies[0], "policies[0]").domain
@@ -154,16 +218,16 @@ class Policy:
         null = [part for part in parts if part.kind == "null"][:1]
         parts = [part for part in parts if part.kind != "null"] + null
         graph = parts[0] if len(parts) == 1 else UnionGraph(tuple(parts))
-        return cls._built(domain, graph, constraints, any(policy.unbounded for policy in policies))
+        return cls._build(domain, graph, constraints, any(policy.unbounded for policy in policies))
 
     @classmethod
-    def _built(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
+    def _build(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
         as_truth(unbounded, "unbounded")
         if unbounded and not graph.has_null:
             graph = UnionGraph((graph, NullGraph(domain.size)))
         known = as_constraints(constraints, domain.size)
         if any(constraint.known is not None for constraint in known):
-            # The integer program is loaded only where there is something to decide.
+            # The integer program is loaded only if it is needed.
             from mechdesign.tables._policies._contradictions import check_consistent
 
             check_consistent(known, domain.size)
@@ -171,7 +235,7 @@ class Policy:
 
     @property
     def steps(self) -> int | None:
-        """Return θ if exactly the values at most θ numbers apart are joined, the null node left aside, else None."""
+        """Return θ if exactly the values at most θ numbers apart are joined, else None; the null node is ignored."""
         graph = self.secret_graph
         if isinstance(graph, UnionGraph):
             rest = [part for part in graph.parts if part.kind != "null"]
@@ -180,7 +244,7 @@ class Policy:
 
     @property
     def neighbours(self) -> str:
-        """Say in plain English which two databases are neighbours: those that a release must not tell apart.
+        """Return the definition of neighbouring databases, which a release must not distinguish, in plain English.
 
         >>> print(Policy.line(Domain({"age": range(100)})).neighbours)
         Two databases are neighbours if they have the same number of records and differ in the value of one record, \
@@ -198,15 +262,18 @@ which changes from one value of age to the next or the previous one.
         known = "the publicly known count" if number == 1 else f"all {number} publicly known counts"
         size = "" if self.unbounded else "have the same number of records, "
         others = "from any value to any other" + (", or to being absent, or back" if self.unbounded else "")
-        return (
-            f"Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, "
-            f"where at least one record changes {change}, the other records that differ change {others}, and no "
-            f"smaller part of these changes alone would lead to a database that agrees with {known}."
+        clauses = (
+            f"{size}both agree with {known}",
+            "and differ in at least one record",
+            f"where at least one record changes {change}",
+            f"the other records that differ change {others}",
+            f"and no smaller part of these changes alone would lead to a database that agrees with {known}.",
         )
+        return f"Two databases are neighbours if they {', '.join(clauses)}"
 
     @property
     def definition(self) -> str:
-        """Say which definition of neighbours this is.
+        """Return the source of the definition of neighbouring databases.
 
         >>> print(Policy.line(Domain({"age": range(100)})).definition)
         Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge.
@@ -214,14 +281,21 @@ which changes from one value of age to the next or the previous one.
         return KNOWN_COUNTS if self.constraints else ALONE
 
     def check_counts(self, counts: ArrayLike) -> None:
-        """Raise `InputError` if a histogram, shape (|T|,), does not have the publicly known counts."""
+        """Check that a histogram has the publicly known counts.
+
+        Args:
+            counts: the histogram, shape (|T|,).
+
+        Raises:
+            InputError: A known count does not hold for the histogram.
+        """
         histogram = as_array(counts, "counts")
         if histogram.shape != (self.domain.size,):
             raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
         for index, constraint in enumerate(self.constraints):
             found = histogram[constraint.counted].sum().item()
             if constraint.known is not None and found != constraint.known:
-                # What the data have instead is not shown: it is not publicly known.
+                # The message omits the count of the data, because it is not publicly known.
                 raise InputError(
                     f"constraints[{index}]",
                     "does not hold for the data",
@@ -233,6 +307,14 @@ which changes from one value of age to the next or the previous one.
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
         """Return the policy-specific global sensitivity of a query: see `mechdesign.tables.sensitivity`.
 
+        Args:
+            query: the query: a name, weights or a function.
+            norm: 1 for the ℓ1 norm, 2 for the ℓ2 norm.
+            **options: further keywords of `mechdesign.tables.sensitivity`.
+
+        Returns:
+            The sensitivity: an int or Fraction if it is exact, else a float, rounded up.
+
         >>> domain = Domain({"age": range(100)})
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
         (1, 5)
@@ -243,20 +325,20 @@ which changes from one value of age to the next or the previous one.
 def as_policy(policy: object, path: str = "policy") -> Policy:
     """Return a policy itself; raise `InputError` for anything else."""
     if not isinstance(policy, Policy):
-        raise InputError(path, "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy")
+        raise InputError(path, "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
     return policy
 
 
-def _checked(domain: object) -> Domain:
+def _require_domain(domain: object) -> Domain:
     if not isinstance(domain, Domain):
         raise InputError(
-            "domain", "is not a domain of tables", value=type(domain).__name__, remedy="use blowfish.Domain"
+            "domain", "is not a domain of tables", value=type(domain).__name__, remedy="use mechdesign.tables.Domain"
         )
     return domain
 
 
 def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> SecretGraph:
-    chosen = domain.names if names is None else _chosen(domain, names)
+    chosen = domain.names if names is None else _choose_names(domain, names)
     limit = exact(theta, "theta")
     for name in chosen:
         attribute = domain.attribute(name)
@@ -281,10 +363,10 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
     within = _reach(limit, theta, [value for name in chosen for value in _ends(domain.attribute(name))])
     if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)
-        raise InputError("theta", "is below the least distance of two values", value=theta, bound=f"at least {least}")
+        raise InputError("theta", "is below the smallest distance", value=theta, bound=f"at least {least}")
     most = max(Fraction(domain.size), (diameter + min(gaps)) * unit)
     if limit > most:
-        raise InputError("theta", "is beyond the domain", value=theta, bound=f"at most {exact_text(most)}")
+        raise InputError("theta", "is larger than the domain", value=theta, bound=f"at most {exact_text(most)}")
     steps = min(int(within / unit), diameter)
     phrase = f"from one value to another at a distance of at most {exact_text(limit)} in {' + '.join(chosen)}"
     if names is not None and len(chosen) < len(domain.names):
@@ -296,7 +378,7 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
-    """Return the values of one of `count` attributes in common steps; refuse steps too fine for sums of distances."""
+    """Return the values of one of `count` attributes in common steps; raise `InputError` on overflow."""
     factor = int(attribute.unit / unit)
     if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
         raise InputError(
@@ -306,9 +388,9 @@ def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Intege
 
 
 def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
-    """Return the largest distance that counts as within a threshold: more than it, where floats were computed.
+    """Return the largest distance within a threshold, with a tolerance for rounded floats.
 
-    0.1 + 0.2 is 0.1 away from 0.2, though it prints 0.30000000000000004. See `mechdesign.distances.reach`.
+    For example 0.1 + 0.2, which prints 0.30000000000000004, is within 0.1 of 0.2. See `mechdesign.distances.reach`.
     """
     floats = [abs(float(end)) for end in ends if isinstance(end, float)]
     if not floats and (not isinstance(theta, float) or limit.denominator == 1):
@@ -317,14 +399,14 @@ def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
 
 
 def _ends(attribute: Attribute) -> list[Hashable]:
-    """Return the first and the last value of an attribute, and one that is a float, where there is one."""
+    """Return the first and the last value of an attribute, and one of its floats if it has any."""
     values = attribute.values
     if isinstance(values, range):
         return [values[0], values[-1]]
     return [values[0], values[-1], next((value for value in values if isinstance(value, float)), values[0])]
 
 
-def _chosen(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
+def _choose_names(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str) or not names:
         raise InputError("attributes", "is not a list of names", value=names, bound="at least one name")
     found = tuple(domain.attribute(name).name for name in names)
@@ -370,18 +452,18 @@ def _check_nodes(nodes: Iterable[object], size: int, unbounded: bool, path: str)
         if node is None and unbounded:
             continue
         if node is None:
-            raise InputError(path, "has the null node", remedy="say unbounded=True if people may be added or removed")
+            raise InputError(path, "has the null node", remedy="set unbounded=True if records may be added or removed")
         if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer) or not 0 <= node < size:
-            raise InputError(path, "has a node that is no value", value=node, bound=f"a number from 0 to {size - 1}")
+            raise InputError(path, "has a node that is not a value", value=node, bound=f"a number from 0 to {size - 1}")
 
 
-# What a graph is called and how it is worded do not say which values it joins.
+# The names of the fields that do not affect which values a graph joins.
 _WORDS = ("kind", "phrase")
 _DIGITS = 16
 
 
 def describe_policy(policy: Policy) -> str:
-    """Say which policy it is, in a few words."""
+    """Return a short description of a policy."""
     kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
     values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
     text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
@@ -394,9 +476,10 @@ def describe_policy(policy: Policy) -> str:
 
 
 def name_policy(policy: Policy) -> str:
-    """Return the name of a policy in a ledger: a few words, and the digest of its domain, edges and known counts.
+    """Return the name of a policy in a ledger: a description, and the digest of its domain, edges and known counts.
 
-    Two policies of one name have the same neighbours. Two ways to state the same edges may have different names.
+    Policies with the same name have the same neighbours. Policies with the same edges may have different names if they
+    were built differently.
 
     >>> from mechdesign.tables import Domain
     >>> name_policy(Policy.full(Domain({"age": range(100)})))
@@ -410,7 +493,7 @@ def name_policy(policy: Policy) -> str:
 
 
 def _content(graph: SecretGraph) -> tuple[object, ...]:
-    """Return what says which values a graph joins, as plain values whose text is the same for the same content."""
+    """Return the content that determines a graph's edges, as plain values with a stable text."""
     return type(graph).__name__, *_fields(graph)
 
 
@@ -421,7 +504,7 @@ def _fields(graph: SecretGraph) -> Iterator[object]:
         value = getattr(graph, each.name)
         parts = value if isinstance(value, tuple) else (value,)
         found = [_plain(part) for part in parts]
-        # In a union the order of the parts says nothing.
+        # In a union the order of the parts has no meaning.
         yield each.name, sorted(map(repr, found)) if isinstance(parts[0], SecretGraph) else found
 
 

@@ -1,4 +1,4 @@
-"""Queries as values: what every query can be asked, and the release and the plan of those with independent noise."""
+"""The interface of queries on tables, and the plan and release of queries with independent noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import Partition
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
 from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, R, Rng, Terms, classes_of_rows
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy, as_policy, describe_policy
@@ -33,14 +33,17 @@ _LIMIT = (
 
 @dataclass(frozen=True)
 class Option:
-    """One way to answer.
+    """One way to answer a query.
 
     Attributes:
-        name: what it is called, as a specification names it.
+        name: its name, as in specifications.
         detail: its parameters, in words.
-        error: the expected root mean squared error of a query; 0 where answers are exact.
-        limit: no strategy of its class has a smaller one; None where no limit was computed.
-        taken: whether it is the one that the release will use.
+        error: the expected root mean squared error of an answer; 0 for exact answers.
+        limit: a lower bound on this error for all strategies of its class; None if no bound was computed.
+        taken: whether the release will use this option.
+
+    >>> Option("independent", "noise on each count", 1.5).taken
+    False
     """
 
     name: str
@@ -52,16 +55,21 @@ class Option:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a release would cost and how exact it would be.
+    """The cost and the expected errors of a release, before any data are read.
 
     Attributes:
-        what: what would be released.
-        queries: how many answers.
+        what: the released quantity, in words.
+        queries: the number of answers.
         policy: the policy, in words.
-        neighbours: which two databases are neighbours.
-        spends: what the release would spend.
+        neighbours: the definition of neighbouring databases.
+        spends: the budget that the release would spend.
         options: the ways to answer, the best first.
-        remarks: what else a reader must know.
+        remarks: further facts for the reader.
+
+    >>> from mechdesign.tables import Domain, Policy, plan_histogram
+    >>> plan = plan_histogram(Policy.full(Domain({"floor": range(4)})), epsilon=1)
+    >>> plan.queries, plan.spends
+    (4, 'ε = 1')
     """
 
     what: str
@@ -74,7 +82,7 @@ class Plan:
 
     @property
     def taken(self) -> Option:
-        """Return the way that the release will use."""
+        """Return the option that the release will use."""
         return next(option for option in self.options if option.taken)
 
     @classmethod
@@ -87,7 +95,19 @@ class Plan:
         options: tuple[Option, ...],
         remarks: tuple[str, ...] = (),
     ) -> Plan:
-        """Return the plan of these options, with the remarks that they and the policy ask for."""
+        """Return a plan with these options, and with the remarks for its options and policy.
+
+        Args:
+            what: the released quantity, in words.
+            queries: the number of answers.
+            policy: the policy.
+            budget: the budget that the release would spend.
+            options: the ways to answer.
+            remarks: further facts for the reader.
+
+        Returns:
+            The plan, its options sorted by error.
+        """
         if options[0].limit is None and len(options) > 1:
             options = (replace(options[0], limit=options[-1].limit), *options[1:])
         exact = not any(option.error for option in options if option.taken)
@@ -104,18 +124,18 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a query asks under a policy. Nothing in it depends on data, and nothing is computed before it is needed.
+    """A query under a policy. It does not depend on data, and its parts are computed only when they are needed.
 
     Attributes:
-        what: what is asked, in words.
-        count: how many answers there are.
+        what: the query, in words.
+        count: the number of answers.
         sensitivity: returns the sensitivity in a norm, 1 or 2.
-        answers: returns the true answers in steps, int64 (q,), from a table or positions, once the table is checked.
-        labels: returns what names each answer: arrays of shape (q,) by heading.
-        classes: returns the classes of values that the answers tell apart where they are exact.
+        answers: checks the table, or positions, and returns the true answers in steps, int64 of shape (q,).
+        labels: returns the labels of the answers: arrays of shape (q,) by column heading.
+        classes: returns the classes of values that exact answers would distinguish.
         step: the step of the answers.
-        planned: what a plan calls it, where that is longer.
-        option: name and detail of the way to answer, in a plan.
+        planned: the longer description for a plan, if there is one.
+        option: the name and the detail of the option in a plan.
     """
 
     what: str
@@ -137,7 +157,7 @@ class Question:
         labels: Callable[[], Mapping[str, NDArray[Any]]],
         planned: str = "",
     ) -> Question:
-        """Return linear queries, integers (q, |T|) in steps."""
+        """Return the question of linear queries with integer weights of shape (q, |T|), in steps."""
         lattice = replace(as_lattice(rows, policy.domain.size), unit=step)
 
         def answers(data: object, positions: ArrayLike | None) -> Integers:
@@ -158,41 +178,51 @@ class Question:
 
 
 class Query(Generic[R]):
-    """A question about a table: a value that knows its sensitivity, its plan and its release.
+    """A query on a table, with methods for its sensitivity, its plan and its release.
 
-    A query of one's own defines `ask`, and is then answered with independent noise for the sensitivity of all its
-    answers together; or it defines `_sensitivity`, `_plan` and `_release`. A line in `QUERIES` makes it known.
+    A new kind of query overrides `ask`; independent noise for the joint sensitivity of all its answers is then added.
+    Or it overrides `_sensitivity`, `_plan` and `_release`. It is registered in `QUERIES`.
 
     Attributes:
-        released: the kind of release that answers it.
+        released: the class of the releases that answer the query.
+
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> isinstance(Histogram(), Query), Histogram().sensitivity(Policy.full(Domain({"floor": range(4)}))).value
+    (True, 2)
     """
 
     released: ClassVar[type[Release]] = Release
 
     @in_own_arithmetic
     def sensitivity(self, policy: Policy, norm: int = 1) -> Sensitivity:
-        """Return how far the answers on two neighbouring tables may be apart.
+        """Return the largest distance between the answers on two neighbouring tables.
 
         Args:
-            policy: what is protected.
-            norm: 1 for the ℓ1 norm, which noise for a budget in ε needs, or 2 for the ℓ2 norm, for a budget in ρ.
+            policy: the Blowfish policy that the release must keep.
+            norm: 1 for the ℓ1 norm, which a budget in ε needs; 2 for the ℓ2 norm, which a budget in ρ needs.
+
+        Returns:
+            The sensitivity.
 
         Raises:
-            InputError: the query does not go with the policy, or there is no such norm.
+            InputError: The query does not fit the policy, or the norm is neither 1 nor 2.
         """
         return self._sensitivity(as_policy(policy), as_norm(norm))
 
     @in_own_arithmetic
     def plan(self, policy: Policy, budget: Budget, *, compare: bool = True) -> Plan:
-        """Return the expected error of every known way to answer, before any data are touched.
+        """Return the expected error of every known way to answer, before any data are read.
 
         Args:
-            policy: what is protected.
+            policy: the Blowfish policy that the release must keep.
             budget: the ε or ρ that the release may spend.
-            compare: find strategies for the same answers, too, where that takes seconds only.
+            compare: whether to compare strategies for the same answers, if this takes only seconds.
+
+        Returns:
+            The plan.
 
         Raises:
-            InputError: the query does not go with the policy or the budget.
+            InputError: The query does not fit the policy or the budget.
         """
         require_kind(budget, Budget, "budget", "a Budget")
         return self._plan(as_policy(policy), budget, compare)
@@ -210,47 +240,70 @@ class Query(Generic[R]):
         confidence: object = CONFIDENCE,
         together: bool = False,
     ) -> R:
-        """Answer from a table, with the noise that the policy asks for.
+        """Answer the query from a table, with the noise that the policy requires.
 
         Args:
-            data: the table, as for `Domain.indices`.
-            policy: what is protected.
+            data: the table, in any form that `Domain.indices` accepts.
+            policy: the Blowfish policy that the release must keep.
             budget: the ε or ρ that the release may spend.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-            positions: instead of `data`, which is None then, the numbers of the values of the records.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            confidence: of the interval of each answer.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
+                system's randomness.
+            positions: the numbers of the records' values, instead of `data`, which is then None.
+            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            confidence: the confidence level of each answer's interval, in (0, 1).
+            together: whether to release even if this and an earlier release, one of them exact, together distinguish
+                protected values. The ledger records this choice.
 
         Returns:
-            The release, one of the kind `released`.
+            The release, of the class `released`.
 
         Raises:
-            InputError: the query does not go with the policy or the budget, or the table not with the domain.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
         found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
         return found
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
-        """Return what is read from a release, under the names of the attributes of a `Published`."""
+        """Return the estimates derived from a release, by the names of the attributes of `Published`.
+
+        Args:
+            release: the release that answered the query.
+            domain: the domain of the records.
+
+        Returns:
+            The estimates by name; empty for most queries.
+        """
         return {}
 
     def ask(self, policy: Policy) -> Question:
-        """Return what is asked under a policy.
+        """Return the question of this query under a policy.
 
-        Queries that are answered in another way than with independent noise override the hooks below in its place.
+        Queries that do not use independent noise override `_sensitivity`, `_plan` and `_release` instead.
+
+        Args:
+            policy: the policy.
+
+        Returns:
+            The question.
 
         Raises:
-            InputError: the query does not go with the policy, or is not answered with independent noise.
+            InputError: The query does not fit the policy, or does not use independent noise.
         """
         bound = "a query such as a histogram or a sum"
         raise InputError("query", "is not answered with independent noise", value=type(self).__name__, bound=bound)
 
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-        """Return strategies for the same answers, best first, where finding them takes seconds only."""
+        """Return strategies for the same answers, best first, if finding them takes only seconds.
+
+        Args:
+            policy: the policy.
+            budget: the budget of the release.
+
+        Returns:
+            The strategies as options of a plan; empty if there are none.
+        """
         return ()
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
@@ -259,7 +312,7 @@ class Query(Generic[R]):
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
         question = self.ask(policy)
         law = budget.noise(question.sensitivity(budget.norm), question.step)
-        error = 0.0 if law is None else scaled(law.standard_deviation, question.step).item()
+        error = 0.0 if law is None else scale_numbers(law.standard_deviation, question.step).item()
         others = () if law is None or not compare else self.strategies(policy, budget)
         options = (Option(*question.option, error, taken=True), *others)
         return Plan.of(question.planned or question.what, question.count, policy, budget, options)
@@ -275,19 +328,19 @@ class Query(Generic[R]):
             error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
             mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
         description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
-        errors = scaled(np.full(len(answers), error), question.step)
+        errors = scale_numbers(np.full(len(answers), error), question.step)
 
-        def made(steps: Integers) -> Release:
-            ends = (scaled(number, question.step) for number in (steps - width, steps + width))
-            return Release(description, labels, scaled(steps, question.step), errors, *ends)
+        def make_release(steps: Integers) -> Release:
+            ends = (scale_numbers(number, question.step) for number in (steps - width, steps + width))
+            return Release(description, labels, scale_numbers(steps, question.step), errors, *ends)
 
         if law is None:
-            return terms.release(question.what, lambda: made(answers), None, question.classes)
+            return terms.release(question.what, lambda: make_release(answers), None, question.classes)
         noise = law
 
         def rehearse() -> None:
             noise.prepare()
-            # That nothing of it depends on the answers, the zeros show.
-            made(np.zeros_like(answers))
+            # Zeros in place of the answers ensure that this step does not depend on them.
+            make_release(np.zeros_like(answers))
 
-        return terms.release(question.what, lambda: made(noise.add(answers, terms.generator)), rehearse)
+        return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)

@@ -1,4 +1,4 @@
-"""What a release is: noisy answers with their errors, what was spent, and what is protected; never the true data."""
+"""Releases: noisy answers with their errors, the budget spent and the policy, but never the true data."""
 
 from __future__ import annotations
 
@@ -33,21 +33,25 @@ R = TypeVar("R", bound="Release")
 
 @dataclass(frozen=True)
 class Description:
-    """What a release says of itself in words and exact numbers.
+    """The description of a release in words and exact numbers.
 
     Attributes:
-        what: what was released.
+        what: the released quantity, in words.
         policy: the policy, in words.
-        neighbours: which two databases are neighbours, in words: those that the release does not tell apart.
-        definition: which definition of neighbours this is.
+        neighbours: the definition of neighbouring databases, which the release does not distinguish.
+        definition: the source of this definition.
         mechanism: the mechanism and the noise, in words.
-        epsilon: what was spent under ε-privacy, exact; None where `rho` measures it.
-        rho: what was spent under ρ-zCDP, exact; None where `epsilon` measures it.
+        epsilon: the ε that was spent, exact; None for a budget in ρ.
+        rho: the ρ of zero-concentrated differential privacy that was spent, exact; None for a budget in ε.
         step: the step of the lattice on which the noisy answers lie.
-        confidence: the probability with which the interval of any one query contains the true answer, at least.
-        rehearsal: whether the noise came from a generator given for a rehearsal: then nothing is protected.
-        remarks: what else a reader must know, such as which answers are exact.
-        entry: the number of its entry in a ledger, random digits; None where none was charged.
+        confidence: the least probability with which the interval of a single query contains the true answer.
+        rehearsal: whether the noise came from a given generator; then nothing is protected.
+        remarks: further facts for the reader, such as exact answers.
+        entry: the number of the ledger entry, random digits; None if no ledger was charged.
+
+    >>> from mechdesign.tables import Domain, Policy, release_histogram
+    >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.spent
+    'ε = 2'
     """
 
     what: str
@@ -65,12 +69,12 @@ class Description:
 
     @property
     def unsound(self) -> bool:
-        """Say whether a version before this one made the release, with noise that may be too small for the policy."""
+        """Return whether an earlier version made the release, with possibly too little noise for the policy."""
         return self.definition == EARLIER
 
     @property
     def is_spent(self) -> str:
-        """Say that the budget is spent, for whoever cannot use the answers; rehearsals and exact answers spend nothing.
+        """Return a sentence about the spent budget, for error messages; rehearsals and exact answers spend nothing.
 
         >>> from mechdesign.tables import Domain, Policy, release_histogram
         >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.is_spent
@@ -82,7 +86,7 @@ class Description:
 
     @property
     def spent(self) -> str:
-        """Say what was spent.
+        """Return the spent budget as a text.
 
         >>> exact_text(Fraction(1, 2))
         '0.5'
@@ -94,15 +98,20 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy answers to queries; a function of the noisy data alone, which may be published.
+    """Noisy answers to queries, which may be published: they depend on the data only through the noisy measurements.
 
     Attributes:
-        description: what was released, what it protects and what it cost.
-        labels: what names each query: arrays of shape (q,) by heading, such as the attributes of a value.
-        answers: float64 (q,).
-        standard_errors: of the unbiased estimates that the answers are made from, float64 (q,).
-        low: lower ends of the intervals, float64 (q,).
-        high: upper ends of the intervals, float64 (q,).
+        description: the released quantity, the policy and the cost.
+        labels: the labels of the queries: arrays of shape (q,) by column heading, such as the attributes of a value.
+        answers: the answers, float64 of shape (q,).
+        standard_errors: the standard errors of the unbiased estimates behind the answers, float64 of shape (q,).
+        low: the lower ends of the intervals, float64 of shape (q,).
+        high: the upper ends of the intervals, float64 of shape (q,).
+
+    >>> from mechdesign.tables import Domain, Policy, release_histogram
+    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> len(release), release.epsilon
+    (3, Fraction(1, 1))
     """
 
     kind: ClassVar[str] = "answers"
@@ -141,13 +150,24 @@ class Release:
         return self.description.rho
 
     def entered(self: R, number: str | None) -> R:
-        """Return the release with the number of its entry in a ledger."""
+        """Return the release with the number of its ledger entry.
+
+        Args:
+            number: the number of the entry, or None.
+
+        Returns:
+            A copy of the release.
+        """
         return replace(self, description=replace(self.description, entry=number))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``answers.csv``, a row per query, and ``release.json``, all else, into a folder.
+        """Write ``answers.csv``, with a row for each query, and ``release.json``, with the rest, into a folder.
 
-        Each file replaces an older one as a whole, ``release.json`` last and with the digest of the other.
+        Each file atomically replaces an older one. ``release.json`` is written last and contains the digest of the
+        answers.
+
+        Args:
+            folder: the folder; it is created if necessary.
 
         Raises:
             ExportError: the files cannot be written.
@@ -159,12 +179,12 @@ class Release:
             raise ExportError(f"{target} could not be made: {error.strerror or error}") from error
         digest = hashlib.sha256()
 
-        def digested() -> Iterator[bytes]:
+        def digest_rows() -> Iterator[bytes]:
             for part in self._rows():
                 digest.update(part)
                 yield part
 
-        write_file(target / ANSWERS, digested())
+        write_file(target / ANSWERS, digest_rows())
         described = self.description
         header = Header(
             version=VERSION,
@@ -198,12 +218,23 @@ class Release:
         }
 
     def _parameters(self) -> dict[str, Any]:
-        """Return what else a kind of release needs, as plain values under the names of its attributes."""
+        """Return the further attributes of a class of releases, as plain values by name."""
         return {}
 
     @classmethod
     def restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
-        """Return the release that has these common attributes and what `_parameters` gave."""
+        """Return the release with these attributes.
+
+        Args:
+            common: the attributes of `Release`, by name.
+            parameters: the further attributes of this class, as `_parameters` returns them.
+
+        Returns:
+            The release.
+
+        Raises:
+            InputError: An attribute is missing or unknown.
+        """
         require_kind(common, Mapping, "common", "attributes by name")
         require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
@@ -217,14 +248,14 @@ class Release:
 
     @classmethod
     def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes that `_parameters` wrote."""
+        """Return the attributes from the values that `_parameters` returned."""
         return parameters
 
     def _rows(self) -> Iterator[bytes]:
         columns = self._columns()
-        # An attribute may be called "low": no two columns have the same name.
+        # An attribute may have the name "low", so its column is renamed.
         headings = [f"{name} (label)" if name in columns else name for name in self.labels]
-        yield ",".join(map(_quoted, [*headings, *columns])).encode() + b"\n"
+        yield ",".join(map(_quote, [*headings, *columns])).encode() + b"\n"
         for start in range(0, len(self), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             cells = [_cells(array[part]) for array in (*self.labels.values(), *columns.values())]
@@ -232,7 +263,7 @@ class Release:
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What ``release.json`` holds."""
+    """The content of ``release.json``."""
 
     version: int
     kind: str
@@ -255,14 +286,14 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _cells(array: Column) -> list[bytes]:
-    """Return the texts of a column; those of floats keep all of them."""
+    """Return the cells of a column as texts; floats keep all their digits."""
     if array.dtype.kind == "U":
-        return [_quoted(text).encode() for text in array.tolist()]
+        return [_quote(text).encode() for text in array.tolist()]
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2.0**53:
         array = array.astype(np.int64)
     return msgspec.json.encode(array.tolist())[1:-1].split(b",")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     text = to_cell(text)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text

@@ -1,4 +1,4 @@
-"""Values and their numbers: what names the values of a domain, and the numbers of values that a caller names."""
+"""Values and their numbers: labels for the values of a domain, and the numbers of values that a caller gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.tables._domain import Domain
 
 
 def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
-    """Return the values of each attribute for all numbers of values, arrays of shape (|T|,) by name."""
+    """Return for each attribute its value in every value of the domain, arrays of shape (|T|,) by name."""
     labels = {}
     repeats, tiles = domain.size, 1
     for attribute in domain.attributes:
@@ -28,7 +28,7 @@ def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
 
 
 def value_names(domain: Domain) -> NDArray[Any]:
-    """Return one name for each value, shape (|T|,): the value itself, or the values of several attributes as a text.
+    """Return one label for each value, shape (|T|,): the value itself, or the values of several attributes as a text.
 
     >>> value_names(Domain({"age": range(17, 19), "sex": ["f", "m"]})).tolist()
     ['17, f', '17, m', '18, f', '18, m']
@@ -40,13 +40,13 @@ def value_names(domain: Domain) -> NDArray[Any]:
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """Return values as a release holds them: integers, or texts."""
+    """Return values as the labels of a release: integers or texts."""
     array = np.asarray(values)
     return array if array.dtype.kind in "iu" else np.array([str(value) for value in values])
 
 
 def find_label(labels: NDArray[Any], value: object, path: str) -> int:
-    """Return where a number stands among labels of ascending values, shape (n,); raise `InputError` where it does not.
+    """Return the position of a number among ascending labels of shape (n,); raise `InputError` if it is not there.
 
     >>> find_label(np.array(["0.5", "1.0", "1.5"]), 1, "low")
     1
@@ -59,13 +59,13 @@ def find_label(labels: NDArray[Any], value: object, path: str) -> int:
     number = bisect.bisect_left(labels, wanted, key=_number)
     if number == len(labels) or _number(labels[number]) != wanted:
         bound = f"one of the {len(labels)} values, from {labels[0]} to {labels[-1]}"
-        remedy = "name a value of the domain; positions are given as positions="
-        raise InputError(path, "is no value of the domain", value=value, bound=bound, remedy=remedy)
+        remedy = "give a value of the domain; positions are given as positions="
+        raise InputError(path, "is not a value of the domain", value=value, bound=bound, remedy=remedy)
     return number
 
 
 def read_label(label: Any) -> int | float:
-    """Return the number that a label of a released value stands for, an integer where it is whole.
+    """Return the number of a label, as an integer if it is whole.
 
     >>> read_label("2.50"), read_label("3.0")
     (2.5, 3)
@@ -75,16 +75,24 @@ def read_label(label: Any) -> int | float:
 
 
 def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
-    """Return ranges of values, pairs of the first and the last one, as pairs of their numbers.
+    """Convert ranges, pairs of a first and a last value, to pairs of numbers of values.
+
+    Args:
+        domain: the domain of the records.
+        ranges: the ranges.
+        path: the path of the ranges, for the error message.
+
+    Returns:
+        The pairs of numbers.
 
     >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)], "ranges")
     [(13, 22), (0, 73)]
 
     Raises:
-        InputError: what is no pair, an end outside the domain, or a first value after the last.
+        InputError: An entry is not a pair, an end is outside the domain, or a first value is after the last.
     """
     found = []
-    for index, pair in enumerate(checked_pairs(ranges, path)):
+    for index, pair in enumerate(check_pairs(ranges, path)):
         ends = [_position(domain, end, f"{path}[{index}]") for end in pair]
         if ends[0] > ends[1]:
             raise InputError(
@@ -94,10 +102,10 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
     return found
 
 
-def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
-    """Return ranges of positions, pairs of the first and the last one; raise `InputError` for others."""
+def check_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+    """Return ranges, pairs of a first and a last position, as integers; raise `InputError` if one is invalid."""
     found = []
-    for index, pair in enumerate(checked_pairs(ranges, path)):
+    for index, pair in enumerate(check_pairs(ranges, path)):
         if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
             raise InputError(f"{path}[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
         if not 0 <= pair[0] <= pair[1] < domain.size:
@@ -107,8 +115,8 @@ def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[i
     return found
 
 
-def checked_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
-    """Return ranges as pairs of what they go from and to; raise `InputError` for what is no list of pairs."""
+def check_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
+    """Return ranges as a list of pairs; raise `InputError` if an entry is not a pair."""
     listed = list(ranges) if isinstance(ranges, Iterable) and not isinstance(ranges, str | bytes) else []
     if not listed:
         raise InputError(path, "holds no range", value=ranges, bound="at least one pair, the first and the last value")
@@ -121,12 +129,12 @@ def checked_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
 
 
 def _position(domain: Domain, value: Any, path: str) -> int:
-    """Return the number of a value: of several attributes a tuple, of one the value alone."""
+    """Return the number of a value, which is a tuple if the domain has several attributes."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if len(entries) != len(domain.attributes):
         bound = f"a value for each of {', '.join(domain.names)}"
         remedy = "positions in the domain are given as positions="
-        raise InputError(path, "has an end that is no value", value=value, bound=bound, remedy=remedy)
+        raise InputError(path, "has an end that is not a value", value=value, bound=bound, remedy=remedy)
     number = 0
     for attribute, entry in zip(domain.attributes, entries, strict=True):
         number = number * attribute.size + attribute.code(entry, path)

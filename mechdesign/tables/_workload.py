@@ -1,4 +1,4 @@
-"""Workloads: the linear queries that are to be answered, as rows of a matrix or, where there are many, by a rule."""
+"""Workloads: the linear queries to be answered, as rows of a matrix or as ranges."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._choice import check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._values import checked_positions, range_positions, value_names
+from mechdesign.tables._values import check_positions, range_positions, value_names
 
 TOLERANCE = 5e-5
-"""The relative gap at which the search for the best Gaussian strategy ends."""
+"""The relative gap at which the search for the best Gaussian strategy stops."""
 
 COMPARED = 256
-"""Up to so many values strategies are found for comparison, which takes seconds."""
+"""The largest number of values for which strategies are compared, which takes seconds."""
 
 _EXACT = 2.0**53
-# Squares of coefficients up to this size, and of their reciprocals, neither overflow nor underflow.
+# The squares of coefficients up to this bound, and of their reciprocals, neither overflow nor underflow.
 _LARGEST = 1e100
-# Coefficients that are not zero, 16 bytes each, and queries, whose names take about 100.
+# The largest numbers of nonzero coefficients, with 16 bytes each, and of queries, with about 100 bytes per name.
 _LARGEST_ENTRIES = 2**26
 _LARGEST_COUNT = 2**22
-# Queries whose columns are compared at a time: their bits fit into an int64.
+# The number of queries whose columns are compared at a time: one bit each in an int64.
 _BITS = 62
 
 
 class Workload(LinearQueries, Query[Release]):
     """Linear queries on a histogram of `size` values, answered through the strategy with the least expected error.
 
-    Under publicly known counts, for which there is no strategy, each query gets noise of its own. Make one by
+    Under publicly known counts there is no strategy, and each query gets independent noise. Make a workload with
     `identity`, `prefixes`, `all_ranges` or `marginals`, from ranges or from a matrix.
 
     Attributes:
         size: the number |T| of values.
         phrase: the workload in words.
-        kind: which strategy is taken; "auto" for the one with the least expected error.
-        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
+        kind: the kind of strategy; "auto" chooses the one with the least expected error.
+        tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
     >>> from mechdesign.tables import Budget, Domain, Policy, prefixes
     >>> policy = Policy.line(Domain({"age": range(8)}))
@@ -70,21 +70,31 @@ class Workload(LinearQueries, Query[Release]):
     tolerance: float = TOLERANCE
 
     def ask(self, policy: Policy) -> Question:
-        """Return the queries, to be answered with noise on each of its own."""
+        """Return the question with independent noise on each query.
+
+        Args:
+            policy: the policy.
+
+        Returns:
+            The question.
+        """
         check_width(self, policy.domain.size)
         weights = self.weights()
         step = step_of(weights)
         return Question.of_rows(policy, on_lattice(weights, step, policy.domain.size), step, self.labels, self.phrase)
 
     def using(self, kind: str = "auto", tolerance: float = TOLERANCE) -> Self:
-        """Return the same workload, to be answered through another strategy.
+        """Return the same workload with another kind of strategy.
 
         Args:
-            kind: which strategy, see `mechdesign.tables.strategy`.
-            tolerance: the relative gap at which the search for the best Gaussian strategy ends.
+            kind: the kind of strategy, see `mechdesign.tables.strategy`.
+            tolerance: the relative gap at which the search for the best Gaussian strategy stops.
+
+        Returns:
+            A copy of the workload.
 
         Raises:
-            InputError: an unknown strategy, or a tolerance that is not between 0 and 1.
+            InputError: The kind is unknown, or the tolerance is not between 0 and 1.
 
         >>> prefixes(8).using("hierarchical").kind
         'hierarchical'
@@ -95,7 +105,15 @@ class Workload(LinearQueries, Query[Release]):
         return found
 
     def strategy(self, policy: Policy, noise: str = "gaussian") -> Strategy:
-        """Return the strategy with the least expected error, which is found once: see `mechdesign.tables.strategy`."""
+        """Return the strategy with the least expected error; it is computed once.
+
+        Args:
+            policy: the policy, without known counts.
+            noise: "gaussian" or "laplace".
+
+        Returns:
+            The strategy; see `mechdesign.tables.strategy`.
+        """
         check_strategy(policy, noise)
         check_width(self, policy.domain.size)
         if (policy, noise) not in self._found:
@@ -104,7 +122,7 @@ class Workload(LinearQueries, Query[Release]):
 
     @cached_property
     def _found(self) -> dict[tuple[Policy, str], Strategy]:
-        """Keep the strategies that were found: each takes seconds, and is planned with and then released by."""
+        """Return the cache of strategies: finding one takes seconds, and both plan and release use it."""
         return {}
 
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
@@ -123,19 +141,27 @@ class Workload(LinearQueries, Query[Release]):
 
     def _is_answered_directly(self, policy: Policy) -> bool:
         if policy.constraints and self.kind != "auto":
-            bound = '"auto": noise on each query of its own'
+            bound = '"auto": independent noise on each query'
             raise InputError("kind", "does not take publicly known counts", value=self.kind, bound=bound)
         return bool(policy.constraints)
 
 
 @dataclass(frozen=True, eq=False)
 class RangeQueries(Workload):
-    """Counts of the values from number `low` to number `high`, both included: int64 arrays of shape (count,).
+    """Counts of the records in ranges of values.
 
-    `names` are what values are called in `labels`, shape (size,): their numbers unless given.
+    Attributes:
+        size: the number |T| of values.
+        low: the number of the first value of each range, int64 of shape (count,).
+        high: the number of the last value of each range, included, int64 of shape (count,).
+        phrase: the queries in words.
+        names: the names of the values in `labels`, shape (size,); by default their numbers.
 
     Raises:
-        InputError: ends that are no numbers of values, or a range that ends before it begins.
+        InputError: An end is not the number of a value, or a range ends before it begins.
+
+    >>> RangeQueries(4, np.array([0, 1]), np.array([1, 3]), "two ranges").answers(np.array([5, 1, 0, 2])).tolist()
+    [6.0, 3.0]
     """
 
     gram_is_quick: ClassVar[bool] = True
@@ -165,14 +191,14 @@ class RangeQueries(Workload):
 
     @property
     def integral(self) -> bool:
-        """Say that the coefficients are 0 and 1."""
+        """Return True, because the coefficients are 0 and 1."""
         return True
 
     def gram(self) -> Floats:
-        """Return how many ranges hold both x and y, for every two values."""
+        """Return for every two values the number of ranges that contain both."""
         starts = np.zeros((self.size, self.size))
         np.add.at(starts, (self.low, self.high), 1.0)
-        # Ranges with low ≤ x and high ≥ y, for x ≤ y.
+        # The number of ranges with low ≤ x and high ≥ y, for x ≤ y.
         holding = np.cumsum(np.cumsum(starts, axis=0)[:, ::-1], axis=1)[:, ::-1]
         upper = np.triu(holding)
         return upper + np.triu(upper, 1).T
@@ -189,13 +215,27 @@ class RangeQueries(Workload):
         return {"first": self.names[self.low], "last": self.names[self.high]}
 
     def answers(self, histogram: NDArray[Any]) -> Floats:
-        """Return the ranges' counts."""
+        """Return the counts of the ranges.
+
+        Args:
+            histogram: the histogram h, shape (size,).
+
+        Returns:
+            The counts, shape (count,).
+        """
         sums = np.concatenate([[0.0], np.cumsum(histogram, dtype=float)])
         result: Floats = sums[self.high + 1] - sums[self.low]
         return result
 
     def variances(self, covariance: Floats) -> Floats:
-        """Return the variances of the ranges' counts."""
+        """Return the variances of the counts of the ranges.
+
+        Args:
+            covariance: the covariance of an estimated histogram, shape (size, size).
+
+        Returns:
+            The variances, shape (count,).
+        """
         sums = np.zeros((self.size + 1, self.size + 1))
         sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
         low, high = self.low, self.high + 1
@@ -212,10 +252,18 @@ class RangeQueries(Workload):
 
 @dataclass(frozen=True, eq=False)
 class MatrixQueries(Workload):
-    """Queries given by their coefficients, a sparse matrix of shape (count, size), and perhaps a name for each.
+    """Linear queries given by a sparse matrix of coefficients.
+
+    Attributes:
+        rows: the coefficients W, shape (count, size).
+        phrase: the queries in words.
+        names: the names of the queries; by default their numbers.
 
     Raises:
-        InputError: no sparse matrix, coefficients that are not finite, or names of another number.
+        InputError: The matrix is not sparse, a coefficient is not finite, or there is a wrong number of names.
+
+    >>> MatrixQueries(sparse.csr_array([[1, 0, 2]])).answers(np.array([3, 1, 1])).tolist()
+    [5.0]
     """
 
     rows: sparse.csr_array
@@ -225,10 +273,10 @@ class MatrixQueries(Workload):
     def __post_init__(self) -> None:
         require_kind(self.rows, sparse.csr_array, "rows", "a scipy.sparse.csr_array of shape (queries, |T|)")
         if self.rows.ndim != 2 or self.rows.dtype.kind not in "biuf" or not np.isfinite(self.rows.data).all():
-            raise InputError("rows", "are no finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)")
+            raise InputError("rows", "are not finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)")
         if self.names and len(self.names) != self.count:
             raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{self.count}")
-        # Strategies that are found are kept, so that the coefficients must not change.
+        # Strategies are cached, so the coefficients must not change.
         rows = self.rows.copy()
         for part in (rows.data, rows.indices, rows.indptr):
             read_only(part)
@@ -246,12 +294,12 @@ class MatrixQueries(Workload):
 
     @property
     def integral(self) -> bool:
-        """Say whether all coefficients are integers so small that `gram` is exact."""
+        """Return whether all coefficients are integers small enough for `gram` to be exact."""
         entries = self.rows.data
         if not len(entries):
             return True
         largest = float(np.abs(entries).max())
-        # Four times, because differences of differences are taken.
+        # The factor 4 is for differences of differences.
         return bool((entries == np.rint(entries)).all()) and 4 * largest**2 * self.count < _EXACT
 
     def gram(self) -> Floats:
@@ -269,12 +317,26 @@ class MatrixQueries(Workload):
         return {"query": np.array(self.names) if self.names else np.arange(self.count)}
 
     def answers(self, histogram: NDArray[Any]) -> Floats:
-        """Return Wh."""
+        """Return the answers Wh.
+
+        Args:
+            histogram: the histogram h, shape (size,).
+
+        Returns:
+            The answers, shape (count,).
+        """
         result: Floats = self.rows @ np.asarray(histogram, dtype=float)
         return result
 
     def variances(self, covariance: Floats) -> Floats:
-        """Return the diagonal of WΣWᵀ."""
+        """Return the diagonal of WΣWᵀ.
+
+        Args:
+            covariance: the covariance Σ of an estimated histogram, shape (size, size).
+
+        Returns:
+            The variances, shape (count,).
+        """
         left = self.rows @ covariance
         result: Floats = np.maximum(np.asarray(self.rows.multiply(left).sum(axis=1)).ravel(), 0.0)
         return result
@@ -292,19 +354,52 @@ class MatrixQueries(Workload):
 
 
 def identity(size: int) -> RangeQueries:
-    """Return the workload of the count of every value."""
+    """Return the workload of the counts of all values.
+
+    Args:
+        size: the number |T| of values.
+
+    Returns:
+        The workload.
+
+    >>> identity(3).matrix().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     values = np.arange(as_integer(size, "size", 1))
     return RangeQueries(size, values, values, f"the counts of all {size} values")
 
 
 def prefixes(size: int) -> RangeQueries:
-    """Return the workload of the counts of all values up to each one: the cumulative histogram."""
+    """Return the workload of the cumulative histogram: for each value the count of all values up to it.
+
+    Args:
+        size: the number |T| of values.
+
+    Returns:
+        The workload.
+
+    >>> prefixes(3).matrix().tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
     values = np.arange(as_integer(size, "size", 1))
     return RangeQueries(size, np.zeros(size, dtype=np.int64), values, f"the {size} cumulative counts")
 
 
 def all_ranges(size: int) -> RangeQueries:
-    """Return the workload of all size·(size + 1)/2 ranges of values; raise `InputError` where they are too many."""
+    """Return the workload of all size·(size + 1)/2 ranges of values.
+
+    Args:
+        size: the number |T| of values.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InputError: There are too many ranges.
+
+    >>> all_ranges(3).count
+    6
+    """
     if (count := as_integer(size, "size", 1) * (size + 1) // 2) > _LARGEST_ENTRIES:
         raise InputError(
             "workload",
@@ -321,23 +416,29 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
     """Return the workload of marginal tables of a domain.
 
     Args:
-        domain: the values.
+        domain: the domain of the records.
         ways: a number k for all tables of k attributes, or the names of the attributes of each table.
 
+    Returns:
+        The workload, with one query for each cell of each table.
+
     Raises:
-        InputError: more ways than attributes, an unknown attribute, no table, or more coefficients than fit the memory:
-            each table has one for every value of the domain.
+        InputError: There is no table, an attribute is unknown, or `ways` exceeds the number of attributes. Or there are
+            too many coefficients: each table has one for every value of the domain.
+
+    >>> marginals(Domain({"age": range(3), "sex": ["f", "m"]})).labels()["query"].tolist()
+    ['age = 0', 'age = 1', 'age = 2', 'sex = f', 'sex = m']
     """
     require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 1 <= ways <= len(names):
             raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
-        # Before any is listed: there may be very many.
+        # This check precedes the list of tables, which may be very long.
         _check_tables(math.comb(len(names), ways), domain.size)
         tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
     else:
-        tables = [tuple(names_of_one) for names_of_one in _listed(ways)]
+        tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
     if not tables:
         raise InputError("ways", "holds no table", bound="at least one")
     for index, table in enumerate(tables):
@@ -370,33 +471,37 @@ def _check_tables(count: int, size: int) -> None:
             f"have too many coefficients: {count:,} tables of a domain of {size:,} values",
             value=count * size,
             bound=f"at most {_LARGEST_ENTRIES:,} tables × values",
-            remedy="release each table on a domain of its own attributes, or group values",
+            remedy="release each table on a domain with only its attributes, or group values",
         )
 
 
 def as_workload(workload: object, domain: Domain, *, positions: object = None) -> Workload:
-    """Return the workload that a user means.
+    """Return a workload from any supported form.
 
     Args:
-        workload: a `Workload`; a name, "identity" (or "histogram"), "prefixes" (or "cumulative"), "ranges" (all of
-            them) or "marginals" (of one attribute each); a list of *tuples* (low, high), ranges of values, both ends
-            included; or coefficients, a dense or sparse matrix of shape (queries, |T|).
-        domain: the values.
-        positions: instead of `workload` ranges of numbers of values, pairs (low, high).
+        workload: a `Workload`, or one of these names: "identity" (or "histogram"), "prefixes" (or "cumulative"),
+            "ranges" (all ranges) or "marginals" (one attribute each). Also a list of *tuples* (low, high), which are
+            ranges of values with both ends included. Also a dense or sparse matrix of coefficients of shape (queries,
+            |T|).
+        domain: the domain of the records.
+        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`.
+
+    Returns:
+        The workload.
 
     Raises:
-        InputError: an unknown name, no query, a matrix of another width or with entries that are not finite, a range
-            outside the domain, both arguments, or none.
+        InputError: The name is unknown, there is no query, a range is outside the domain, or both arguments or neither
+            are given. Or the matrix has the wrong width or an entry that is not finite.
     """
     if (workload is None) == (positions is None):
-        problem = "is not given" if workload is None else "is given beside positions"
+        problem = "is not given" if workload is None else "is given together with positions"
         raise InputError("workload", problem, bound="a workload, or positions of ranges")
     if positions is not None:
-        found: Workload = _range_list(checked_positions(domain, positions, "positions"), domain)
+        found: Workload = _range_list(check_positions(domain, positions, "positions"), domain)
     elif isinstance(workload, Workload):
         found = workload
     elif isinstance(workload, str):
-        found = _named(workload, domain)
+        found = _find_named(workload, domain)
     elif isinstance(workload, list | tuple) and len(workload) and all(isinstance(pair, tuple) for pair in workload):
         found = _range_list(range_positions(domain, workload, "workload"), domain)
     else:
@@ -408,13 +513,13 @@ def as_workload(workload: object, domain: Domain, *, positions: object = None) -
 
 
 def check_width(queries: LinearQueries, size: int) -> None:
-    """Raise `InputError` unless queries are on so many values."""
+    """Raise `InputError` unless the queries are on `size` values."""
     if queries.size != size:
         bound = f"a column for each of the {size} values"
         raise InputError("workload", "has the wrong width", value=queries.size, bound=bound)
 
 
-def _named(name: str, domain: Domain) -> Workload:
+def _find_named(name: str, domain: Domain) -> Workload:
     require_room(domain.size, "a workload")
     match name:
         case "identity" | "histogram":
@@ -449,7 +554,7 @@ def _coefficients(workload: Any) -> MatrixQueries:
         matrix: Any = sparse.csr_array(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            "workload", f"is no matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
+            "workload", f"is not a matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
         ) from error
     sizes = np.abs(matrix.data)
     if not ((sizes == 0) | ((sizes >= 1 / _LARGEST) & (sizes <= _LARGEST))).all():
@@ -461,20 +566,20 @@ def _coefficients(workload: Any) -> MatrixQueries:
     return MatrixQueries(matrix)
 
 
-def _listed(ways: object) -> list[Any]:
+def _list_tables(ways: object) -> list[Any]:
     if isinstance(ways, str | bytes) or not isinstance(ways, Iterable):
         raise InputError(
-            "ways", "is no list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
+            "ways", "is not a list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
         )
     tables = list(ways)
     for index, table in enumerate(tables):
         if isinstance(table, str | bytes) or not isinstance(table, Iterable):
-            raise InputError(f"ways[{index}]", "is no list of attributes", value=table, bound='such as ["age", "sex"]')
+            raise InputError(f"ways[{index}]", "is not a list of attributes", value=table, bound='as in ["age", "sex"]')
     return tables
 
 
 def _choose(workload: Workload, kind: str, tolerance: float) -> Workload:
-    """Return a workload with a strategy of this kind; one that was chosen before stays unless another is asked for."""
+    """Return the workload with this kind and tolerance; the defaults keep those of the workload."""
     return workload if (kind, tolerance) == ("auto", TOLERANCE) else workload.using(kind, tolerance)
 
 
@@ -488,20 +593,22 @@ def strategy(
     positions: object = None,
     tolerance: float = TOLERANCE,
 ) -> Strategy:
-    """Choose the queries to be asked with noise so that a workload of linear queries is answered with least error.
+    """Choose the noisy queries from which a workload of linear queries is answered with the least error.
 
-    The total squared error is compared with a proven limit. For Gaussian noise the best strategy is found, with the
-    limit within `tolerance` of it; for Laplace noise the best of several known ones, which may stay above the limit.
+    The total squared error is compared with a proven lower bound. For Gaussian noise the best strategy is found, up to
+    a
+    gap of `tolerance`. For Laplace noise the best of several known strategies is chosen, which may stay above the
+    bound.
 
     Args:
-        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
-            values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
-        policy: what is protected, without count constraints.
+        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". Also a list of
+            tuples (low, high), which are ranges of values with both ends included, or a matrix of shape (queries, |T|).
+        policy: the policy, without known counts.
         noise: "gaussian" or "laplace".
-        kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
+        kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
             "hierarchical", "ordered-hierarchical".
-        positions: instead of `workload`, which is None then, ranges of numbers of values, pairs (low, high).
-        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
+        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`, which is then None.
+        tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
 
     Returns:
         The strategy, with `error`, `lower_bound`, `matrix` and `release`.
@@ -516,8 +623,8 @@ def strategy(
     1.3848
 
     Raises:
-        InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
-            more than 2,048 values.
+        InputError: The name is unknown, or the workload has the wrong width or no query. Or the policy has known
+            counts, or the domain has more than 2,048 values.
     """
     check_strategy(policy, noise)
     queries = as_workload(workload, policy.domain, positions=positions)
@@ -535,18 +642,34 @@ def plan_workload(
     kind: str = "auto",
     tolerance: float = TOLERANCE,
 ) -> tuple[Plan, Strategy | None]:
-    """Plan the answers to a workload, and return the strategy that was found beside it.
+    """Plan the answers to a workload, and return the plan and the strategy.
 
-    Under publicly known counts, for which there is no strategy, `release_linear` puts noise on each query. The workload
-    and `positions` are those of `strategy`.
+    Under publicly known counts there is no strategy, and `release_linear` adds noise to each query.
+
+    Args:
+        workload: the workload, in any form that `strategy` accepts.
+        policy: the policy.
+        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`, which is then None.
+        epsilon: ε in nats, for Laplace noise.
+        rho: ρ of zero-concentrated differential privacy, for Gaussian noise; instead of `epsilon`.
+        kind: the kind of strategy, as for `strategy`.
+        tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
+
+    Returns:
+        The plan, and the strategy or None.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> plan, found = plan_workload("prefixes", Policy.line(Domain({"age": range(8)})), rho="0.5")
+    >>> plan.queries, found.kind
+    (8, 'prefix')
     """
     budget = Budget.of(epsilon, rho)
     asked = _choose(as_workload(workload, policy.domain, positions=positions), kind, tolerance)
     return asked.plan(policy, budget), None if policy.constraints else asked.strategy(policy, budget.law)
 
 
-def compared(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-    """Return strategies for queries that are answered otherwise, best first, where finding them takes seconds only."""
+def compare_strategies(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
+    """Return strategies as alternatives for a query, best first, if finding them takes only seconds."""
     if policy.constraints or policy.domain.size > COMPARED:
         return ()
     return options_of(as_workload(workload, policy.domain).strategy(policy, budget.law), budget)

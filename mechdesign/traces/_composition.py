@@ -21,7 +21,7 @@ import networkx as nx
 
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact_text, float_up, printed, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, float_up, text_up
 from mechdesign.graphs._builders import check_graph
 from mechdesign.mechanisms._mechanism import Mechanism, graph_level
 from mechdesign.model._numbers import Number, positive
@@ -60,7 +60,7 @@ class Composition:
         total = f"{self.releases} releases: the {kept} ε = {exact_text(self.epsilon)}."
         if math.isinf(self.bound):
             return f"{total} Some two possible trajectories are told apart without bound."
-        return f"{total} Any two possible trajectories are told apart by at most {text_up(printed(self.bound), 6)}."
+        return f"{total} Any two possible trajectories are told apart by at most {text_up(as_decimal(self.bound), 6)}."
 
 
 def compose(releases: Iterable[Release | Stage]) -> Composition:
@@ -74,7 +74,7 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
     known = [level for level in levels if level is not None]
     realised = None
     if len(known) == len(stages):
-        realised = math.inf if math.inf in known else float_up(sum(map(printed, known), Fraction(0)))
+        realised = math.inf if math.inf in known else float_up(sum(map(as_decimal, known), Fraction(0)))
     return Composition(epsilon, graph, sum(map(stage_level, stages)), realised, len(stages))
 
 

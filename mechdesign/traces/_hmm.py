@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_array, as_floats, read_only, require
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
@@ -145,7 +145,7 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
             return VaryingChain.of(transition)  # type: ignore[arg-type]
         return MarkovChain(as_array(transition, "matrix"))
     except InputError as error:
-        raise renamed(error, path, error.path.split("[")[0]) from error
+        raise rename_path(error, path, error.path.split("[")[0]) from error
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
@@ -153,7 +153,7 @@ def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Pri
     try:
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
-        raise renamed(error, path, "prior") from error
+        raise rename_path(error, path, "prior") from error
     if len(prior) != n:
         raise InputError(path, "differs in number of states", value=len(prior), bound=f"{n} states")
     return prior

@@ -39,7 +39,7 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, further_files, refusal_of_second
+from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, make_second_release_error, prepare_files
 from mechdesign.synthesis._result import Design
 from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
 from mechdesign.traces._composition import Composition, compose, stage_level
@@ -205,7 +205,7 @@ def check_release_target(folder: Path, force: bool = False, overwrite: bool = Tr
 
     check_folder(folder, is_ours, "a released trace", force)
     if not overwrite and holds_release(folder):
-        raise refusal_of_second(folder, "a released trace")
+        raise make_second_release_error(folder, "a released trace")
 
 
 def holds_release(folder: Path) -> bool:
@@ -444,7 +444,7 @@ class ReleasedTrace:
             ReportError: The outputs are written, and another file cannot be made or written.
         """
         target = as_path(folder, "folder")
-        further = further_files(files, OWN)
+        further = prepare_files(files, OWN)
         check_release_target(target, force, overwrite)
         write_outputs(target, outputs_csv(self.releases, self.domain))
         designs = [design for release in self.releases if (design := release.stage.design)] if channels else []

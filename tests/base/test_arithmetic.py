@@ -15,7 +15,7 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exponential import SHIFT, exp_lower
 from mechdesign.errors import MetricWarning
 from mechdesign.mechanisms._sampling import exp_minus
-from mechdesign.model._words import bounded
+from mechdesign.model._words import format_bound
 from mechdesign.traces._hmm import forward, smooth
 
 LINE = md.Domain.grid(20, 1, 200.0, 10.0)
@@ -88,12 +88,12 @@ def test_numbers_are_those_of_a_caller_without_settings(strict, name):
 def test_bounds_are_true_whatever_decimals_the_caller_has(monkeypatch):
     # With three digits 52 ln 2 is 36.0, and 2^52 is above exp(36.01).
     weights = np.array([36.01])
-    known = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), bounded(0.1234567891, up=True)
+    known = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), format_bound(0.1234567891, up=True)
     for name, value in {"prec": 3, "Emax": 5, "rounding": decimal.ROUND_UP}.items():
         monkeypatch.setattr(decimal.DefaultContext, name, value)
     monkeypatch.setitem(decimal.DefaultContext.traps, decimal.Inexact, True)
     with decimal.localcontext(decimal.Context(prec=3, Emax=5, traps=[])):
-        found = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), bounded(0.1234567891, up=True)
+        found = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), format_bound(0.1234567891, up=True)
         context = decimals(30)
     assert found == known
     assert int(found[0][0]) < 1 << (SHIFT + 52)

@@ -9,10 +9,10 @@ import pytest
 
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as limits
-from mechdesign.base._machine import free_memory, limited_memory
+from mechdesign.base._machine import free_memory, memory_below_limits
 from mechdesign.certify import _memory as memory
 from mechdesign.errors import CertificateError
-from mechdesign.solve._blocks.memory import allowed_memory
+from mechdesign.solve._blocks.memory import find_allowed_memory
 
 resource = pytest.importorskip("resource")
 GIB, PAGE = 2**30, os.sysconf("SC_PAGE_SIZE")
@@ -38,7 +38,7 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_without_limits_it_is_what_the_machine_has(machine):
-    assert limited_memory() is None
+    assert memory_below_limits() is None
     assert free_memory() == 8 * GIB
 
 
@@ -46,9 +46,9 @@ def test_without_limits_it_is_what_the_machine_has(machine):
 def test_limits_of_the_process_count_with_what_it_holds(machine, name, held):
     found, _ = machine
     found[getattr(resource, name)] = GIB
-    assert free_memory() == limited_memory() == GIB - held * PAGE
+    assert free_memory() == memory_below_limits() == GIB - held * PAGE
     found[getattr(resource, name)] = PAGE
-    assert limited_memory() == 0
+    assert memory_below_limits() == 0
     found[getattr(resource, name)] = 100 * GIB
     assert free_memory() == 8 * GIB
 
@@ -64,11 +64,11 @@ def test_the_tightest_of_all_groups_above_counts(machine):
     _, write = machine
     write(proc__self__cgroup="0::/user/job\n")
     group(write, "user/job", "max", 7, 0)
-    assert limited_memory() is None
+    assert memory_below_limits() is None
     group(write, "user", str(2 * GIB), GIB, GIB // 4)
-    assert free_memory() == limited_memory() == GIB + GIB // 4
+    assert free_memory() == memory_below_limits() == GIB + GIB // 4
     group(write, "user/job", str(GIB), GIB // 2, 0)
-    assert limited_memory() == GIB // 2
+    assert memory_below_limits() == GIB // 2
 
 
 def test_in_a_container_the_group_is_at_the_root(machine):
@@ -93,7 +93,7 @@ def test_files_that_say_nothing_of_use_are_no_limits(machine):
     _, write = machine
     write(proc__self__cgroup="\nnonsense\n0::\n")
     group(write, ".", "many", 1, 1)
-    assert limited_memory() is None
+    assert memory_below_limits() is None
     Path(limits._PROC / "meminfo").unlink()
     assert free_memory() == os.sysconf("SC_PHYS_PAGES") * PAGE
 
@@ -101,12 +101,12 @@ def test_files_that_say_nothing_of_use_are_no_limits(machine):
 def test_estimates_and_refusals_are_measured_by_them(machine):
     found, _ = machine
     found[resource.RLIMIT_AS] = GIB
-    most = allowed_memory()
+    most = find_allowed_memory()
     assert most is not None
     assert GIB - 1000 * PAGE <= most < 8 * GIB
     # A limit of one's own does not lift that of the process.
-    assert allowed_memory(100 * GIB) == most
-    assert allowed_memory(GIB / 2) == GIB / 2
+    assert find_allowed_memory(100 * GIB) == most
+    assert find_allowed_memory(GIB / 2) == GIB / 2
     memory.require_room(GIB // 2, 2 * GIB, "verifying")
     with pytest.raises(CertificateError, match="limits leave"):
         memory.require_room(GIB, 2 * GIB, "verifying")

@@ -86,7 +86,7 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
 def test_a_masked_array_is_refused_by_name(name: str) -> None:
     path, call = TAKEN[name]
     with pytest.raises(
-        InputError, match=rf"^{re.escape(path)}: is a masked array, or holds one.*compressed\(\)"
+        InputError, match=rf"^{re.escape(path)}: is or contains a masked array.*compressed\(\)"
     ) as caught:
         call()
     # Neither what is hidden nor what is not: it may be private.

@@ -180,7 +180,7 @@ def test_who_can_write_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert read_own(path, ValueError) == b"1"
     for kept in (0o620, 0o602, 0o666):
         path.chmod(kept)
-        with pytest.raises(ValueError, match="can be written by others"):
+        with pytest.raises(ValueError, match="is writable by others"):
             read_own(path, ValueError)
     path.chmod(0o600)
     os.mkfifo(tmp_path / "pipe")
@@ -251,7 +251,7 @@ def test_a_cache_that_others_can_write_is_left_alone(kept: tuple[Path, str], nam
     path = next(folder.rglob("*.npz")) if name == "entry" else folder / name
     path.chmod(opened)
     before = {each: each.read_bytes() for each in folder.rglob("*.npz")}
-    with pytest.warns(CacheWarning, match="[^,], and is left alone.*chmod"):
+    with pytest.warns(CacheWarning, match="[^,], and is ignored.*chmod"):
         assert LossFunction(P)(1.0) == _true()(1.0) > 0
     # It is said once.
     assert cache.load("loss-function-1", digest) is None
@@ -284,7 +284,7 @@ def test_a_state_that_others_can_write_is_refused(tmp_path: Path) -> None:
     Accountant(1.0, [[1, 0], [0, 1]], path=path).release(0.5)
     assert mode(path) == 0o600
     path.chmod(0o602)
-    with pytest.raises(md.errors.StateError, match=r"can be written by others \(mode 0602\).*chmod 600"):
+    with pytest.raises(md.errors.StateError, match=r"is writable by others \(mode 0602\).*chmod 600"):
         Accountant.load(path)
 
 

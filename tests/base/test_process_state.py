@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._process import Keyed, Wanted, ignore_warnings
-from mechdesign.base._warnings import collected, silenced, warn
+from mechdesign.base._process import SharedSettings, UpperLimit, ignore_warnings
+from mechdesign.base._warnings import collect_warnings, suppress_warnings, warn
 from mechdesign.errors import MetricWarning
 from mechdesign.report._style import report_style, reproducible, saving
 
@@ -75,7 +75,7 @@ def test_the_least_number_holds_and_the_last_user_puts_back_the_first(numbers):
         said.append(number)
         return lambda: said.append(before)
 
-    setting = Wanted(limit, said.append)
+    setting = UpperLimit(limit, said.append)
     steps = interleave(setting.at_most(numbers[0]), setting.at_most(numbers[1]))
     next(steps)
     assert said[-1] == min(numbers)
@@ -87,7 +87,7 @@ def test_the_least_number_holds_and_the_last_user_puts_back_the_first(numbers):
 
 def test_a_setting_with_an_error_in_its_block_is_put_back():
     values = {"a": 1}
-    settings = Keyed(lambda: values)
+    settings = SharedSettings(lambda: values)
 
     def fail() -> None:
         with settings.set_to(lambda _: {"a": 2}):
@@ -119,7 +119,7 @@ def test_what_one_thread_leaves_out_another_one_is_told():
     inside, said = threading.Event(), threading.Event()
 
     def quietly() -> None:
-        with silenced(MetricWarning):
+        with suppress_warnings(MetricWarning):
             inside.set()
             said.wait(10)
             warn("left out", MetricWarning)
@@ -136,7 +136,7 @@ def test_what_one_thread_leaves_out_another_one_is_told():
 
 
 def test_collected_warnings_are_those_asked_for_only():
-    with collected(MetricWarning) as found:
+    with collect_warnings(MetricWarning) as found:
         warn("kept", MetricWarning)
         with pytest.warns(UserWarning, match="said"):
             warn("said", UserWarning)

@@ -84,7 +84,7 @@ def test_without_threads_all_is_proved_and_shared_work_is_done(monkeypatch, tmp_
     distance = 1 - np.eye(2)
     made = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
     made.save(tmp_path)
-    monkeypatch.setattr(privacy, "_SHARED", 0)
+    monkeypatch.setattr(privacy, "_MIN_SHARED_ENTRIES", 0)
     without_threads(monkeypatch)
     assert md.verify(tmp_path).holds
     workers = Workers(4, 3, 1)

@@ -198,7 +198,7 @@ def test_a_missing_file_is_an_incomplete_export(tmp_path: Path, name: str) -> No
     put(tmp_path, OLD)
     (tmp_path / name).unlink()
     for ask in (read, verify):
-        with pytest.raises(CertificateError, match=f"incomplete export: {name} is missing"):
+        with pytest.raises(CertificateError, match=f"incomplete bundle: {name} is missing"):
             ask(tmp_path)
 
 
@@ -214,7 +214,7 @@ def test_a_lone_channel_is_read(tmp_path: Path) -> None:
 def test_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(UnverifiedError, match="does not exist"):
         verify(tmp_path / "nowhere")
-    with pytest.raises(UnverifiedError, match="holds no export"):
+    with pytest.raises(UnverifiedError, match="contains no bundle"):
         verify(tmp_path)
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(UnverifiedError, match="is a file"):
@@ -251,10 +251,10 @@ def _same_json(one: bytes, other: bytes) -> bool:
 
 def test_an_interrupted_export_is_called_so(tmp_path: Path) -> None:
     put(tmp_path, {**OLD, CHANNEL: NEW[CHANNEL]})
-    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz does not match its digest; was the"):
+    with pytest.raises(CertificateError, match=r"incomplete bundle: channel\.npz does not match its digest; was the"):
         read(tmp_path)
     put(tmp_path, {**OLD, CHANNEL: OLD[CHANNEL][:-100]})
-    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz is not a complete archive"):
+    with pytest.raises(CertificateError, match=r"incomplete bundle: channel\.npz is not a complete archive"):
         read(tmp_path)
     put(tmp_path, {**OLD, "channel.csv": b"changed"})
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
@@ -287,7 +287,7 @@ def archive(entries: dict[str, bytes]) -> bytes:
         ("x.npy", entry(">i8", "(1,)", bytes(8)), "unexpected header"),
         ("x.npy", entry("<m8", "(1,)", bytes(8)), "unexpected type"),
         ("x.npy", entry("<U0", "(1,)", b""), "unexpected type"),
-        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds no texts"),
+        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds malformed texts"),
         ("x.npy", b"\x93NUMPY\x02\x00" + bytes(20), "not in the .npy format"),
         ("x.npy", b"", "not in the .npy format"),
         ("x.npy", b"\x93NUMPY\x01\x00\xff\xff{", "unexpected header"),
@@ -336,8 +336,8 @@ def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
 
 def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all() -> None:
     for size in (0, 2**28 // 100):
-        assert _archive._allowed(size) == 2**28
-    assert _archive._allowed(2**28) == 100 * 2**28
+        assert _archive._limit_total(size) == 2**28
+    assert _archive._limit_total(2**28) == 100 * 2**28
     for size, reason in ((2**32, "is cut off"), (2**32 + 1, "claims the shape")):
         header = entry("|u1", f"({size},)", b"")
         with pytest.raises(CertificateError, match=reason):
@@ -354,7 +354,7 @@ def test_archives_do_not_tell_when_or_on_which_system_they_were_made() -> None:
 def test_texts_hold_code_points_up_to_the_last() -> None:
     last, beyond = ((0x10FFFF + step).to_bytes(4, "little") for step in (0, 1))
     assert _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", last)}), CHANNEL)["x"].tolist() == [chr(0x10FFFF)]
-    with pytest.raises(CertificateError, match="holds no texts"):
+    with pytest.raises(CertificateError, match="holds malformed texts"):
         _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", beyond)}), CHANNEL)
 
 
@@ -365,7 +365,7 @@ def test_arrays_are_read_only_also_where_they_hold_nothing() -> None:
 
 
 def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_archive, "_LARGEST_TOTAL", 2**16)
+    monkeypatch.setattr(_archive, "_MAX_TOTAL_BYTES", 2**16)
     for rows, stored in ((2**11, False), (2**16, True)):
         arrays = {"zeros": np.zeros((rows, 2))}
         content = _archive.pack(arrays)
@@ -377,7 +377,7 @@ def test_what_takes_just_as_much_as_is_allowed_is_compressed_and_read_again(monk
     zeros = np.zeros(2**16)
     size = 128 + zeros.nbytes
     for total, stored in ((size, False), (size - 1, True)):
-        monkeypatch.setattr(_archive, "_LARGEST_TOTAL", total)
+        monkeypatch.setattr(_archive, "_MAX_TOTAL_BYTES", total)
         content = _archive.pack({"zeros": zeros})
         assert (len(content) > zeros.nbytes) == stored
         assert not _archive.unpack(content, CHANNEL)["zeros"].any()
@@ -407,7 +407,7 @@ STRAY = {
         (CHANNEL, {"exponent": np.array(10**6)}, "exponent: is out of range"),
         (CHANNEL, {"prior": np.ones(4, dtype=np.float32)}, "prior is <f4"),
         (CHANNEL, {"prior": np.ones(4)}, "prior: does not sum to 1"),
-        (CHANNEL, {"cost": np.ones((4, 5))}, "cost: is not made for the channel"),
+        (CHANNEL, {"cost": np.ones((4, 5))}, "cost: does not match the channel"),
         (CHANNEL, {"requirement_0_distance": np.ones((5, 5))}, r"requirements\[0\].distance"),
         (CHANNEL, {"requirement_3_error": np.full((4, 4), np.nan)}, r"error\[0,0\]"),
         (DUAL, {"requirement_0_values": None}, "requirement_0_values is missing"),
@@ -449,9 +449,9 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("objective", 1), "objective"),
         (_set("objective", ["expected"]), "objective"),
         (_set("requirements", {}), "requirements is not a list"),
-        (_set("requirements", 0, 7), r"requirements\[0\] is of no known kind"),
+        (_set("requirements", 0, 7), r"requirements\[0\] is of an unknown kind"),
         (_set("requirements", 0, {"kind": "metric"}), "does not state epsilon"),
-        (_set("requirements", 0, {"kind": ["metric"]}), "no known kind"),
+        (_set("requirements", 0, {"kind": ["metric"]}), "an unknown kind"),
         (_set("requirements", 0, "epsilon", 0.6), "does not state epsilon as texts"),
         (_set("requirements", 2, "radius", 2.5), "does not state epsilon, radius as texts"),
         (_set("requirements", 0, "epsilon", "nan"), r"requirements\[0\]\.epsilon"),
@@ -468,7 +468,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("arrays", CHANNEL, 5), "arrays of channel.npz"),
         (_set("arrays", CHANNEL, {}), "does not match its digest"),
         (_set("arrays", CHANNEL, "labels", "0"), "array labels of channel.npz is missing"),
-        (_set("arrays", "x.npz", {}), "other files"),
+        (_set("arrays", "x.npz", {}), "files that it does not list"),
         (_set("metadata", None), "metadata is not an object"),
         (_set("extra", None), "missing or unknown: extra"),
         (_set("certificate", "provenance", {"a": []}), "provenance"),
@@ -504,11 +504,11 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reaso
 def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
     put(tmp_path, OLD)
     os.truncate(tmp_path / CERTIFICATE, 2**27)
-    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._Room(tmp_path, 8, ()))) == 2**27
+    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._ReadingLimit(tmp_path, 8, ()))) == 2**27
     with pytest.raises(CertificateError, match=r"about 5 GiB of memory, and 2 are allowed"):
         verify(tmp_path)
     os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
-    with pytest.raises(CertificateError, match="134217729 bytes are too many"):
+    with pytest.raises(CertificateError, match="134217729 bytes exceed the limit"):
         verify(tmp_path, memory=8)
 
 
@@ -576,6 +576,25 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ExportError, match="cannot be made"):
             write(folder, OLD)
+
+
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_new_folder_is_removed_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existed: bool, error: BaseException
+) -> None:
+    folder = tmp_path / "new"
+    if existed:
+        folder.mkdir()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((KeyboardInterrupt, ExportError)):
+        bundle.write(folder, {CERTIFICATE: b"{}"})
+    assert folder.exists() is existed
+    assert not existed or not list(folder.iterdir())
 
 
 def test_a_folder_in_the_way_of_a_file(tmp_path: Path) -> None:
@@ -672,7 +691,7 @@ def accepted(folder: Path) -> str:
     try:
         found = verify(folder)
     except CertificateError as error:
-        return "incomplete" if "incomplete export" in str(error) else str(error)
+        return "incomplete" if "incomplete bundle" in str(error) else str(error)
     files = listing(folder)
     for name, whole in (("old", OLD), ("new", NEW)):
         if all(files.get(key) == content for key, content in whole.items()):

@@ -180,7 +180,7 @@ def test_a_forbidden_answer_costs_nothing_while_it_is_never_given() -> None:
             giving = keeping - [[0, 0, 0], [0, 1, -1]]
             broken = certify(Evidence(giving, 62, prior, cost, objective, ()))
             assert not broken.holds
-            assert broken.reason == "secret 1 gives observable 2, which is forbidden to it by an infinite cost"
+            assert broken.reason == "secret 1 gives observable 2, which an infinite cost forbids"
             assert (broken.expected_cost, broken.worst_cost, broken.relative_gap) == (math.inf,) * 3
             assert broken.pair is None
             assert Certificate.from_json(json.loads(json.dumps(broken.to_json(), allow_nan=False))) == broken

@@ -218,5 +218,5 @@ def test_what_holds_for_no_number_of_secrets_is_refused_at_once() -> None:
 
 
 def test_errors_are_made_for_as_many_secrets_as_they_have_columns() -> None:
-    with pytest.raises(InputError, match="error: is made for 2 secrets"):
+    with pytest.raises(InputError, match="error: has 2 secrets"):
         Stated.distortion(Fraction(1), np.ones((3, 2))).claim(4)

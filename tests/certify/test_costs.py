@@ -140,7 +140,7 @@ def test_chunks_of_rows_are_put_together_in_order(monkeypatch: pytest.MonkeyPatc
     whole = cost_per_secret(numerators, 1, cost)
     assert whole == tuple(Fraction(6 * s + 4, 2) for s in range(7))
     for size in (1, 3, 6, 7, 20):
-        monkeypatch.setattr(costs, "_CHUNK", size)
+        monkeypatch.setattr(costs, "_BLOCK_ENTRIES", size)
         assert cost_per_secret(numerators, 1, cost) == whole
 
 
@@ -160,10 +160,10 @@ def test_estimates_that_overflow_are_not_lost() -> None:
 def test_so_many_entries_are_python_integers_at_a_time(
     monkeypatch: pytest.MonkeyPatch, chunk: int, rows: list[int]
 ) -> None:
-    assert costs._CHUNK == 2**20
+    assert costs._BLOCK_ENTRIES == 2**20
     sizes: list[int] = []
     integers = costs._integers
-    monkeypatch.setattr(costs, "_CHUNK", chunk)
+    monkeypatch.setattr(costs, "_BLOCK_ENTRIES", chunk)
     monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
     assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
     assert sizes == [2 * count for count in rows]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _round_up
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import CertificateError, InputError
 
@@ -86,7 +86,7 @@ def test_a_claim_holds_from_the_least_epsilon_on(norm: int, seed: int) -> None:
     assert slope.power is not None
     least = claim(norm).least(slope)
     square = norm == EUCLIDEAN
-    for epsilon, holds in ((printed(least), True), (printed(math.nextafter(least, 0)), False)):
+    for epsilon, holds in ((as_decimal(least), True), (as_decimal(math.nextafter(least, 0)), False)):
         assert claim(norm, epsilon=epsilon).holds(slope) is holds
         assert ((epsilon**2 if square else epsilon) >= slope.power) is holds
     if not square:
@@ -226,9 +226,9 @@ def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(10**30), Fraction(1, 10**30), Fraction(49, 4)])
-def test_square_roots_are_rounded_up(value: Fraction) -> None:
+def test_square_roots_are_round_up(value: Fraction) -> None:
     root = claim(EUCLIDEAN).least(Slope(value))
-    assert printed(root) ** 2 >= value > printed(math.nextafter(root, 0)) ** 2
+    assert as_decimal(root) ** 2 >= value > as_decimal(math.nextafter(root, 0)) ** 2
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -244,9 +244,9 @@ def test_a_guess_is_corrected_either_way(value: float) -> None:
         guess = value
         for _ in range(5):
             guess = math.nextafter(guess, towards)
-        assert _rounded_up(guess, lambda number: number >= Fraction(str(value))) == value
-    assert _rounded_up(5e-324, lambda _: True) == 0
-    assert _rounded_up(math.inf, lambda _: False) == math.inf
+        assert _round_up(guess, lambda number: number >= Fraction(str(value))) == value
+    assert _round_up(5e-324, lambda _: True) == 0
+    assert _round_up(math.inf, lambda _: False) == math.inf
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -256,7 +256,7 @@ def test_the_largest_and_the_smallest_steps(norm: int, step: Fraction) -> None:
     for numerators in ([[1, 2**62 - 1], [2**62 - 1, 1]] * 2, [[2**61, 2**61], [2**61 + 1, 2**61 - 1]] * 2):
         slope = found.steepest(np.array(numerators))
         assert slope.power is not None
-        least = printed(found.least(slope))
+        least = as_decimal(found.least(slope))
         assert 0 < slope.power <= (least**2 if norm == EUCLIDEAN else least)
 
 
@@ -297,9 +297,9 @@ def test_certificates_say_what_holds_and_where_it_fails() -> None:
     numerators = grid(1, 3, 2, 3)
     slope = claim().steepest(numerators)
     least = claim().least(slope)
-    good = certify(evidence(printed(least), numerators))
+    good = certify(evidence(as_decimal(least), numerators))
     assert (good.holds, good.epsilon, good.pair) == (True, (least,), None)
-    bad = certify(evidence(printed(math.nextafter(least, 0)), numerators))
+    bad = certify(evidence(as_decimal(math.nextafter(least, 0)), numerators))
     assert (bad.holds, bad.epsilon, bad.pair) == (False, (least,), (slope.neighbour, slope.anchor))
     with pytest.raises(CertificateError, match="changes faster"):
         bad.require()

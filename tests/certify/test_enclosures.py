@@ -348,7 +348,7 @@ def test_the_written_procedure_is_sound(evidence: Evidence) -> None:
 def test_observables_in_parts_prove_the_same(evidence: Evidence, width: int) -> None:
     whole = lower_bound(evidence)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bracket, "_CHUNK", width * evidence.secrets)
+        patch.setattr(bracket, "_BLOCK_ENTRIES", width * evidence.secrets)
         parts = lower_bound(evidence)
     exact, size = exact_bound(evidence)
     assert Fraction(parts) <= max(0, exact)

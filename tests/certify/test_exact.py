@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mechdesign.certify._exact import exact, exact_text, float_down, float_up, printed, text_up
+from mechdesign.certify._exact import as_decimal, exact, exact_text, float_down, float_up, text_up
 from mechdesign.errors import InputError
 
 fractions = st.fractions(max_denominator=10**30)
@@ -120,7 +120,7 @@ def test_texts_are_short(fraction: Fraction, text: str) -> None:
 def test_floats_are_rounded_outwards_by_less_than_one_step(fraction: Fraction) -> None:
     up, down = float_up(fraction), float_down(fraction)
     assert exact(down) <= fraction <= exact(up)
-    assert printed(math.nextafter(up, -math.inf)) < fraction < printed(math.nextafter(down, math.inf))
+    assert as_decimal(math.nextafter(up, -math.inf)) < fraction < as_decimal(math.nextafter(down, math.inf))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -13,7 +13,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.certify._exact import float_down, float_up, is_flushing, printed
+from mechdesign.certify._exact import as_decimal, float_down, float_up, is_flushing
 from mechdesign.leakage._transitions import rounded_down, rounded_up
 from mechdesign.model._written import _floor
 from mechdesign.tables._sensitivity._numbers import root_up
@@ -55,7 +55,7 @@ def test_it_is_noticed(flushed):
 def test_ordinarily_the_least_float_is_found_even_among_the_smallest():
     assert not is_flushing()
     for number in (5e-324, 1e-310, LEAST, math.nextafter(LEAST, 0), 0.1):
-        assert float_up(printed(number)) == number == float_down(printed(number))
+        assert float_up(as_decimal(number)) == number == float_down(as_decimal(number))
     assert float_up(Fraction(1, 10**400)) == 5e-324
     assert float_down(Fraction(1, 10**400)) == 0.0
 
@@ -74,7 +74,7 @@ def test_rounding_ends_on_the_safe_side(flushed, number):
 
 def test_other_numbers_are_rounded_as_ever(flushed):
     for number in (LEAST, 0.1, 1e300):
-        assert float_up(printed(number)) == number == float_down(printed(number))
+        assert float_up(as_decimal(number)) == number == float_down(as_decimal(number))
     assert root_up(Fraction(2)) ** 2 >= 2
     assert root_up(Fraction(4)) == 2.0
     assert _floor(1, 4, 2) == 0.25

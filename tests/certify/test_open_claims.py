@@ -68,7 +68,7 @@ def test_just_inside_and_just_outside() -> None:
     violation = check(np.array([[2 * third + 1], [third]]), 62, bound)
     assert violation is not None
     assert violation.sentence.startswith("p(0 | 0) exceeds 2 · p(0 | 1) by a factor of 1 + ")
-    assert "tells them apart" in check(np.array([[1], [0]]), 62, bound).sentence  # type: ignore[union-attr]
+    assert "distinguishes them" in check(np.array([[1], [0]]), 62, bound).sentence  # type: ignore[union-attr]
 
 
 @given(st.integers(1, 2**126), st.integers(1, 2**126))
@@ -99,14 +99,14 @@ def test_factors_above_are_not_below() -> None:
         (lambda: RatioBound("ratio", Fraction(1), [0], [1], [1, 1], [1]), "pairs: has arrays of different lengths"),
         (lambda: Floor(Fraction(0), np.eye(2), prior=[0.5, 0.6]), "prior: does not sum to 1"),
         (lambda: Floor(Fraction(0), np.eye(2), prior=[1.0]), "prior: has another length"),
-        (lambda: Stated.pairs("metric", Fraction(1), [[0, 1]], [1.0]), "name: belongs to a kind of its own"),
+        (lambda: Stated.pairs("metric", Fraction(1), [[0, 1]], [1.0]), "name: is the name of another kind"),
         (lambda: Stated.pairs("", Fraction(1), [[0, 1]], [1.0]), "name: is not the name of a kind"),
         (lambda: Stated.pairs("A b", Fraction(1), [[0, 1]], [1.0]), "name: is not the name of a kind"),
-        (lambda: Stated("metric", {"epsilon": Fraction(1)}, {"distance": np.eye(2)}, "x"), "has its own"),
-        (lambda: Stated("floor", {"minimum": Fraction(1)}, {"prior": np.ones(1)}, "x"), "arrays: are not those"),
-        (lambda: Stated.floor("x", Fraction(1), np.eye(2), part=-1), "part: is not a part"),
+        (lambda: Stated("metric", {"epsilon": Fraction(1)}, {"distance": np.eye(2)}, "x"), "has a fixed name"),
+        (lambda: Stated("floor", {"minimum": Fraction(1)}, {"prior": np.ones(1)}, "x"), "arrays: do not match"),
+        (lambda: Stated.floor("x", Fraction(1), np.eye(2), part=-1), "part: is not the number of a claim"),
         (lambda: Stated.pairs("x", Fraction(1), [[0, 5]], [1.0]).claim(3), r"pairs\[0,1\]"),
-        (lambda: Stated.floor("x", Fraction(1), np.eye(2), [0.5, 0.5]).claim(3), "error: is made for 2 secrets"),
+        (lambda: Stated.floor("x", Fraction(1), np.eye(2), [0.5, 0.5]).claim(3), "error: has 2 secrets"),
     ],
 )
 def test_what_makes_no_claim_is_refused(make: Any, problem: str) -> None:

@@ -146,10 +146,10 @@ def test_results_do_not_depend_on_how_pairs_are_cut(monkeypatch: pytest.MonkeyPa
         bound = PairBound.metric(epsilon, distance)
         whole = check(channel, 62, bound), realised(channel, 62, bound)
         for size in (1, 9, 100):
-            monkeypatch.setattr(privacy, "_CHUNK", size)
+            monkeypatch.setattr(privacy, "_BLOCK_ENTRIES", size)
             assert (check(channel, 62, bound), realised(channel, 62, bound)) == whole
             # All cores share the work.
-            monkeypatch.setattr(privacy, "_SHARED", 0)
+            monkeypatch.setattr(privacy, "_MIN_SHARED_ENTRIES", 0)
             assert (check(channel, 62, bound), realised(channel, 62, bound)) == whole
         monkeypatch.undo()
 
@@ -294,7 +294,7 @@ def test_the_factor_of_the_pair_at_fault_is_named() -> None:
 
 def test_the_first_of_equally_broken_bounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = RatioBound("near", Fraction(1), [0, 1], [2, 2], [2, 2], [1, 1])
-    monkeypatch.setattr(privacy, "_CHUNK", 1)
+    monkeypatch.setattr(privacy, "_BLOCK_ENTRIES", 1)
     violation = check(np.array([[40], [40], [10]]), 62, bound)
     assert violation is not None
     assert violation.pair == (0, 2)
@@ -366,7 +366,7 @@ def test_a_bound_of_another_form_has_no_least_number() -> None:
                 object.__setattr__(self, name, np.zeros(1, dtype=np.int64))
 
     assert realised(column(7, 7), 62, Another("near", Fraction(1), [0], [1], [1], [1])) == 1
-    with pytest.raises(InputError, match="is of no known form; found 'Stray'"):
+    with pytest.raises(InputError, match="is of an unknown form; found 'Stray'"):
         realised(column(7, 7), 62, Stray())
 
 
@@ -375,8 +375,8 @@ def test_a_bound_of_another_form_has_no_least_number() -> None:
     [(5, 2**15, [(0, 2), (2, 4), (4, 5)]), (3, 2**17, [(0, 1), (1, 2), (2, 3)]), (5, 1, [(0, 5)]), (0, 1, [])],
 )
 def test_so_many_entries_are_worked_on_at_a_time(pairs: int, observables: int, parts: list[tuple[int, int]]) -> None:
-    assert privacy._CHUNK == 2**16
-    assert [(part.start, part.stop) for part in privacy._parts(pairs, observables)] == parts
+    assert privacy._BLOCK_ENTRIES == 2**16
+    assert [(part.start, part.stop) for part in privacy._blocks(pairs, observables)] == parts
 
 
 def test_a_least_epsilon_that_were_too_small_is_enlarged_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:

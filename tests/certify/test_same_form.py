@@ -77,7 +77,7 @@ def test_decimals_that_no_float_prints_are_refused_by_both(tmp_path: Path, digit
         return
     with pytest.raises(CertificateError, match="is not the decimal that its float prints"):
         verify(tmp_path)
-    assert "is what its float prints" in refused(tmp_path)
+    assert "is the printed form of its float" in refused(tmp_path)
 
 
 def test_unknown_keys_are_listed_by_both_and_refused_at_the_top(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_texts_with_halves_of_characters_are_refused_by_both(tmp_path: Path) -> 
     files = dict(SETS["expected cost"])
     arrays = {**_archive.unpack(files[CHANNEL], CHANNEL), "note": np.array(["a\ud800"])}
     put(tmp_path, {**files, CHANNEL: _archive.pack(arrays)})
-    with pytest.raises(CertificateError, match="holds no texts"):
+    with pytest.raises(CertificateError, match="holds malformed texts"):
         verify(tmp_path)
     assert refused(tmp_path)
 
@@ -241,9 +241,9 @@ def test_an_entry_that_is_shorter_than_its_archive_says_is_refused_by_both(tmp_p
     document["files"][CHANNEL] = bundle._sha256(files[CHANNEL])
     document["digest"] = bundle.document_digest(document)
     put(tmp_path, {**files, CERTIFICATE: json.dumps(document).encode()})
-    with pytest.raises(CertificateError, match="which is not what the file holds"):
+    with pytest.raises(CertificateError, match="does not match its size"):
         verify(tmp_path)
-    assert "holds what its shape says" in refused(tmp_path)
+    assert "has the entries of its shape" in refused(tmp_path)
 
 
 def test_a_pair_that_is_listed_often_is_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

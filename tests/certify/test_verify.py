@@ -301,7 +301,7 @@ def test_labels_are_counted_by_rows_and_columns(tmp_path: Path) -> None:
         verify(put(tmp_path, encode(evidence, certify(evidence), arrays=labels)))
     for labels, name in (({"secrets": three}, "secrets"), ({"observables": four}, "observables")):
         put(tmp_path, encode(evidence, certify(evidence), arrays=labels))
-        with pytest.raises(CertificateError, match=f"array {name} of channel.npz does not hold . different labels"):
+        with pytest.raises(CertificateError, match=f"array {name} of channel.npz does not contain . different labels"):
             verify(tmp_path)
     # Labels of the answers may not repeat either.
     put(tmp_path, encode(evidence, certify(evidence), arrays={"observables": three[[0, 1, 1]]}))

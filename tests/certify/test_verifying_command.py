@@ -49,7 +49,7 @@ def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[st
     assert lines[6:] == [
         "stated, not proved: labels and places in channel.npz: observables, secrets, secrets_points",
         "stated, not proved: metadata: observables, secrets, title",
-        "stated, not proved: provenance: who made the channel, and how",
+        "stated, not proved: provenance: the maker of the channel and the method",
     ]
 
 

@@ -70,5 +70,5 @@ def test_another_prior_may_have_decimal_commas(made, tmp_path):
     expected = run("attack", made, "--prior", "p.csv", "--json")
     (tmp_path / "p.csv").write_text("probability;x\n0,1;a\n0,2;b\n0,3;c\n0,4;d\n")
     result = run("attack", made, "--prior", "p.csv", "--json")
-    assert "commas stand before decimals" in result.stderr
+    assert "commas are read as decimal marks" in result.stderr
     assert result.stdout == expected.stdout

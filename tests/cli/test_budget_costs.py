@@ -99,7 +99,7 @@ def test_a_specification_is_designed_for(files: Path) -> None:
         (["--cost", "order.csv"], "row 2: is out of order; found 9 (9 stands for any digit); must be step 1"),
         (["--cost", "head.csv", "--steps", "2"], "has the wrong header"),
         (["--cost", "far.csv", "--steps", "2"], "is more than any release may spend"),
-        (["--cost", "one.csv", "--weights", "negative.csv"], "row 2, column weight: is no weight"),
+        (["--cost", "one.csv", "--weights", "negative.csv"], "row 2, column weight: is not a weight"),
         (["--cost", "none.csv", "--steps", "2"], "cannot be opened"),
         (["--cost", "two.toml", "--steps", "2"], "has 2 tables with epsilon"),
         (["--cost", "one.csv", "--steps", "2", "--tolerance", "-1"], "tolerance: is negative"),

@@ -225,7 +225,7 @@ def test_symmetries_that_do_not_fit_are_named_as_specified(spec):
     spec.write_text(SPECIFICATION + options, encoding="utf-8")
     result = run("design", spec)
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: solver.options.symmetry[0]: changes the problem")
+    assert result.stderr.startswith("error: solver.options.symmetry[0]: changes the prior")
 
 
 def test_solver_trouble(spec, monkeypatch):
@@ -273,13 +273,13 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     from mechdesign.solve._contract import Status
     from mechdesign.synthesis import _design as module
 
-    answers = module._answers
+    answers = module._run_attempts
 
     def stopped(*arguments):
         for attempt, answer in answers(*arguments):
-            yield attempt, answer.noted(status=Status.INTERRUPTED)
+            yield attempt, answer.with_facts(status=Status.INTERRUPTED)
 
-    monkeypatch.setattr(module, "_answers", stopped)
+    monkeypatch.setattr(module, "_run_attempts", stopped)
     before = (made / "certificate.json").read_bytes()
     (made.parent / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
     result = run("design", "s.toml", "-o", made, "--no-report")
@@ -292,7 +292,7 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis._rays.generation._ROUNDS", 1)
+    monkeypatch.setattr("mechdesign.synthesis._rays.generation._MAX_ROUNDS", 1)
     Path("stalling.toml").write_text(SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100'))
     stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide", "--no-report")
     assert stalling.exit_code == 3
@@ -305,7 +305,7 @@ def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
 def test_an_estimate_measures_this_machine(monkeypatch, spec):
     from mechdesign.synthesis import _sizes as speed
 
-    monkeypatch.setattr(speed, "_SECONDS", 0.005)
+    monkeypatch.setattr(speed, "_MEASUREMENT_S", 0.005)
     result = run("design", "--example", "city-300", "--estimate")
     assert result.exit_code == 0
     assert "times are for this machine at its current load" in result.stdout.replace("\n", " ")

@@ -134,7 +134,7 @@ def test_a_file_that_is_there_is_found_through_a_link(original):
     Path("link.toml").symlink_to("old.toml")
     result = run("init", "points.csv", "-o", "link.toml")
     assert result.exit_code == 2
-    assert "there already" in result.output
+    assert "already exists" in result.output
     assert Path("old.toml").read_text() == "old"
 
 

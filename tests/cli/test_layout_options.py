@@ -46,7 +46,7 @@ def test_matrices_are_asked_about(tmp_path: Path) -> None:
         assert (refused.exit_code, "--header, --numbered" in " ".join(refused.stderr.split())) == (2, True)
         found = run(*command, "--header", "--numbered")
         assert found.exit_code == 0, found.output
-        assert found.stderr.count("commas stand before decimals") == 1
+        assert found.stderr.count("commas are read as decimal marks") == 1
 
 
 def test_records_of_a_table(tmp_path: Path) -> None:
@@ -56,5 +56,5 @@ def test_records_of_a_table(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     counts = [int(line.rsplit(",", 1)[1]) for line in (tmp_path / "out" / "answers.csv").read_text().split()[1:]]
     assert counts == [1, 0, 0, 2]
-    assert "commas stand before decimals" in found.stderr
+    assert "commas are read as decimal marks" in found.stderr
     assert run("blowfish", "s.toml", "t.csv", "-o", "other", "--decimal", ".").exit_code == 2

@@ -88,7 +88,7 @@ def designed(text, *arguments):
 def test_a_policy_graph_is_designed_component_by_component():
     result = run("design", write(BLOCKS), "-o", "out")
     assert result.exit_code == 0, result.output
-    assert "6 parts that nothing ties together" in result.stdout
+    assert "6 independent parts" in result.stdout
     assert "forbidden pairs of secret and answer" in result.stdout
     assert run("verify", "out").exit_code == 0
     problem = spec.parse(BLOCKS).problem()
@@ -177,7 +177,7 @@ def test_possible_secrets_keep_their_labels_and_their_floor():
     result = run("design", write(text.replace("0.3", "0.9")))
     assert result.exit_code == 2
     assert "privacy[2].minimum: no channel keeps" in result.stderr
-    assert "2 sets with answers of their own" in result.stderr
+    assert "2 sets with disjoint answers" in result.stderr
 
 
 def test_edges_of_another_epsilon_are_kept_too():

@@ -72,19 +72,19 @@ def test_true_states_and_chains_are_their_owners_alone(tmp_path: Path, umask: in
 @posix
 def test_a_cache_that_others_can_write_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_SAID", set())
+    monkeypatch.setattr(cache, "_WARNED", set())
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
     np.savetxt(tmp_path / "P.csv", 0.9 * np.eye(40) + 0.1 / 40, delimiter=",")
     result = run("leakage", "P.csv", "--forward", "P.csv", "--epsilon", 1, "--steps", 2)
     assert result.exit_code == 0, result.output
-    assert result.stderr.count("is left alone") == 1
+    assert result.stderr.count("is ignored") == 1
     assert not list((tmp_path / "cache").iterdir())
 
 
 def test_memory_raises_the_bound_of_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_UNPACKED_BYTES", 2**9)
-    monkeypatch.setattr(bounds, "_GROWTH", 1)
+    monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 2**9)
+    monkeypatch.setattr(bounds, "_MAX_EXPANSION_RATIO", 1)
     np.savez_compressed(tmp_path / "a.npz", P=np.full((8, 8), 0.125))
     (tmp_path / "P.csv.gz").write_bytes(gzip.compress(b"0.5,0.5\n" + b"#\n" * 2**10 + b"0.5,0.5\n"))
     commands = (

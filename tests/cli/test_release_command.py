@@ -423,7 +423,7 @@ def test_other_files_are_left_alone():
     Path("released/thesis.tex").write_text("mine")
     result = run("release", *write())
     assert result.exit_code == 2
-    assert "holds thesis.tex, which is no part of a released trace" in result.stderr
+    assert "holds thesis.tex, which does not belong to a released trace" in result.stderr
     assert run("release", "s.toml", "t.csv", "--force").exit_code == 0
     assert Path("released/thesis.tex").read_text() == "mine"
 
@@ -444,10 +444,10 @@ def test_other_files_are_left_alone():
          "prior.counts: are all zero"),
         ("[release]\n", "[release]\nmechanism = 'lq'\n", WALK, "release.mechanism: is not known"),
         ("transition = { neighbours = 8 }", "", WALK, "release.transition: is missing"),
-        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: does not go with a trace"),
+        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: is not supported for a trace"),
         ("blocks = 2", "blocks = 2\n[[privacy]]\nkind = \"distortion\"\nminimum = 0\ndistance = \"hamming\"", WALK,
          "privacy[1].kind: cannot be kept along a trace; found 'distortion'"),
-        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: does not go with a trace"),
+        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: is not supported for a trace"),
         ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: does not"),
         ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
         ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
@@ -500,7 +500,7 @@ def test_what_a_killed_run_leaves_is_no_hindrance():
     Path("out/.released.csv.0123abcd.partial").write_text("step")
     assert run("release", *write(), "-o", "out").exit_code == 0
     Path("out/.notes.csv.0123abcd.partial").write_text("mine")
-    assert "holds .notes.csv.0123abcd.partial, which is no part" in run("release", *write(), "-o", "out").stderr
+    assert "holds .notes.csv.0123abcd.partial, which does not belong" in run("release", *write(), "-o", "out").stderr
 
 
 def test_two_files_are_needed():

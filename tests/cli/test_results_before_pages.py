@@ -39,7 +39,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
     monkeypatch.setattr("mechdesign.report._design_page.html", fail)
     done = run("design", "s.toml", "-o", "out")
     assert done.exit_code == 2
-    assert "the design is in out, and complete. Only further files, such as a page, are missing" in done.stderr
+    assert "the design in out is complete; only additional files, such as a page, are missing" in done.stderr
     assert "(nothing can be drawn)" in done.stderr
     assert "expected cost" in done.stdout
     assert md.verify("out").holds

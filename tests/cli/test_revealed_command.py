@@ -27,9 +27,7 @@ cost.distance = "euclidean"
 """
 THRESHOLD = PLACES + 'privacy = [{ kind = "threshold", epsilon = 1, radius = 1, distance = "euclidean" }]\n'
 ACCEPTED = THRESHOLD + 'policy.isolated = "release"\n'
-SAID = (
-    "2 of 5 secrets (d, e) have an answer that no other secret is given: whoever sees it knows the secret for certain."
-)
+SAID = "2 of 5 secrets (d, e) have an answer that no other secret is given: anyone who sees it knows the secret for certain."
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +52,9 @@ def test_they_are_refused_with_the_key_that_accepts_them() -> None:
     result = run("design", write(THRESHOLD))
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: privacy: tie some secrets to no other, and the best channel would release these exactly; found 2 of 5 "
-        'secrets (d, e). Take a radius of 8 for d, say, where it is 1, or accept it by [policy] isolated = "release"\n'
+        "error: privacy: leave some secrets without a bound, so the best channel would release them exactly; found 2 "
+        "of 5 secrets (d, e). Increase the radius from 1 to 8, which reaches a neighbour of d, or accept this with "
+        '[policy] isolated = "release"\n'
     )
     assert not Path("s").exists()
 
@@ -101,7 +100,7 @@ def test_without_a_graph_only_isolated_may_be_said_and_only_so(text: str, path: 
 def test_the_design_says_how_many_and_which() -> None:
     result = run("design", write(ACCEPTED), "--no-report")
     assert result.exit_code == 0
-    assert result.stderr == f"warning: {SAID} What is certified holds.\n"
+    assert result.stderr == f"warning: {SAID} All certified claims hold.\n"
     assert "secrets revealed for certain" in result.stdout
     shown = run("design", write(ACCEPTED), "--no-report", "--json")
     assert json.loads(shown.stdout)["revealed"] == [3, 4]

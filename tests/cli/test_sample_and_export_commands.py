@@ -46,7 +46,7 @@ def test_samples_by_numbers_that_are_labels(tmp_path):
     assert run("sample", "m", "--secret", "2").exit_code == 0
     result = run("sample", "m", "--secret", "0")
     assert result.exit_code == 2
-    assert "is no label; it is not taken for an index" in " ".join(result.stderr.split())
+    assert "is not a label; it is not read as an index" in " ".join(result.stderr.split())
 
 
 def test_samples_need_a_size(made):

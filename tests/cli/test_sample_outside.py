@@ -71,7 +71,7 @@ def test_the_other_side_of_the_earth_is_refused(designs: Path, kind: str, place:
 def test_a_cell_that_is_no_secret_is_refused(designs: Path, kind: str) -> None:
     assert run("sample", designs / kind, "--at", "35.61,139.61").exit_code == 0
     refused = run("sample", designs / kind, "--at", "35.79,139.61")
-    assert (refused.exit_code, "--at: lies in a cell that is no secret" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--at: lies in a cell that is not a secret" in refused.stderr) == (2, True)
 
 
 def test_the_reach_of_places(designs: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_older_schedule_is_replaced_and_other_files_are_not():
     Path("out/notes.txt").write_text("mine")
     refused = run("design", "s.toml", "-o", "out")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "out holds notes.txt, which is no part of a schedule" in refused.stderr
+    assert "out holds notes.txt, which does not belong to a schedule" in refused.stderr
     assert run("design", "s.toml", "-o", "out", "--no-report", "--force").exit_code == 0
     assert Path("out/notes.txt").read_text() == "mine"
 
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
     monkeypatch.setattr("mechdesign.synthesis._design.synthesise", best_so_far)
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert (result.exit_code, result.stdout) == (130, "")
-    assert "stopped in design 2 of 3; those before it stand" in result.stderr
+    assert "stopped in design 2 of 3; earlier designs are complete" in result.stderr
     assert os.listdir("out") == ["epsilon-0.5"]
 
 
@@ -163,7 +163,7 @@ def test_settings_are_the_same_for_all(monkeypatch):
 
 @pytest.mark.parametrize(
     ("epsilons", "words"),
-    [(["0", "0.0"], "budgets.csv leaves all releases out"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
+    [(["0", "0.0"], "budgets.csv skips all releases"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
 )
 def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     write_budgets(*epsilons)

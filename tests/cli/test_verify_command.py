@@ -26,14 +26,14 @@ def test_verify_as_json(made):
     assert unproved == [
         "labels and places in channel.npz: observables, secrets, secrets_points",
         "metadata: distances, observables, origin, secrets, title",
-        "provenance: who made the channel, and how",
+        "provenance: the maker of the channel and the method",
     ]
 
 
 def test_what_is_not_proved_is_listed(made):
     shown = run("verify", made).stdout
     assert "in the files, and not proved\n- labels and places in channel.npz" in shown
-    assert "- provenance: who made the channel, and how\n" in shown
+    assert "- provenance: the maker of the channel and the method\n" in shown
 
 
 def _rewrite(folder, change):
@@ -103,7 +103,7 @@ def test_a_forger_who_repairs_the_digests_is_caught(made):
 def test_verify_needs_an_export(spec):
     result = run("verify", "s.toml")
     assert result.exit_code == 2
-    assert "is a file; a folder with an export was asked for" in result.stderr.replace("\n", " ")
+    assert "is a file; expected a folder with a bundle" in result.stderr.replace("\n", " ")
 
 
 def test_verifying_imports_no_solver(made):

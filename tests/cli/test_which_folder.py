@@ -53,7 +53,7 @@ def test_a_schedule_is_not_one_design(schedule, command):
     result = on(command, schedule)
     assert result.exit_code == 2
     assert "holds the designs of a schedule" in result.stderr
-    assert "Name many/epsilon-0.5, say, for ε = 0.5 (release 0)" in result.stderr
+    assert "Give many/epsilon-0.5 for ε = 0.5 (release 0), for example" in result.stderr
     assert on(command, schedule / "epsilon-0.5").exit_code == 0
 
 
@@ -73,7 +73,7 @@ def test_a_design_of_a_schedule_for_another_budget_is_found(schedule):
     path = schedule / "schedule.csv"
     text = path.read_text()
     path.write_text(text.replace("1,1,epsilon-1", "1,1,epsilon-0.5"))
-    assert "gives epsilon-0.5 two ε" in run("verify", schedule).stderr
+    assert "gives epsilon-0.5 a second ε" in run("verify", schedule).stderr
     path.write_text(text.replace("1,1,epsilon-1", "1,0.9,epsilon-1"))
     result = run("verify", schedule)
     assert result.exit_code == 1

@@ -18,7 +18,7 @@ from mechdesign.errors import ExportError, InputError
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.report import _saving as saving
 from mechdesign.report._private import private
-from mechdesign.synthesis._without_prior import without_prior
+from mechdesign.synthesis._without_prior import withhold_prior
 
 VISITS = [17, 3, 0, 1, 40, 2]
 
@@ -186,7 +186,7 @@ def test_what_is_stated_under_a_prior_is_refused(tmp_path: Path, own: list[float
     cost = 1.0 - np.eye(3)
     requirements = [md.MetricPrivacy(2.0, cost), md.DistortionPrivacy(0.1, cost, own)]
     made = md.design(md.Problem(md.Prior.uniform(3), cost, requirements))
-    with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* under a prior"):
+    with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* on a prior"):
         saving.save(made, tmp_path / "d", prior=False)
     assert not (tmp_path / "d").exists()
 
@@ -203,7 +203,7 @@ def test_anchors_are_refused_for_their_costs_tell_the_visits() -> None:
     anchors = md.Domain.anchors(2, 2, 1.0, 1.0)
     channel = md.Channel(np.full((4, 1), 2**62))
     with pytest.raises(InputError, match="anchors"):
-        without_prior(md.Problem(md.Prior.uniform(4), np.ones((4, 1)), [], secrets=anchors), channel)
+        withhold_prior(md.Problem(md.Prior.uniform(4), np.ones((4, 1)), [], secrets=anchors), channel)
 
 
 @pytest.mark.parametrize(

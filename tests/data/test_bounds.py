@@ -1,4 +1,4 @@
-"""A few bytes of a file never ask for all the memory: packed files, long lines and huge claims are refused early."""
+"""A small file cannot exhaust the memory: compressed files, long lines and false sizes are refused early."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import pytest
 from scipy import sparse
 
 from mechdesign.data import _bounds as bounds
-from mechdesign.data._bounds import allowing_memory, unpacked_bytes
-from mechdesign.data._inspection import look_at
+from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
+from mechdesign.data._inspection import inspect_data
 from mechdesign.data._maps import read_outline
 from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
@@ -31,13 +31,13 @@ KIB = 2**10
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the bounds small: 64 KiB or 100 times the file, and lines of 4 KiB."""
-    monkeypatch.setattr(bounds, "_UNPACKED_BYTES", 64 * KIB)
-    monkeypatch.setattr(bounds, "_LINE_BYTES", 4 * KIB)
+    """Lower the limits to 64 KiB or 100 times the file, and to lines of 4 KiB."""
+    monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 64 * KIB)
+    monkeypatch.setattr(bounds, "_MAX_LINE_BYTES", 4 * KIB)
 
 
 def npz(path: Path, size: int, kind: int = zipfile.ZIP_DEFLATED, claim: tuple[int, ...] | None = None) -> Path:
-    """Write an archive of one array, of `size` bytes of zeros, whose header claims a shape."""
+    """Write an archive of one array with `size` zero bytes, whose header claims a shape."""
     head = io.BytesIO()
     shape = (1, size // 8) if claim is None else claim
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
@@ -50,10 +50,10 @@ def test_the_bound_is_that_of_bundles() -> None:
     from mechdesign.certify import _archive
 
     for size in (0, 2**20, 2**22, 2**40):
-        assert unpacked_bytes(size) == _archive._allowed(size)
+        assert max_unpacked_bytes(size) == _archive._limit_total(size)
     with allowing_memory(3):
-        assert [unpacked_bytes(size) for size in (0, 2**40)] == [3 * 2**30, 100 * 2**40]
-    assert unpacked_bytes(0) == 2**28
+        assert [max_unpacked_bytes(size) for size in (0, 2**40)] == [3 * 2**30, 100 * 2**40]
+    assert max_unpacked_bytes(0) == 2**28
     for wrong in (0, -1, np.nan, np.inf, "1", None, True):
         with pytest.raises(InputError, match="memory"), allowing_memory(wrong):
             pass
@@ -80,7 +80,7 @@ def test_archives_within_and_beyond(tmp_path: Path, small: None) -> None:
         read_only_array(beyond)
     with allowing_memory(1):
         assert read_only_array(beyond).shape == (1, 8 * KIB - 15)
-    # What is stored as it is may be of any size.
+    # Uncompressed content may have any size.
     assert read_only_array(npz(tmp_path / "c.npz", 640 * KIB, zipfile.ZIP_STORED)).shape == (1, 80 * KIB)
 
 
@@ -88,7 +88,7 @@ def test_archives_within_and_beyond(tmp_path: Path, small: None) -> None:
 def test_archives_that_unpack_at_once_are_refused(tmp_path: Path, kind: int) -> None:
     path = npz(tmp_path / "a.npz", 800, kind)
     for read in (read_matrix, read_only_array):
-        with pytest.raises(InputError, match="compressed in another way"):
+        with pytest.raises(InputError, match="compressed by a method"):
             read(path)
 
 
@@ -120,9 +120,9 @@ def test_files_with_holes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too long"):
         list(read_rows(path, ","))
     (tmp_path / "pipe.npy").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_matrix(tmp_path / "pipe.npy")
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="not a regular file"):
         file_digest(tmp_path / "pipe.npy")
 
 
@@ -134,14 +134,14 @@ def test_gzip(tmp_path: Path, small: None) -> None:
     with pytest.raises(InputError, match=f"{MUCH}.*allowing_memory"):
         read_numbers(tmp_path / "beyond.csv.gz", "ab2")
     with pytest.raises(InputError, match=MUCH):
-        look_at(tmp_path / "beyond.csv.gz", {}, None)
+        inspect_data(tmp_path / "beyond.csv.gz", {}, None)
     with allowing_memory(1):
         assert len(read_numbers(tmp_path / "beyond.csv.gz", "ab2")) == 16 * KIB
-    # Several members are one text, and each counts.
+    # Several gzip members form one text, and the size of each counts.
     (tmp_path / "two.csv.gz").write_bytes(gzip.compress(b"ab2\n" + line * 9000) + gzip.compress(line * 9000))
     with pytest.raises(InputError, match=MUCH):
         read_numbers(tmp_path / "two.csv.gz", "ab2")
-    # A file that hardly shrinks may be large.
+    # A file that hardly compresses may be large.
     rng = np.random.default_rng(1)
     text = "ab2\n" + "".join(f"{value!r}\n" for value in rng.random(8000).tolist())
     (tmp_path / "dense.csv.gz").write_bytes(gzip.compress(text.encode()))
@@ -162,7 +162,7 @@ def test_lines(tmp_path: Path, small: None, packed: bool, end: str) -> None:
 
     assert [len(text) for text in read_columns(written(4 * KIB), ["b"])["b"]] == [4, 4 * KIB, 1]
     with pytest.raises(InputError, match=r"line that is too long; must be at most 4096 bytes.*--memory"):
-        # The end of a line is seen with what is read beside it: pieces are of 128 KiB.
+        # Line breaks are found in chunks of 128 KiB.
         read_columns(written(300 * KIB), ["b"])
     with allowing_memory(1):
         assert len(read_columns(written(100 * KIB), ["b"])["b"][1]) == 100 * KIB

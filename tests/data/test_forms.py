@@ -1,4 +1,4 @@
-"""Errors, and what they were raised from, show the form of a cell, and the cell itself only on request."""
+"""Errors and their causes show the form of a cell, and the cell itself only on request."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def problem(of: str) -> Callable[[Path], object]:
     return lambda path: parse(of.replace("FILE", path.name), path.parent).problem()
 
 
-# Each reader with a text in which a wrong cell stands for @.
+# Each reader, with a text in which @ is replaced by a wrong cell.
 READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "numbers": (lambda path: text.read_numbers(path, "n"), "n\n1\n@\n"),
     "columns": (lambda path: text.read_columns(path, ["age"]), "Ada,@\n1,2\n"),
@@ -146,7 +146,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def told(error: BaseException) -> Iterator[str]:
-    """Yield all that an error says, and all that led to it."""
+    """Yield the texts of an error and of all its causes."""
     yield "".join(traceback.format_exception(error))
     seen: list[BaseException] = []
     todo: list[BaseException | None] = [error]
@@ -170,7 +170,7 @@ def failure(read: Callable[[Path], object], path: Path) -> MechdesignError | Non
 
 
 def parts(secret: str) -> list[str]:
-    """Return what of a secret must not be read."""
+    """Return the parts of a secret that errors must not contain."""
     return [part for part in re.findall(r"\d+\.\d+|[^\W_]{4,}", secret) if part]
 
 
@@ -191,9 +191,9 @@ def test_no_reader_shows_a_cell(tmp_path: Path, name: str) -> None:
         assert str(error).isprintable()
         with showing_values():
             shown += any(part in str(failure(read, path)) for part in parts(secret))
-    # Some of them are values of some columns.
+    # Some secrets are valid values of some columns.
     assert refused >= 15
-    # Otherwise the check could not fail.
+    # This shows that the check can fail.
     assert shown >= 12 or name in ("no JSON", "positions", "cost", "steps of curves")
 
 
@@ -279,6 +279,6 @@ def test_a_warning_of_a_matrix_in_a_file_names_entries_and_no_values(tmp_path: P
     assert "7.43" not in said
     with showing_values(), pytest.warns(MetricWarning, match=r"46\.9512"):
         parse(text, tmp_path).problem()
-    # Arrays that Python hands over are shown.
+    # Errors show the values of arrays that are passed in Python.
     with pytest.warns(MetricWarning, match=r"46\.9512"):
         md.distances.check_metric(np.array([list(map(float, row.split(","))) for row in rows.split()]))

@@ -1,4 +1,4 @@
-"""Files with a row for each secret: matched by a column of labels, or taken in order, and said."""
+"""Files with a row for each secret are matched by a column of labels or by order, with a note."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def matched(tmp_path):
     return read
 
 
-BY_POSITION = "without a column of labels"
+BY_POSITION = "no column of labels"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ BY_POSITION = "without a column of labels"
         ("n,city\n3,x\n2,y\n1,x\n", LABELS, None, "321", BY_POSITION),
         ("id,n\n10,2\n20,3\n30,1\n", IDS, None, "123", "by the column id"),
         ("id,n\n10,2\n20,3\n30,1\n", IDS, "id", "123", "by the column id"),
-        # Numbers that stand twice are no labels, nor are a few among others.
+        # Repeated numbers are not labels, and neither are a few labels among other texts.
         ("size,n\n10,1\n10,2\n20,3\n", IDS, None, "123", BY_POSITION),
         ("size,n\n10,1\n11,2\n12,3\n", IDS, None, "123", BY_POSITION),
         ("cell,n\n0,1\n1,2\n2,3\n", POSITIONS, None, "123", "by the column cell"),
@@ -44,14 +44,14 @@ BY_POSITION = "without a column of labels"
         ("rank,n\n1,1\n2,2\n3,3\n", POSITIONS, None, "123", BY_POSITION),
         ("cell,n\n0.0,1\n1.0,2\n2.0,3\n", POSITIONS, None, "123", BY_POSITION),
         ("place,n\nc,3\nb,2\na,1\n", LABELS, "", "321", BY_POSITION),
-        # Where it is said which, other columns do not matter.
+        # If the column is named, other columns do not matter.
         ("place,near,n\nC,A,3\nA,B,1\nB,C,2\n", LABELS, "place", "123", "by the column place"),
     ],
 )
 def test_rows_are_matched_by_labels_or_taken_in_order(matched, text, labels, label, counts, said):
     found = matched(text, labels, label)
     assert "".join(found.columns["n"]) == counts
-    assert f"counts.csv: {'rows are matched' if 'by the' in said else 'without'}" in found.note
+    assert f"counts.csv: {'rows are matched' if 'by the' in said else 'it has no column'}" in found.note
     assert said in found.note
     lines = text.splitlines()
     head = lines[0].split(",").index("n")
@@ -61,19 +61,19 @@ def test_rows_are_matched_by_labels_or_taken_in_order(matched, text, labels, lab
 @pytest.mark.parametrize(
     ("text", "labels", "label", "words"),
     [
-        ("place,n\nA,1\nB,2\nD,3\n", LABELS, None, "row 3, column place is no label"),
-        ("place,n\nA,1\nB,2\nD,3\n", LABELS, "place", "row 3, column place is no label"),
-        ("place,n\na,1\nb,2\nc,3\n", LABELS, "place", "row 1, column place is no label"),
+        ("place,n\nA,1\nB,2\nD,3\n", LABELS, None, "row 3, column place is not the label"),
+        ("place,n\nA,1\nB,2\nD,3\n", LABELS, "place", "row 3, column place is not the label"),
+        ("place,n\na,1\nb,2\nc,3\n", LABELS, "place", "row 1, column place is not the label"),
         ("place,n\nA,1\nB,2\nB,3\n", LABELS, None, "row 3, column place repeats the label of row 2"),
         ("place,n\nA,1\nB,2\n", LABELS, None, "has no row for the secret C"),
         ("place,n\nA,1\nB,2\nC,3\nA,4\n", LABELS, None, "row 4, column place repeats"),
-        ("place,n\nA,1\nB,2\nC,3\nD,4\n", LABELS, "place", "row 4, column place is no label"),
-        ("id,n\n10,2\n20,3\n31,1\n", IDS, None, "row 3, column id is no label"),
-        ("id,n\n0,2\n1,3\n2,1\n", IDS, "id", "row 1, column id is no label"),
-        ("rank,n\n1,1\n2,2\n3,3\n", POSITIONS, "rank", "row 3, column rank is no label"),
+        ("place,n\nA,1\nB,2\nC,3\nD,4\n", LABELS, "place", "row 4, column place is not the label"),
+        ("id,n\n10,2\n20,3\n31,1\n", IDS, None, "row 3, column id is not the label"),
+        ("id,n\n0,2\n1,3\n2,1\n", IDS, "id", "row 1, column id is not the label"),
+        ("rank,n\n1,1\n2,2\n3,3\n", POSITIONS, "rank", "row 3, column rank is not the label"),
         ("place,near,n\nC,A,3\nA,B,1\nB,C,2\n", LABELS, None, "several columns of labels, place and near"),
         ("rank,n\n2,1\n0,2\n1,3\n", POSITIONS, None, "column rank that may number the secrets"),
-        # Labels that are spelled otherwise are not taken in order, nor are rows that are numbered from 1 on.
+        # Labels in another spelling, and row numbers from 1, are not matched by order.
         ("place,n\nc,1\nb,2\na,3\n", LABELS, None, "column place that may name the secrets"),
         ("place,n\n C,1\nB ,2\nA,3\n", LABELS, None, "column place that may name the secrets"),
         ("place,n\nC,1\nX,2\nY,3\n", LABELS, None, "column place that may name the secrets"),

@@ -1,4 +1,4 @@
-"""How texts are written: what is recognised and told, what is asked for, and what overrules both."""
+"""The layout of text files: recognised settings, ambiguous settings, and settings by the user."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 from mechdesign.data import _layout as layout
 from mechdesign.data._budgets import read_budgets, read_cost_curves, read_weights
-from mechdesign.data._inspection import look_at
+from mechdesign.data._inspection import inspect_data
 from mechdesign.data._labels import Names
-from mechdesign.data._layout import Layout, mark_of, reading_as, said
+from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
 from mechdesign.data._maps import read_places
 from mechdesign.data._matrices import read_chain_matrix, read_matrix
 from mechdesign.data._movement import read_checkins
@@ -37,7 +37,7 @@ def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 
 def told(read: object) -> tuple[object, list[str]]:
-    """Return what a function returns, and what it tells that it recognised."""
+    """Return the result of a function, and the settings that it warns to have recognised."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = read()  # type: ignore[operator]
@@ -131,11 +131,11 @@ def test_decimal_commas_are_recognised_and_told(tmp_path: Path) -> None:
         lambda: read_places(path, DEGREES)[0].tolist(),
         lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", longitude="lon")],
         lambda: [lat for lat, _ in read_keys(path, "user", "lat", longitude="lon").values()],
-        lambda: [trace.latitude[0] for trace in look_at(path).traces],
+        lambda: [trace.latitude[0] for trace in inspect_data(path).traces],
     ):
         found, notes = told(read)
         assert found == [46.9512, 46.96]
-        assert any("column lat: commas stand before decimals" in note for note in notes)
+        assert any("column lat: commas are read as decimal marks" in note for note in notes)
         with reading_as(decimal=",", delimiter=";"):
             assert told(read) == ([46.9512, 46.96], [])
         with reading_as(decimal=".", delimiter=";"), pytest.raises(InputError, match="not a number"):
@@ -146,7 +146,7 @@ def test_decimal_commas_of_files_of_numbers(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecognisedWarning)
         assert read_budgets(written(tmp_path, "step;epsilon\n0;0,5\n1;0,25\n")).tolist() == [0.5, 0.25]
-        with pytest.raises(InputError, match=r"line 2.*Say delimiter"):
+        with pytest.raises(InputError, match=r"line 2.*Set delimiter"):
             read_weights(written(tmp_path, "weight\n1,5\n2\n"))
         with reading_as(delimiter=";"):
             assert read_weights(written(tmp_path, "weight\n1,5\n2\n")).tolist() == [1.5, 2]
@@ -179,14 +179,14 @@ def test_the_sign_before_decimals(texts: list[str], largest: float, sign: str) -
 
 @pytest.mark.parametrize("texts", [["1,234"], ["12,345", "1,000"], ["1,5", "1.5"], ["-1,234"]])
 def test_what_may_part_thousands_is_asked_for(texts: list[str]) -> None:
-    with pytest.raises(InputError, match=r'column a.*Say decimal = ","') as caught:
+    with pytest.raises(InputError, match=r'column a.*Set decimal = ","') as caught:
         mark_of(texts, "t.csv, column a")
     assert "234" not in str(caught.value)
     with reading_as(decimal="."):
         assert mark_of(texts, "t.csv, column a").sign == "."
     with reading_as(decimal=","):
         if "1.5" in texts:
-            with pytest.raises(InputError, match="has a point"):
+            with pytest.raises(InputError, match="has a decimal point"):
                 mark_of(texts, "t.csv, column a")
         else:
             assert mark_of(texts, "t.csv, column a").plain("1,234") == "1.234"
@@ -196,13 +196,13 @@ def test_blanks_after_commas_are_left_out(tmp_path: Path) -> None:
     path = written(tmp_path, 'user, lat, lon\nann, 46.5, 7.5\n"b, c", 1, 2\n')
     found, notes = told(lambda: read_columns(path, ["user", "lat"]))
     assert found == {"user": ["ann", "b, c"], "lat": ["46.5", "1"]}
-    assert notes == [": blanks around its fields are left out"]
+    assert notes == [": blanks around its fields are removed"]
     assert [trace.user for trace in told(lambda: read_checkins(path, "user", "lat", longitude="lon"))[0]] == [
         "ann",
         "b, c",
     ]  # type: ignore[attr-defined]
-    assert told(lambda: dict(look_at(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
-    # Names with blanks, as they are written, stay names.
+    assert told(lambda: dict(inspect_data(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
+    # Column names with blanks are accepted.
     assert told(lambda: read_columns(path, [" lat"])) == ({" lat": [" 46.5", " 1"]}, [])
 
 
@@ -215,7 +215,7 @@ def test_letters_and_marks_are_joined(tmp_path: Path) -> None:
         assert len(notes) == 1
         assert "NFC" in notes[0]
     assert [
-        Names.of(labels).find_written(name, "") for labels in (["Zürich"], [apart]) for name in (apart, "Zürich")
+        Names.of(labels).find_in_file(name, "") for labels in (["Zürich"], [apart]) for name in (apart, "Zürich")
     ] == [0] * 4
     users = written(tmp_path, f"user,lat,lon\n{apart},1.5,2\nZürich,1,2\n")
     with pytest.warns(RecognisedWarning):
@@ -238,9 +238,9 @@ def test_wide_fields_are_read_and_the_limit_is_put_back(tmp_path: Path, monkeypa
     for each in threads:
         each.join()
     assert csv.field_size_limit() == limit
-    # A quote that is not closed takes as much as a line may.
-    monkeypatch.setattr(layout, "_WIDEST_FIELD", 2**18)
-    with pytest.raises(InputError, match=r"field larger than field limit.*quotes closed"):
+    # An open quote makes a field as long as a line may be.
+    monkeypatch.setattr(layout, "_MAX_FIELD_BYTES", 2**18)
+    with pytest.raises(InputError, match=r"field larger than field limit.*closed quotes"):
         list(read_rows(written(tmp_path, 'n\n"' + ("x" * 99 + "\n") * 2**12 + "y\n"), ","))
     assert csv.field_size_limit() == limit
 
@@ -265,7 +265,7 @@ def test_columns_of_parquet_that_hold_no_values_are_left_out(tmp_path: Path) -> 
     for name in ("geometry", "tags", "id", "at"):
         with (
             pytest.warns(RecognisedWarning),
-            pytest.raises(InputError, match=f"nothing to read in the column '{name}'"),
+            pytest.raises(InputError, match=f"no plain values in the column '{name}'"),
         ):
             read_columns(path, [name])
     with pytest.warns(RecognisedWarning), pytest.raises(InputError, match="no column 'none'"):
@@ -288,7 +288,7 @@ def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> No
         assert read_matrix(path).shape == (3 + (key == "header"), 3)
     with reading_as(**{key: True}):  # type: ignore[arg-type]
         assert read_matrix(path).shape == (3, 3 - (key == "numbered"))
-    # As many rows, or columns, as are wanted.
+    # The matrix has the expected number of rows or columns.
     assert read_matrix(path, shape=(4 if key == "header" else None, 3)).shape[1] == 3
 
 
@@ -335,17 +335,20 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
     text = "Benutzer,Breite,Laenge\nann,46.5,7.5\nbob,46.25,7.25\n"
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=r"Benutzer, Breite, Laenge.*--latitude COLUMN and --longitude COLUMN"):
-        look_at(path)
-    assert look_at(path, {"latitude": "Breite", "longitude": "Laenge"}).traces[0].latitude.tolist() == [46.5, 46.25]
+        inspect_data(path)
+    assert inspect_data(path, {"latitude": "Breite", "longitude": "Laenge"}).traces[0].latitude.tolist() == [
+        46.5,
+        46.25,
+    ]
     with pytest.raises(InputError, match="Name it: latitude, or --latitude"):
         read_places(path, DEGREES)
     with reading_as(latitude="Breite", longitude="Laenge"):
         assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
         box = Domain.geographic_grid(2, 2, 46, 47, 7, 8)
         assert read_states(path, box).tolist() == [3, 0]
-    # A first line that may hold data is not shown.
-    with pytest.raises(InputError, match="form alone") as caught:
-        look_at(written(tmp_path, "Ada,HIV\nBob,flu\n"))
+    # A first line that may be data is not shown.
+    with pytest.raises(InputError, match="form only") as caught:
+        inspect_data(written(tmp_path, "Ada,HIV\nBob,flu\n"))
     assert "Ada" not in str(caught.value)
 
 
@@ -358,8 +361,8 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         (b"PK\x03\x04", "ZIP"),
         (b"\x00\x00\x27\x0a" + bytes(90), "a shapefile"),
         (b"\x04\x22\x4d\x18\x64", "LZ4"),
-        (b"ORC\x0a\x00\x00user,lat,lon", "bytes of zero"),
-        (b"user,time,lat,lon\na\0b,2023-01-01,1.5,1.5\n", "bytes of zero"),
+        (b"ORC\x0a\x00\x00user,lat,lon", "zero bytes"),
+        (b"user,time,lat,lon\na\0b,2023-01-01,1.5,1.5\n", "zero bytes"),
         (b'{"a": 1}\n{"a": 2}\n', "JSON"),
         (b'<?xml version="1.0"?><gpx><trkpt lat="46.95" lon="7.44"/></gpx>', "GPX"),
         (b'<kml xmlns="x"><coordinates>7.44,46.95,0</coordinates></kml>', "KML"),
@@ -369,7 +372,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
 def test_other_formats_are_named_in_one_line(tmp_path: Path, start: bytes, name: str) -> None:
     path = written(tmp_path, start)
     with pytest.raises(InputError, match=name) as caught:
-        told(lambda: look_at(path))
+        told(lambda: inspect_data(path))
     assert "46.95" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -392,29 +395,29 @@ def test_other_formats_are_named_in_one_line(tmp_path: Path, start: bytes, name:
 def test_wrong_layouts_are_refused(key: str, value: str) -> None:
     with pytest.raises(InputError, match=key), reading_as(**{key: value}):  # type: ignore[arg-type]
         pass
-    assert said() == Layout()
+    assert current_layout() == FileLayout()
 
 
 def test_a_delimiter_is_no_sign_of_decimals() -> None:
-    with pytest.raises(InputError, match="is the delimiter"):
-        Layout(delimiter=",", decimal=",")
+    with pytest.raises(InputError, match="also the delimiter"):
+        FileLayout(delimiter=",", decimal=",")
 
 
 @pytest.mark.parametrize("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
 def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
     path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
-    with pytest.raises(InputError, match="which where holds, into columns of their own") as caught:
-        look_at(path)
+    with pytest.raises(InputError, match="which where holds, into separate columns") as caught:
+        inspect_data(path)
     assert "46.95" not in str(caught.value)
-    with pytest.raises(InputError, match="Say --latitude COLUMN"):
-        look_at(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
+    with pytest.raises(InputError, match="Name them: --latitude COLUMN"):
+        inspect_data(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
 
 
 @pytest.mark.parametrize("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
 def test_a_header_in_one_piece_asks_for_the_delimiter(tmp_path: Path, first: str) -> None:
     path = written(tmp_path, f"{first}\nu 1 2 3\n")
-    for read in (lambda: look_at(path), lambda: read_columns(path, ["lat"])):
-        with pytest.raises(InputError, match="Say delimiter"):
+    for read in (lambda: inspect_data(path), lambda: read_columns(path, ["lat"])):
+        with pytest.raises(InputError, match="Set delimiter"):
             read()
     with pytest.raises(InputError) as caught:
         read_columns(written(tmp_path, "user\nu\n"), ["lat"])

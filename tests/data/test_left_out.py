@@ -1,4 +1,4 @@
-"""Rows that cannot be counted are left out, by reason, up to a share; records and steps without times never are."""
+"""Unreadable rows are left out, by reason and up to a share; records and steps without times never are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.data._inspection import look_at
-from mechdesign.data._left_out import LeftOut, RowError, as_share, left_out_text
+from mechdesign.data._inspection import inspect_data
+from mechdesign.data._left_out import LeftOut, RowError, as_share, describe_left_out
 from mechdesign.data._maps import count_places, read_places
 from mechdesign.data._movement import Written, read_checkins, read_plt, read_points
 from mechdesign.data._states import as_steps
@@ -39,7 +39,7 @@ def rows(count: int, time: Callable[[int], str] = lambda k: f"2023-04-01 08:{k:0
 @pytest.mark.parametrize(("left_out", "kept", "missing", "refused"), [
     (1, 19, 0.05, False), (1, 18, 0.05, True), (2, 18, 0.1, False), (1, 9, 0.0, True), (0, 1, 0.0, False),
     (5, 1, 1.0, False),
-    # 0.07 · 100 is 7.000000000000001 in floating point, and the decimal is meant.
+    # 0.07 · 100 is 7.000000000000001 in floating point, but the share is an exact decimal.
     (7, 93, 0.07, False), (8, 92, 0.07, True),
 ])  # fmt: skip
 def test_just_inside_and_just_outside_the_share(left_out: int, kept: int, missing: float, refused: bool) -> None:
@@ -66,15 +66,15 @@ def test_the_remedy_names_a_share_that_would_do() -> None:
     counted.kept = 89
     for _ in range(11):
         counted.add(RowError("without a time", InputError("f", "has no time")))
-    with pytest.raises(InputError, match=r"say --missing 0\.11 \(missing = 0\.11\)"):
+    with pytest.raises(InputError, match=r"set --missing 0\.11 \(missing = 0\.11\)"):
         counted.check()
     counted.missing = 0.11
     counted.check()
 
 
 def test_reasons_are_counted() -> None:
-    assert left_out_text({"without a time": 1}) == "1 row without a time is left out"
-    assert left_out_text({"a": 1, "b": 3}) == "4 rows are left out: 3 b, 1 a"
+    assert describe_left_out({"without a time": 1}) == "1 row without a time is left out"
+    assert describe_left_out({"a": 1, "b": 3}) == "4 rows are left out: 3 b, 1 a"
 
 
 # --- check-ins ---------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_where_latitudes_are_longitudes_it_is_said(tmp_path: Path, line: str, sa
     with pytest.raises(InputError, match="latitude is out of range") as raised:
         read_checkins(path, time="time")
     assert ("latitude and longitude look interchanged" in str(raised.value)) == said
-    # Within the share nothing is wrong.
+    # Within the share there is no error.
     with pytest.warns(LeftOutWarning, match="2 rows with a latitude beyond 90 degrees"):
         read_checkins(path, time="time", missing=0.1)
 
@@ -226,14 +226,14 @@ def test_a_column_tells_whether_the_day_or_the_month_stands_first(tmp_path: Path
         (["04.03.2023", "04.25.2023"], "2023-04-03"),
     ):
         path = write(tmp_path / "c.csv", HEADER, *(f"u,{date},1,2" for date in dates))
-        with pytest.warns(RecognisedWarning, match="stands first in time"):
+        with pytest.warns(RecognisedWarning, match="comes first in time"):
             (trace,) = read_checkins(path, time="time")
         assert str(trace.time[0])[:10] == first
     path = write(tmp_path / "c.csv", HEADER, "u,04/03/2023,1,2", "u,05/03/2023,1,2")
-    with pytest.raises(InputError, match=r"line 2: time may have the day first, or the month"):
+    with pytest.raises(InputError, match=r"line 2: time may have the day first or the month first"):
         read_checkins(path, time="time")
     path = write(tmp_path / "c.csv", HEADER, "u,25/03/2023,1,2", "u,03/25/2023,1,2")
-    with pytest.raises(InputError, match=r"line 3: time has another order of day and month than lines before"):
+    with pytest.raises(InputError, match=r"line 3: time has another order of day and month than earlier lines"):
         read_checkins(path, time="time")
 
 
@@ -274,12 +274,12 @@ def test_what_is_no_zone_is_refused(zone: object) -> None:
 
 def test_a_few_times_that_cannot_be_read_do_not_drop_their_column(tmp_path: Path) -> None:
     path = write(tmp_path / "c.csv", "user,time,lat,lon", *rows(40), WRONG["with a time that cannot be read"])
-    found = look_at(path)
+    found = inspect_data(path)
     assert (found.columns["time"], found.notes) == ("time", ("1 row with a time that cannot be read is left out",))
-    assert "time" not in look_at(path, said=Written(missing=0.02)).columns
+    assert "time" not in inspect_data(path, said=Written(missing=0.02)).columns
 
 
-# --- traces to be released ---------------------------------------------------------------------------------------
+# --- traces to release -------------------------------------------------------------------------------------------
 
 TOWN = md.Domain.from_labels(["home", "work", "pub"])
 BOX = md.Domain.geographic_grid(4, 3, 40, 41, -74, -73)
@@ -325,7 +325,7 @@ def test_places_of_a_trace_are_left_out_by_reason(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "time,lat,lon", *body, "2022-05-02 08:00,97,-73.5", "2022-05-02 08:01,,-73.5")
     found = as_steps(path, BOX)
     assert found.notes[0] == "2 rows are left out: 1 with a latitude beyond 90 degrees, 1 without a place"
-    # Longitudes to 360 degrees mean the same places.
+    # Longitudes up to 360 degrees denote the same places.
     write(path, "time,lat,lon", *(line.replace("-73.5", "286.5") for line in body))
     with pytest.warns(RecognisedWarning, match="40 longitudes are beyond 180 degrees"):
         assert as_steps(path, BOX).states.tolist() == found.states.tolist()
@@ -333,7 +333,7 @@ def test_places_of_a_trace_are_left_out_by_reason(tmp_path: Path) -> None:
 
 def test_parts_of_a_second_count_in_the_order_of_steps(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "time,state", "2022-05-02 07:00:00.9,home", "2022-05-02 07:00:00.1,pub")
-    with pytest.raises(InputError, match="step 1: is before the step that precedes it"):
+    with pytest.raises(InputError, match="step 1: is earlier than the step before it"):
         as_steps(path, TOWN)
     write(path, "time,state", "2022-05-02 07:00:00.1,home", "2022-05-02 07:00:00.9,pub")
     assert as_steps(path, TOWN).states.tolist() == [0, 2]
@@ -417,7 +417,7 @@ REST = 'cost.distance = "euclidean"\n[[privacy]]\nkind = "metric"\nepsilon = 1\n
 def test_the_share_is_a_key(tmp_path: Path) -> None:
     write(tmp_path / "c.csv", HEADER, *rows(8), WRONG["without a time"], WRONG["without a place"])
     prior = 'prior = { checkins = { path = "c.csv", time = "time"%s }, smoothing = 1 }\n'
-    with pytest.raises(SpecificationError, match=r"2 of 10 rows.*say --missing 0\.2 \(missing = 0\.2\)"):
+    with pytest.raises(SpecificationError, match=r"2 of 10 rows.*set --missing 0\.2 \(missing = 0\.2\)"):
         parse(GRID + prior % "" + REST, tmp_path).problem()
     found = parse(GRID + prior % ", missing = 0.2" + REST, tmp_path)
     assert "prior.checkins: 2 rows are left out: 1 without a time, 1 without a place" in found.notes
@@ -496,7 +496,7 @@ def test_rows_of_visits_are_left_out_and_counted(tmp_path: Path, monkeypatch: py
     given = parse(plane)
     given.problem()
     notes = " ".join(given.notes)
-    assert "58 visits taken" in notes
+    assert "58 visits used" in notes
     assert "2 rows are left out: 1 with another number of fields, 1 without anything" in notes
     write(tmp_path / "v.csv", "x,y", *good, "0.5", "0.5,1,2", "1,", "3")
     with pytest.raises(SpecificationError, match=r"v\.csv, line 60 has the wrong number of fields.*4 of 62 rows would"):
@@ -533,7 +533,7 @@ def test_visits_that_are_all_elsewhere_are_refused(tmp_path: Path, monkeypatch: 
 def test_longitudes_beyond_180_degrees_are_told_wherever_they_stand(tmp_path: Path) -> None:
     box = md.Domain.geographic_grid(2, 2, 40.6, 40.8, -74, -73.8)
     path = write(tmp_path / "v.csv", "lat,lon", "40.65,286.05", "40.65,286.15", "40.65,-73.95")
-    with pytest.warns(RecognisedWarning, match="2 longitudes are beyond 180 degrees, and taken as 360 degrees less"):
+    with pytest.warns(RecognisedWarning, match="2 longitudes are beyond 180 degrees, and reduced by 360 degrees"):
         assert read_places(path, ("latitude", "longitude"))[1].tolist() == pytest.approx([-73.95, -73.85, -73.95])
     with pytest.warns(RecognisedWarning, match="2 longitudes are beyond"):
         assert as_steps(path, box).states.tolist() == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""One reader of matrices, whatever asks for them: specifications, chains, and the leakage commands."""
+"""Specifications, chains and the leakage commands read matrices in the same way."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_infinities_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Leave out names of columns"),
+        ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Remove names of columns"),
         ("m.csv", b"1,0\n1\n", r"m\.csv, line 2: has the wrong number of fields; found 1; must be 2"),
         ("m.csv", b"1_0\n", "is not a number"),
         ("m.csv", b"# nothing\n", "is empty"),
@@ -78,7 +78,7 @@ def array_file(header: str, content: bytes = b"", version: bytes = b"\1\0") -> b
 
 
 HEADERS = {
-    # The tokenizer of Python, with which NumPy reads headers of Python 2, stops at these.
+    # NumPy reads headers of Python 2 with the tokenizer of Python, which fails for these.
     "unfinished": "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2",
     "no text": "{'descr': '<f8\0', 'fortran_order': False, 'shape': (2, 2), }\n",
     "forged": "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999, 999999999), }\n",
@@ -154,15 +154,15 @@ def test_arrays_hold_no_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("any\nany\n", r"m\.csv: has no row that is known"),
+        ("any\nany\n", r"m\.csv: has no known row"),
         ("", "is empty"),
-        ("0.5,0.25,0.25\nany\nstay\n", r"m\.csv: has several words in place of rows; found any, stay"),
+        ("0.5,0.25,0.25\nany\nstay\n", r"m\.csv: has different words instead of rows; found any, stay"),
         ("0.5,0.5\nleave\n", r"m\.csv, line 2: has the wrong number of fields"),
         ("1\nAny\n", r"m\.csv, line 2, field 1: is not a number; found aaa"),
         ("any,0.5\n0.5,0.5\n", r"m\.csv, line 1, field 1: is not a number; found aaa"),
-        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: nobody was seen to leave.*stay, mixture and any"),
+        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: no observed step leaves.*stay, mixture and any"),
         ("any\n# zeros\n0,0\n", r"m\.csv, line 3: is a row of zeros"),
-        ("0.5,0.5\nnan,NaN\n", r"m\.csv, line 2: is a row of NaN.*nobody was seen to leave.*stay, mixture and any"),
+        ("0.5,0.5\nnan,NaN\n", r"m\.csv, line 2: is a row of NaN.*no observed step leaves.*stay, mixture and any"),
         ("0.5,0.5\nany\n0.5\n", r"m\.csv, line 3: has the wrong number of fields; found 1; must be 2"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Even steps: which points they take, where traces are cut, and what is said of it."""
+"""Even steps: the chosen points, the cuts of traces, and the summary."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ def test_a_trace_to_be_released(tmp_path: object) -> None:
     ):
         with pytest.raises(InputError, match=words):
             as_steps(wrong, domain).resampled(Sampling(300, 900))
-    with pytest.raises(InputError, match="before the step that precedes it"):
+    with pytest.raises(InputError, match="earlier than the step before it"):
         as_steps({"state": ["home", "work"], "time": times(10, 0)}, domain)

@@ -1,4 +1,4 @@
-"""Traces and tables of places that are handed over in another form than they are taken."""
+"""Traces and tables of places in a wrong form."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def test_columns_that_are_interchanged_warn(table):
 
 def test_one_trace_and_other_things_are_refused(table):
     traces = md.data.read_checkins(table, latitude="lat", longitude="lon")
-    with pytest.raises(InputError, match=r"traces: is no list; found 'Trajectory'.*\[trace\]"):
+    with pytest.raises(InputError, match=r"traces: is not a list; found 'Trajectory'.*\[trace\]"):
         md.data.to_grid(traces[0], CITY)
     with pytest.raises(InputError, match=r"traces\[0\]: is of another kind; found 'tuple'"):
         md.data.to_grid([(40.75, -73.95)], CITY)
     visits = md.data.to_grid(traces, CITY)
     assert visits.counts("6").sum() == 2
-    with pytest.raises(InputError, match=r"user: has no visits; found 6; .*as a text"):
+    with pytest.raises(InputError, match=r"user: has no visits; found 6; .*as a string"):
         visits.counts(6)
 
 

@@ -30,7 +30,7 @@ def states(tmp_path):
     [
         ("\n3\n11\n0\n\n", PLANE, [3, 11, 0]),
         ("home\nwork\n1\n", NAMES, [0, 1, 1]),
-        # A label counts before an index, and before the name of a column.
+        # A label has priority over an index, and over the name of a column.
         ("7\nstate\n", NAMES, [2, 3]),
         ("time,State\n9:00,work\n9:05, home\n", NAMES, [1, 0]),
         ("state\n2\n", PLANE, [2]),
@@ -47,12 +47,12 @@ def test_states(states, text, domain, expected):
 
 
 def test_a_text_is_no_index_where_all_labels_are_numbers(states):
-    # Numbers of houses: a file of indices would be read as a mixture of both.
+    # Labels are house numbers: a file of indices would be read as a mixture of labels and indices.
     houses = Domain.from_labels(["1", "2", "3"])
     assert states("3\n1\n", houses) == [2, 0]
-    with pytest.raises(InputError, match=r"line 1: is no label; it is not taken for an index"):
+    with pytest.raises(InputError, match=r"line 1: is not a label; it is not read as an index"):
         states("0\n1\n2\n", houses)
-    # By its type an index is one.
+    # An integer is always an index.
     assert as_states([0, np.int64(2), "2"], houses).tolist() == [0, 2, 1]
 
 
@@ -70,8 +70,8 @@ def test_other_delimiters(states):
         ("", PLANE, "t.csv", "is empty"),
         ("x,y\n", PLANE, "t.csv", "holds no steps"),
         ("state\n", PLANE, "t.csv", "holds no steps"),
-        ("a,b\n1,2\n", PLANE, "line 1", "names no states"),
-        ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "names no states"),
+        ("a,b\n1,2\n", PLANE, "line 1", "has no column of states"),
+        ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "has no column of states"),
         ("x,y\n1,2\n1,2,3\n", PLANE, "line 3", "found 3; must be 2"),
         ("x,y\n1,two\n", PLANE, "line 2, column y", "found aaa"),
         ("3\n\n11\n0\n", PLANE, "line 2", "is blank; must be a state in every line. Delete the line if no state"),
@@ -97,7 +97,7 @@ def test_missing_files(tmp_path):
 
 
 def test_places_are_those_of_the_check_ins(data_folder, tmp_path):
-    """A trace is read into the same cells as the data that a prior is estimated from."""
+    """A trace is mapped to the same cells as the data of a prior."""
     domain = Domain.geographic_grid(20, 15, 40.5, 41.0, -74.3, -73.6)
     found = read_checkins(data_folder / "foursquare_nyc_marc/specific_train.csv", "label", "lat", longitude="lon")[0]
     rows = zip(found.latitude.tolist(), found.longitude.tolist(), strict=True)

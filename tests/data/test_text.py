@@ -1,4 +1,4 @@
-"""What errors show of a file that holds private places: the form of a cell, and no first line of data."""
+"""Errors about a file with private places show the form of a cell, and never a first line of data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_names_of_columns_are_shown() -> None:
     ):
         shown = columns_text(line, ["age"])
         assert shown.endswith(", ".join(map(form_of, line))[:150])
-        assert "form alone is shown" in shown
+        assert "shown by their form only" in shown
         with showing_values():
             assert ", ".join(line)[:150] in columns_text(line)
 

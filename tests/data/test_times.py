@@ -1,4 +1,4 @@
-"""Times are read in one way, or asked for; what is missing is counted, and errors show no more than a form."""
+"""Unambiguous times are read, ambiguous ones refused, missing ones counted; errors show only the form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data._inspection import look_at
+from mechdesign.data._inspection import inspect_data
 from mechdesign.data._layout import form_of
 from mechdesign.data._movement import Written, read_checkins, read_points
 from mechdesign.data._states import as_steps
@@ -25,7 +25,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(text: str, form: str | None = None, day: str | None = None) -> str | None:
-    """Return the moment that one text means in a column of its own."""
+    """Return the instant of a text that is the only one in its column."""
     clock = Clock(form)
     seconds = clock.moment(text, lambda: "f, line 2", day)
     clock.check()
@@ -97,7 +97,7 @@ def test_forms_that_mean_one_moment(text: str, expected: str | None) -> None:
         ("2304010800", '--time-format "%y%m%d%H%M"'),
         ("202304010800", '--time-format "%Y%m%d%H%M"'),
         ("20230401080000", '--time-format "%Y%m%d%H%M%S"'),
-        # As seconds 2023-12-31 08:20:00.
+        # As seconds, this is 2023-12-31 08:20:00.
         ("1704010800", '--time-format "%y%m%d%H%M" (time_format = "%y%m%d%H%M"), or --time-format "unix"'),
         ("0", "before 1980"),
         ("-5", "before 1980"),
@@ -110,14 +110,14 @@ def test_forms_that_mean_one_moment(text: str, expected: str | None) -> None:
         ("04/03/2023 08:00", '"%d/%m/%Y %H:%M:%S"), or --time-format "%m/%d/%Y %H:%M:%S"'),
         ("31.03.23", '--time-format "%d.%m.%y %H:%M:%S"'),
         ("13/13/2023", "no such day or hour"),
-        ("4-3-23 8:00 AM", "the day first, or the month"),
+        ("4-3-23 8:00 AM", "the day first or the month first"),
         ("08:00:12", "it has no day"),
         ("8:00 pm", "it has no day"),
         ("2023-02-29", "no such day or hour"),
         ("2023-2-3 13:00 pm", "no such day or hour"),
         ("2023-2-3 0:30 am", "no such day or hour"),
         ("2023-02-03 24:30", "no such day or hour"),
-        ("2023-02-03 08:00 CST", "its zone is not known, or may be two"),
+        ("2023-02-03 08:00 CST", "its zone is unknown or ambiguous"),
         ("2023-02", "is not a time"),
         ("2023-02/03", "is not a time"),
         ("May 2022", "is not a time"),
@@ -131,7 +131,7 @@ def test_what_may_mean_two_moments_or_none_is_refused(text: str, words: str) -> 
         read(text)
     assert raised.value.path == "f, line 2"
     assert words in str(raised.value)
-    # Only the form is shown.
+    # Errors show only the form.
     assert str(raised.value.value) == form_of(text)
     assert not set(str(raised.value.value).replace("U+FF19", "9")) & set("012345678")
     assert len(str(raised.value)) < 600
@@ -183,14 +183,14 @@ def test_texts_of_another_form_are_refused(text: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("iso", "is not a form of times"),
-        ("", "is not a form of times"),
-        ("%%", "is not a form of times"),
-        (5, "is not a form of times"),
-        ("%c", "has %c, which is not taken"),
-        ("%Y %Z", "has %Z, which is not taken; found '%Y %Z'"),
-        ("%Y%", "has %, which is not taken"),
-        ("%Y %Y", "has a part twice"),
+        ("iso", "is not a time format"),
+        ("", "is not a time format"),
+        ("%%", "is not a time format"),
+        (5, "is not a time format"),
+        ("%c", "has %c, which is not supported"),
+        ("%Y %Z", "has %Z, which is not supported; found '%Y %Z'"),
+        ("%Y%", "has %, which is not supported"),
+        ("%Y %Y", "contains a directive twice"),
         ("%H:%M", "has no year"),
         ("%Y %I", "one of %I and %p"),
         ("%Y %H %p", "one of %I and %p"),
@@ -207,7 +207,7 @@ def test_a_column_that_has_one_number_that_is_no_date_is_in_seconds() -> None:
     clock = Clock()
     for text in ("1704010800", "1704010860", "1704010799"):
         clock.moment(text, lambda: "line 2")
-    # 17-04-01 07:99 is no time of day.
+    # 17-04-01 07:99 is not a time of day.
     clock.check()
     doubtful = Clock()
     for line, text in enumerate(("1704010800", "1704010830"), 2):
@@ -294,13 +294,11 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
     rows = [row.format(f"2022-5-{30 - index} 7:00") for index, row in enumerate(ROWS)]
-    found = look_at(table(tmp_path / "c.csv", f"user,{name},lat,lon", *rows))
+    found = inspect_data(table(tmp_path / "c.csv", f"user,{name},lat,lon", *rows))
     assert found.columns["time"] == name
-    # The newest was first.
+    # The file has the newest point first.
     assert found.traces[0].latitude[0] == 48.34
-    assert (
-        "from 2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are in the order of their times" in found.order
-    )
+    assert "2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are in the order of their times" in found.order
 
 
 @pytest.mark.parametrize(
@@ -311,10 +309,20 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
         ("time,ts", [("7", "1680336000")], ("ts", None), "the column time is not read: line 2: time is a number"),
         ("time,date", [("07:00", "02/05/2022")], (None, None), "time is not read: line 2: time is not a time"),
         ("date,x", [("20220502", "1")], (None, None), "line 2: date is a number that may be a date, or seconds"),
-        ("stamp,x", [("2022-05-02", "1")], (None, None), "say --time COLUMN if the time is in one of these"),
+        (
+            "stamp,x",
+            [("2022-05-02", "1")],
+            (None, None),
+            "name the column, --time COLUMN, if the time is in one of these",
+        ),
         ("eventDate,x", [("2022-05-02T08:00", "1")], (None, None), "if the time is in one of these: eventDate"),
         ("Datum,Uhrzeit", [("02.05.2022", "08:00")], (None, None), "if the time is in one of these: Datum"),
-        ("stamp,x", [("1680336000", "1")], (None, None), "say --time COLUMN if the time is in one of these: stamp"),
+        (
+            "stamp,x",
+            [("1680336000", "1")],
+            (None, None),
+            "name the column, --time COLUMN, if the time is in one of these: stamp",
+        ),
         ("stamp,x", [("20220502", "1")], (None, None), ""),
         ("time,x", [("", "1"), ("NaT", "2")], (None, None), "it holds no times in the first 2 lines"),
         ("time,x", [("", "1"), ("2022-05-02", "2")], ("time", None), ""),
@@ -332,8 +340,8 @@ def test_where_times_are(
 def test_the_order_is_said() -> None:
     times = np.array(["2022-05-02", "2022-05-02", "2022-05-03"], dtype="datetime64[s]")
     assert order_of([times]) == (
-        "times from 2022-05-02 00:00:00 to 2022-05-03 00:00:00 (UTC): points are in the order of their times; 1 in the "
-        "second of the one before are in the order of its parts, then of the file"
+        "times from 2022-05-02 00:00:00 to 2022-05-03 00:00:00 (UTC): points are in the order of their times; 1 "
+        "of them are in the same second as the one before, and sorted by fractions of the second"
     )
     for nothing in ([None], [None, times], []):
         assert "no times are read: points are in the order of the file" in order_of(nothing)
@@ -345,7 +353,7 @@ def test_numbers_are_no_times_of_a_trace(time: object) -> None:
         Trajectory("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
 
 
-# --- traces to be released ---------------------------------------------------------------------------------------
+# --- traces to release -------------------------------------------------------------------------------------------
 
 TOWN = Domain.from_labels(["home", "work", "pub"])
 
@@ -376,7 +384,7 @@ def test_times_of_a_trace(tmp_path: Path, text: str, states: list[int], words: s
     ("text", "options", "words"),
     [
         ("time,state\n20230401,home\n20230402,pub\n", {}, "line 2: time is a number that may be a date"),
-        ("tst,state\n2022-05-03,home\n2022-05-02,pub\n", {}, "step 1: is before the step that precedes it"),
+        ("tst,state\n2022-05-03,home\n2022-05-02,pub\n", {}, "step 1: is earlier than the step before it"),
         ("time,state\n7:00,home\n8:00,pub\n", {}, "line 2: time is not a time: it has no day"),
         ("time,state\nNaT,home\n,pub\n", {}, "has no step with a time"),
         ("time,state\n2022-05-02,home\n2022-05-02\n", {}, "line 3: has the wrong number of fields"),

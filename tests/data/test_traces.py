@@ -55,7 +55,7 @@ def test_a_trace_cannot_be_changed():
         (lambda: Trajectory("a", [0, 90.001], [0, 0]), "latitude[1]", "90.001"),
         (lambda: Trajectory("a", [0, 0], [0, -180.001]), "longitude[1]", "-180.001"),
         (lambda: Trajectory("a", [0, math.nan], [0, 0]), "latitude[1]", "nan"),
-        (lambda: Trajectory("a", [0], [0, 0]), "longitude", "differs in length"),
+        (lambda: Trajectory("a", [0], [0, 0]), "longitude", "another length"),
         (lambda: Trajectory("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
         (lambda: Trajectory("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
     ],
@@ -80,7 +80,7 @@ def test_read_plt(tmp_path):
     assert [trace.user for trace in traces] == ["000", "001", "001"]
     assert [trace.latitude.tolist() for trace in traces] == [[39.9], [39.9], [39.9, 39.8]]
     assert traces[2].time.tolist() == [datetime(2008, 10, 23, 2, 53, 4), datetime(2008, 10, 23, 2, 53, 5)]
-    # A folder of files is one user: the folder itself, or the one it belongs to.
+    # A folder of files is one user, named after the folder or its parent.
     assert [trace.user for trace in read_plt(tmp_path / "001" / "Trajectory")] == ["001", "001"]
     write(tmp_path / "phone" / "d.plt", PLT_HEADER + PLT_LINE)
     assert [trace.user for trace in read_plt(str(tmp_path / "phone"))] == ["phone"]
@@ -129,7 +129,7 @@ def test_wrong_plt_folders_are_refused(tmp_path):
 def test_geolife(data_folder):
     folder = data_folder / "geolife_trackintel" / "geolife_long_10_MB"
     traces = read_plt(folder)
-    # Count independently: lines of text after the header, and a box compared as text turned into numbers.
+    # Count independently: parse the lines after the header, and compare the numbers with the box.
     lines = Counter()
     inside = Counter()
     files = 0
@@ -235,7 +235,7 @@ HEADER = "user,latitude,longitude,t\n"
         (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
         (HEADER + "u,1,2,nan\n", "", "holds no check-ins with a time in the column t"),
         (HEADER + "u,1,2,\n", "", "holds no check-ins with a time in the column t"),
-        (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, and those before it in millis"),
+        (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, but earlier lines are in millis"),
         (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
     ],
 )
@@ -299,7 +299,7 @@ def test_real_checkins(data_folder, folder, file):
         + math.floor((Fraction(row["lon"]) + Fraction("74.02")) * 100)
         for row in inside
     )
-    # The borders as float64 may be off the decimal ones by rounding, which moves hardly any point.
+    # Rounding the borders to float64 moves hardly any point to another cell.
     difference = np.abs(visits.counts() - [expected[cell] for cell in range(90)]).sum()
     assert difference <= 2 * sum(
         Fraction(row["lat"]) * 100 % 1 == 0 or Fraction(row["lon"]) * 100 % 1 == 0 for row in inside
@@ -335,7 +335,7 @@ def test_cell_centres_are_in_their_own_cells():
     ],
 )
 def test_borders(latitude, longitude, cell):
-    # A point that is surely inside, so that there always is one.
+    # This point is always inside the box.
     visits = to_grid([Trajectory("u", [0.5, latitude], [0.5, longitude])], UNIT)
     assert visits.cells[0].tolist() == ([0] if cell is None else [0, cell])
     assert visits.outside == (cell is None)
@@ -405,7 +405,7 @@ def test_to_grid_against_a_plain_loop(raw):
             "latitude 0 to 2, longitude 0 to 4. Check the box",
         ),
         (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),
-        (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "differs in length"),
+        (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "another length"),
     ],
 )
 def test_wrong_grids_are_refused(call, path, words):
@@ -426,12 +426,12 @@ def test_trajectories_with_an_ending_in_capitals_are_read(tmp_path):
 def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
     path = tmp_path / "000" / "Trajectory" / "a.plt"
     write(path, PLT_LINE * 8)
-    with pytest.raises(InputError, match=r"a\.plt, line 1: is a point, where the header is"):
+    with pytest.raises(InputError, match=r"a\.plt, line 1: is a point, although the header is"):
         read_plt(tmp_path)
     write(path, "\n".join(PLT_HEADER.split("\n")[:5]) + "\n" + PLT_LINE * 2)
     with pytest.raises(InputError, match=r"a\.plt, line 6: is a point"):
         read_plt(tmp_path)
-    # A header may have as many fields.
+    # A header may have the same number of fields.
     write(path, PLT_HEADER.replace("Reserved 3", "0,2,255,a,0,0,2") + PLT_LINE)
     assert len(read_plt(tmp_path)[0]) == 1
 
@@ -439,8 +439,8 @@ def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
 @pytest.mark.parametrize(
     ("latitude", "words"),
     [
-        ("46.95\N{DEGREE SIGN}", "no degree signs, minutes or letters"),
-        ("46.95 N", "no degree signs"),
+        ("46.95\N{DEGREE SIGN}", "without degree signs, minutes or letters"),
+        ("46.95 N", "without degree signs"),
         ("\N{MINUS SIGN}46.95", "a hyphen for south and west"),
         ("469512000", "such as latitudeE7, or in meters, convert it"),
         ("x1", "must be decimal degrees. "),

@@ -15,10 +15,15 @@ import pytest
 import mechdesign
 
 # Rooms whose docstrings are still to be written.
-ROOMS_TO_DO = (
-    "base", "certify", "data", "errors", "face", "graphs", "leakage", "measures", "mechanisms", "model", "solve",
-    "specification", "synthesis", "tables", "traces",
-)  # fmt: skip
+ROOMS_TO_DO: tuple[str, ...] = (
+    "face",
+    "graphs",
+    "leakage",
+    "measures",
+    "mechanisms",
+    "model",
+    "traces",
+)
 OPTIONAL = ("torch", "accelerator", "__main__")
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"
 
@@ -41,7 +46,7 @@ def public_names() -> Iterator[tuple[str, Any]]:
             value = getattr(module, attribute)
             if (inspect.isfunction(value) or inspect.isclass(value)) and id(value) not in seen:
                 seen.add(id(value))
-                room = (value.__module__.split(".") + ["face"])[1]
+                room = [*value.__module__.split("."), "face"][1]
                 if room not in ROOMS_TO_DO:
                     yield f"{room}-{attribute}", value
 
@@ -52,12 +57,20 @@ DOCUMENTED = {
     for name, value in NAMES.items()
     if not (inspect.isclass(value) and issubclass(value, BaseException | enum.Enum))
 }
+
+
+def inherits_docstring(owner: type, method: str) -> bool:
+    """Return whether a method overrides one of the package that is documented where it is defined."""
+    return any(method in vars(base) for base in owner.__mro__[1:] if base.__module__.startswith("mechdesign"))
+
+
 METHODS = {
     f"{name}.{method}": (member.__func__ if isinstance(member, classmethod | staticmethod) else member)
     for name, value in NAMES.items()
     if inspect.isclass(value)
     for method, member in vars(value).items()
     if not method.startswith("_") and (inspect.isfunction(member) or isinstance(member, classmethod | staticmethod))
+    if not inherits_docstring(value, method)
 }
 
 
@@ -98,6 +111,8 @@ def returns_value(value: Any) -> bool:
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_public_names_explain_their_arguments(name: str) -> None:
     value = DOCUMENTED[name]
+    if getattr(value, "_is_protocol", False):
+        pytest.skip("a protocol has no constructor")
     text = inspect.getdoc(value) or ""
     assert text.split("\n", 1)[0].endswith(".")
     assert not unexplained(value, text)

@@ -265,7 +265,7 @@ def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="kind: is not known; found 'ratio'"):
         KINDS["ratio"]
     tampered(folder, lambda document: document["requirements"][0].update(kind="ratio"))
-    with pytest.raises(CertificateError, match=r"requirements\[0\] is of no known kind"):
+    with pytest.raises(CertificateError, match=r"requirements\[0\] is of an unknown kind"):
         md.verify(folder)
 
 
@@ -276,10 +276,10 @@ def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
         (lambda d: d["requirements"][0].update(factor="2.5"), "the certificate claims"),
         (lambda d: d["requirements"][0].update(factor="0.5"), "has a factor below 1"),
         (lambda d: d["requirements"][0].update(factor="0"), "factor: is not positive"),
-        (lambda d: d["requirements"][0].update(name="metric"), "belongs to a kind of its own"),
+        (lambda d: d["requirements"][0].update(name="metric"), "is the name of another kind"),
         (lambda d: d["requirements"][0].update(name="other"), "the certificate claims"),
         (lambda d: d["requirements"][0].update(name=7), "does not state name, factor as texts"),
-        (lambda d: d["requirements"][0].update(part=[1]), "part: is not a part"),
+        (lambda d: d["requirements"][0].update(part=[1]), "part: is not the number of a claim"),
         (
             lambda d: d["requirements"][1].update(minimum="0.41"),
             "expected error, under the prior of this",

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._locks import locked
+from mechdesign.base._locks import hold_lock
 from mechdesign.errors import (
     BudgetExceededError,
     BudgetWarning,
@@ -540,7 +540,7 @@ def test_a_refusal_of_the_ledger_leaves_the_state_as_it_is(tmp_path):
 def test_a_lock_that_others_hold_is_named(tmp_path):
     path = tmp_path / "a.json"
     accountant = Accountant(1.0, IDENTITY, path=path, wait=0)
-    with locked(path):
+    with hold_lock(path):
         for use in (
             lambda: accountant.release(0.5),
             lambda: Accountant.load(path, wait=0).release(0.5),

@@ -173,7 +173,7 @@ def test_smoothing_gives_each_state_a_row() -> None:
         assert found.never_left.tolist() == [3]
     chain = leakage.correlations_from_traces(STEPS, 4, ends="any").forward
     assert leakage.smooth(chain, 0.5).matrix[3].tolist() == [0.25] * 4
-    with pytest.raises(InputError, match="is no Markov chain"):
+    with pytest.raises(InputError, match="is not a Markov chain"):
         leakage.smooth(chain, 0.0)
 
 
@@ -292,21 +292,21 @@ OPEN = leakage.OpenChain(ZEROS, "any")
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: np.asarray(OPEN), "is no Markov chain"),
-        (lambda: MarkovChain(OPEN), "is no Markov chain"),
-        (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is no Markov chain"),
-        (lambda: leakage.cao2019.algorithm1(OPEN, 1.0), "P: is no Markov chain"),
-        (lambda: builders.transitions(OPEN), "is no Markov chain"),
-        (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is no Markov chain.*ends = "stay", which puts a 1'),
+        (lambda: np.asarray(OPEN), "is not a Markov chain"),
+        (lambda: MarkovChain(OPEN), "is not a Markov chain"),
+        (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is not a Markov chain"),
+        (lambda: leakage.cao2019.algorithm1(OPEN, 1.0), "P: is not a Markov chain"),
+        (lambda: builders.transitions(OPEN), "is not a Markov chain"),
+        (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is not a Markov chain.*ends = "stay", which puts a 1'),
         (
             lambda: leakage.LossFunction(ZEROS),
-            r"P\[1\]: is a row of zeros: nobody was seen to leave.*1 on its diagonal",
+            r"P\[1\]: is a row of zeros: no observed step leaves.*1 on its diagonal",
         ),
         (lambda: leakage.LossFunction(sparse.csr_array(ZEROS)), r"P\[1\]: is a row of zeros"),
         (lambda: MarkovChain(ZEROS), r"matrix\[1\]: is a row of zeros.*1 on its diagonal"),
         (lambda: leakage.OpenChain(np.eye(2), "any"), "has no end"),
-        (lambda: leakage.OpenChain(np.zeros((2, 2)), "any"), "has no row that is known"),
-        (lambda: leakage.OpenChain([[0.0]], "mixture"), "has no row that is known"),
+        (lambda: leakage.OpenChain(np.zeros((2, 2)), "any"), "has no known row"),
+        (lambda: leakage.OpenChain([[0.0]], "mixture"), "has no known row"),
         (lambda: leakage.OpenChain(ZEROS, "stay"), "makes a Markov chain"),
         (lambda: leakage.OpenChain(ZEROS, "leave"), "ends: is not known"),  # type: ignore[arg-type]
         (lambda: leakage.OpenChain([[0.5, 0.4], [0, 0]], "any"), r"matrix\[0\]: does not sum to 1"),
@@ -325,7 +325,7 @@ def test_a_chain_counted_where_people_stay() -> None:
     with pytest.raises(InputError, match="no trace ever leaves state 3"):
         MarkovChain.from_counts(COUNTS)
     for ends in ("mixture", "any"):
-        with pytest.raises(InputError, match=r'ends: gives no Markov chain.*Take ends = "stay", which puts a 1'):
+        with pytest.raises(InputError, match=r'ends: does not give a Markov chain.*Use ends = "stay", which puts a 1'):
             MarkovChain.from_traces(STEPS, 4, ends=ends)
         assert MarkovChain.from_traces(STEPS, 4, 1.0, ends=ends).matrix[3].tolist() == [0.25] * 4
 

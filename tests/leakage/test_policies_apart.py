@@ -65,7 +65,7 @@ def test_a_group_composes_in_parallel_under_its_own_policy_alone():
     free, ledger = Policy.full(AGES), md.Ledger()
     north = md.tables.part_of(ledger, free, "clinics", part="north")
     for other in (Policy.full(AGES, constraints=[[1, 0, 0, 0, 0]]), Policy.line(AGES), Policy.full(INCOMES)):
-        with pytest.raises(InputError, match="ledger: is that of a group under another policy"):
+        with pytest.raises(InputError, match="ledger: belongs to a group under another policy"):
             md.tables.release_histogram([1], other, 1, ledger=north)
     with pytest.raises(InputError, match="under another policy"):
         md.tables.ordered([1, 2, 3, 0, 0], 1, 1, ledger=north)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.base._locks import ProcessLock, lock_file_of, locked
+from mechdesign.base._locks import ProcessLock, hold_lock, lock_file_of
 from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
 from mechdesign.leakage._ledger_file import read_ledger
 from mechdesign.leakage._partition import Partition
@@ -205,7 +205,7 @@ def test_a_forked_process_does_not_keep_the_lock_of_one_that_was_killed(tmp_path
         inside = threading.Event()
 
         def hold() -> None:
-            with locked(path):
+            with hold_lock(path):
                 inside.set()
                 time.sleep(30)
 
@@ -220,12 +220,12 @@ def test_a_forked_process_does_not_keep_the_lock_of_one_that_was_killed(tmp_path
     child = int(os.read(told, 20))
     path.with_name("other").touch()
     try:
-        with pytest.raises(LedgerError, match="held"), locked(path, 0):
+        with pytest.raises(LedgerError, match="held"), hold_lock(path, 0):
             pass
     finally:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
-    with locked(path, 2):
+    with hold_lock(path, 2):
         pass
     os.kill(child, signal.SIGKILL)
     assert not ledger.entries
@@ -481,7 +481,7 @@ def test_a_lock_of_threads_is_new_in_another_process() -> None:
 
 def test_a_file_is_locked_again_after_an_error(tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(KeyError), locked(tmp_path / "x", 0):
+        with pytest.raises(KeyError), hold_lock(tmp_path / "x", 0):
             raise KeyError("x")
     assert md.Ledger is Ledger
 
@@ -502,7 +502,7 @@ def _is_refused(path: Path) -> int:
     try:
         Ledger(epsilon=1, path=path)
     except LedgerError as error:
-        return int("it is no file" in str(error))
+        return int("it is not a regular file" in str(error))
     return 0
 
 
@@ -510,7 +510,7 @@ def _are_unreadable(folder: Path) -> int:
     try:
         check_folders(Ledger(epsilon=1), [folder])
     except InputError as error:
-        return int("it is no file" in str(error))
+        return int("it is not a regular file" in str(error))
     return 0
 
 

@@ -13,7 +13,7 @@ from mechdesign.data._trajectories import Trajectory, to_grid
 from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model._answers import sample_at
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._locate import Lattice, turned
+from mechdesign.model._locate import Lattice, wrap_longitudes
 
 FIJI = {"columns": 4, "rows": 2, "south": -19.0, "north": -16.0, "west": 177.0}
 # The same box, further west.
@@ -39,7 +39,7 @@ def test_degrees_from_0_to_360_are_those_of_a_box() -> None:
         ((-19, -16, 177, 177), "west: is not below east"),
         ((-19, -16, 10, 5), "west: is not below east"),
         ((-19, -16, 90, -90), "narrower than 180 degrees"),
-        ((-90, -16, 177, -178), "north: is a pole, in a box across 180"),
+        ((-90, -16, 177, -178), "north: is a pole, in a box across the 180th meridian"),
         ((-19, -16, 181, 139), "west: is not below east"),
         ((-19, -16, 177, 361), "east: is out of range"),
         ((-19, -16, -181, 3), "west: is out of range"),
@@ -126,7 +126,7 @@ def test_cells_of_geojson_are_cut_at_180_degrees() -> None:
     ],
 )
 def test_longitudes_turn_to_a_box(west: float, east: float, expected: list[float]) -> None:
-    assert turned(np.array([170.0, -170.0, 190.0, 180.0, -180.0]), west, east).tolist() == expected
+    assert wrap_longitudes(np.array([170.0, -170.0, 190.0, 180.0, -180.0]), west, east).tolist() == expected
 
 
 # --- interchanged ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
 from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
 from mechdesign.model import _answers as drawing
-from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._answers import draw_anchors
 from mechdesign.model._dithering import anchor_means
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._kinds import KINDS, register
@@ -266,7 +266,7 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
         (0, {"step_x": "0.5"}, "does not hold"),
         (0, {"step_x": "0"}, "step_x: is not positive"),
         (1, {"factor": "1.1"}, "does not hold"),
-        (1, {"name": "dithered"}, "belongs to a kind of its own"),
+        (1, {"name": "dithered"}, "is the name of another kind"),
     ],
 )
 def test_tampered_claims_are_found(tmp_path, part, change, reason):
@@ -377,19 +377,19 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
         (lambda: md.ContinuousPrivacy(1, md.Domain.anchors(2, 2, 1.0, 1.0), "haversine"), "distance: is not known"),
         (lambda: problem(points=[[0.0, 1.0, 2.0]]), "points: are not coordinates"),
         (lambda: problem(points=[[0.0, np.nan]]), "points[0,1]: is not accepted"),
-        (lambda: problem(weights=[1.0, 2.0]), "weights: differ in number from the points; found 2; must be 1"),
+        (lambda: problem(weights=[1.0, 2.0]), "weights: do not match the number of points; found 2; must be 1"),
         (lambda: problem(weights=[-1.0]), "weights[0]: is not accepted"),
         (lambda: problem(cost="taxi"), "cost: is not known; found 'taxi'"),
         (lambda: problem(cost="haversine"), "cost: needs latitudes and longitudes"),
         (lambda: problem(cost=[[-1.0]]), "cost[0,0]: is not accepted"),
         (
             lambda: problem(observables=md.Domain.from_labels(["a"])),
-            "observables: has no places that the anchors have, too",
+            "observables: have another kind of coordinates than the anchors",
         ),
-        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: has another unit"),
+        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have another unit"),
         (
             lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
-            "observables: has no places that the anchors have, too; found Domain(size: 4, cells: 2 × 2",
+            "observables: have another kind of coordinates than the anchors; found Domain(size: 4, cells: 2 × 2",
         ),
         (lambda: problem(requirements=[]), "requirements: have no anchors"),
     ],
@@ -430,12 +430,12 @@ def products(u, v):
 def test_dithered_draws_follow_the_weights_and_the_bits_that_decide_late():
     lattice = md.Domain.anchors(2, 2, 1.0, 1.0).lattice
     rng = np.random.default_rng(0)
-    anchors, missed = drawn_anchors(lattice, np.full(40_000, 0.25), np.full(40_000, 0.5), rng)
+    anchors, missed = draw_anchors(lattice, np.full(40_000, 0.25), np.full(40_000, 0.5), rng)
     assert missed == 0
     shares = np.bincount(anchors, minlength=4) / 40_000
     np.testing.assert_allclose(shares, [0.375, 0.125, 0.375, 0.125], atol=0.01)
-    assert set(drawn_anchors(lattice, np.full(99, 1.0), np.zeros(99), rng)[0].tolist()) == {1}
-    assert set(drawn_anchors(lattice, np.full(99, 0.0), np.ones(99), rng)[0].tolist()) == {2}
+    assert set(draw_anchors(lattice, np.full(99, 1.0), np.zeros(99), rng)[0].tolist()) == {1}
+    assert set(draw_anchors(lattice, np.full(99, 0.0), np.ones(99), rng)[0].tolist()) == {2}
     # A share whose first 62 bits are all drawn equal is decided by the next ones.
     share = Fraction(1, 3)
     first = int(share * ONE)
@@ -520,5 +520,5 @@ def test_the_least_epsilon_of_any_channel_on_the_anchors():
     truth = md.Channel.from_matrix(np.eye(24))
     assert requirement.least_epsilon(truth) == math.inf
     assert requirement.least_epsilon(md.Channel.from_matrix(np.full((24, 2), 0.5))) == 0
-    with pytest.raises(InputError, match="channel: is not one from these anchors"):
+    with pytest.raises(InputError, match="channel: does not match the anchors"):
         requirement.least_epsilon(md.Channel.from_matrix(np.eye(3)))

@@ -142,7 +142,7 @@ def test_repr_is_short():
         (lambda: Domain.from_coordinates([0, 91], [0, 0]), "latitude[1]", "between -90 and 90"),
         (lambda: Domain.from_coordinates([0, 0], [0, -181]), "longitude[1]", "between -180"),
         (lambda: Domain.from_coordinates([0, math.nan], [0, 0]), "latitude[1]", "nan"),
-        (lambda: Domain.from_coordinates([0, 1], [0]), "longitude", "differs in length"),
+        (lambda: Domain.from_coordinates([0, 1], [0]), "longitude", "does not match latitude"),
         (lambda: Domain.from_coordinates([], []), "latitude", "empty"),
         (lambda: Domain.from_coordinates([0, 1, 0], [-120, 0, 120]), "longitude", "half the Earth"),
         (lambda: Domain(np.zeros((2, 1)), cells=Grid(3, 1, 1, 1)), "cells", "one cell for each"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model._claims import Claims
-from mechdesign.model._components import sharing, tied
+from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import largest_distortion
 
 INF = math.inf
@@ -77,14 +77,14 @@ def test_the_largest_floor_is_one_that_tells_the_set():
     assert str(caught.value).startswith("requirements[0].minimum: ")
     # Pairs that share an answer need not be told apart.
     shared = np.column_stack((cost, np.full(4, 9.0)))
-    assert sharing(shared, Claims()).tolist() == [0] * 4
+    assert label_disclosed_sets(shared, Claims()).tolist() == [0] * 4
     md.Problem(prior, shared, [md.DistortionPrivacy("0.6", error)])
 
 
 def test_labels_count_from_the_first_secret():
     graph = md.GraphPrivacy(1, nx.Graph([(4, 1), (2, 0), (3, 3)]))
-    assert tied(5, graph.claims()).tolist() == [0, 1, 0, 2, 1]
-    assert tied(3, Claims()).tolist() == [0, 1, 2]
+    assert label_tied_secrets(5, graph.claims()).tolist() == [0, 1, 0, 2, 1]
+    assert label_tied_secrets(3, Claims()).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("chosen", [[0, 2, 3], [4], [0, 1, 2, 3, 4]])

@@ -76,13 +76,13 @@ def test_remedies_for_indices_do_not_give_other_ones(members, remedy):
 
 
 def test_one_trace_that_is_not_in_a_list_is_named():
-    with pytest.raises(InputError, match=r"holds states and no traces.*\[trace\]"):
+    with pytest.raises(InputError, match=r"is a single trace.*\[trace\]"):
         md.MarkovChain.from_traces([0, 1, 0], n=2)
 
 
 def test_no_members_and_files_that_hold_no_channel_are_named(tmp_path):
-    with pytest.raises(InputError, match="members: are none"):
+    with pytest.raises(InputError, match="members: is empty"):
         ABC.part([])
     (tmp_path / "certificate.json").write_text("{}")
-    with pytest.raises(InputError, match=r"is no channel; found 'certificate\.json'; must be channel\.npz"):
+    with pytest.raises(InputError, match=r"is not a channel; found 'certificate\.json'; must be channel\.npz"):
         md.Channel.load(tmp_path / "certificate.json")

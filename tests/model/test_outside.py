@@ -10,7 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.certify._bundle import read
 from mechdesign.errors import InputError
-from mechdesign.synthesis._bundle import domain_of
+from mechdesign.synthesis._bundle import restore_domain
 from mechdesign.synthesis.formats._format import Exported
 from mechdesign.synthesis.formats._registry import FORMATS
 
@@ -55,9 +55,9 @@ def test_at_the_border(
         (TOWNS, (-35.6, 139.8), "is far from every place of the domain; .* within 505.6 km of one of them"),
         (TOWNS, (0, 0), "is far from every place"),
         (TOWNS, (11.6, 48.1), "Latitude and longitude look interchanged"),
-        (SOME, (35.7, 139.61), "lies in a cell that is no secret"),
+        (SOME, (35.7, 139.61), "lies in a cell that is not a secret"),
         (SOME, (-35.61, 139.8), "lies outside the grid"),
-        (SOME.part([0, 3]), (35.61, 139.7), "lies in a cell that is no secret"),
+        (SOME.part([0, 3]), (35.61, 139.7), "lies in a cell that is not a secret"),
         (ANCHORS, (-36, -139.7), "lies outside the anchors; .* x from 0 to 0.1, y from 0 to 0.3"),
         (md.Domain.anchors(2, 2, 1, 1).part([0, 3]), (9, 9), "is far from every place"),
         (md.Domain.geographic_anchors(2, 2, 10, 11, 10, 11), (40, 10.5), "lies outside the anchors; .* latitude from"),
@@ -109,14 +109,14 @@ def test_near_the_antimeridian_the_nearest_place_is_the_nearest_on_the_globe() -
 def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
     design(SOME).save(tmp_path)
     found = read(tmp_path)
-    domain = domain_of(found, "secrets", found.metadata["secrets"])
+    domain = restore_domain(found, "secrets", found.metadata["secrets"])
     assert domain is not None
     assert domain.within is not None
     assert domain.within.members.tolist() == [0, 1, 5, 6]
     assert domain.within.geographic == CITY.geographic
     # Files that do not say so keep a reach about each place.
     described = {name: value for name, value in found.metadata["secrets"].items() if name != "within"}
-    older = domain_of(found, "secrets", described)
+    older = restore_domain(found, "secrets", described)
     assert older is not None
     assert older.cell_of(35.63, 139.63) == 0
     with pytest.raises(InputError, match="is far from every place"):

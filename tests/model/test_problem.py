@@ -31,7 +31,7 @@ PRIOR = [0.5, 0.25, 0.25]
         ({"requirements": md.MetricPrivacy(1, LINE)}, "requirements"),
         ({"secrets": md.Domain.from_labels(["a", "b"])}, "secrets"),
         ({"observables": md.Domain.from_labels(["a", "b"])}, "observables"),
-        ({"facts": {"seconds": 1}}, "facts: hold what is not known"),
+        ({"facts": {"seconds": 1}}, "facts: has an unknown key"),
         ({"facts": ["within"]}, "facts"),
     ],
 )

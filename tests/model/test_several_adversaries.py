@@ -192,8 +192,8 @@ def test_just_inside_and_just_outside_the_largest_floor():
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        (md.Prior.uniform(3), r"^prior: is made for another number of secrets; found 3; must be 4"),
-        ([md.Prior.uniform(4), md.Prior.uniform(5)], r"^prior\[1\]: is made for another number of secrets; found 5"),
+        (md.Prior.uniform(3), r"^prior: has another number of secrets; found 3; must be 4"),
+        ([md.Prior.uniform(4), md.Prior.uniform(5)], r"^prior\[1\]: has another number of secrets; found 5"),
         ([0.5, 0.5, 0.5, 0.5], r"^prior: does not sum to 1; found 2"),
         (np.array([[0.25] * 4, [0.5, 0.5, 0.5, -0.5]]), r"^prior\[1\]\[3\]: is not accepted; found -0.5"),
         ([], r"^prior"),

@@ -10,9 +10,9 @@ import scipy.sparse as sparse
 from scipy.optimize import linprog
 
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.newton import factor_blocks
@@ -20,52 +20,52 @@ from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.step import take_step
-from mechdesign.solve._blocks.trial import TrialFirst
+from mechdesign.solve._blocks.trial import TrialMaster
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
-from mechdesign.solve._column_generation import Best, Restricted, generate_columns
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Options
 
-# Programs of a few rows begin with the columns of one of two,
+# Constants with which small programs use a coarse problem with half of the rows,
 TINY = replace(TUNING, merging=replace(TUNING.merging, coarse_min_rows=2))
-# and are priced with few bounds.
+# and price columns with few bounds.
 FEW = replace(TINY, pricing=replace(TUNING.pricing, near_min_rows=2, near_bounds=5))
-# Programs of some rows without floors have columns generated, too.
+# Constants with which small programs without floors use column generation, too.
 LARGE = replace(TUNING, generation=replace(TUNING.generation, min_entries=1, min_rows_without_floors=100))
 
 
 def master_of(program, gap=3e-7, tuning=TUNING, kind=BlockMaster, **options):
-    """Return a master of a program, with a bracket of its own."""
+    """Return a master of a program, with a new bracket."""
     options = Options(**options).begun()
-    return kind(program, options, gap, Best(), MemoryBudget.of_options(options.extra), tuning)
+    return kind(program, options, gap, Bracket(), MemoryBudget.of_options(options.extra), tuning)
 
 
 def working_of(program, columns=None):
-    """Return the working set with some or all of the columns, and all estimates."""
-    every = BlockWorkingSet.everything(program, TUNING.estimates)
-    return every if columns is None else every.only(columns)
+    """Return the working set with the given columns (default: all) and all estimates."""
+    every = BlockWorkingSet.with_all_columns(program, TUNING.estimates)
+    return every if columns is None else every.replace_columns(columns)
 
 
 def generate(master, working=None, pricer=None):
-    """Generate columns from a working set on; without one, from that of coarse problems, tried where that is due."""
+    """Generate columns from a working set; by default from the initial one, with a trial if it is due."""
     tried, rules = None, master.tuning.generation
     if working is None:
-        working, tried = initial_working_set(master, always=True)
+        working, tried = choose_initial_working_set(master, always=True)
     return generate_columns(
-        master if tried is None else TrialFirst(master, tried), pricer or BlockPricer(master), working, master.best,
+        master if tried is None else TrialMaster(master, tried), pricer or BlockPricer(master), working, master.best,
         master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering=rules.min_entering,
     )  # fmt: skip
 
 
 def priced(program, used, tolerance=1e-6, inactive=1e-6, pricer=None):
-    """Return the solution with some columns, and what pricing the others finds: of each, and the multipliers of all."""
+    """Return the solution with some columns, the results of pricing the others, and the multipliers of all columns."""
     solution = solve_block(with_columns(program, used))
     pricer = pricer or BlockPricer(master_of(program, threads=1))
-    return solution, *pricer.price_others(Restricted(working_of(program, used), solution), tolerance, inactive)
+    return solution, *pricer.price_omitted(RestrictedSolution(working_of(program, used), solution), tolerance, inactive)
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):
-    """Cells of a unit grid, Gaussian prior as in the reference values; `floor` is a share of the largest distortion."""
+    """Return a problem on a unit grid with a Gaussian prior; `floor` is a share of the largest distortion."""
     x, y = np.meshgrid(np.arange(columns), np.arange(rows))
     places = np.c_[x.ravel(), y.ravel()].astype(float)
     distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
@@ -87,7 +87,7 @@ def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, mask
 def iterates(layout, kernel, steps):
     """Return the factored blocks after a few steps."""
     ratios = RatioRows(layout, Workers(1, layout.blocks, kernel.batch), kernel)
-    iterate, mu = first_iterate(layout)
+    iterate, mu = start_iterate(layout)
     ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
     for _ in range(steps):
         iterate = take_step(factor_blocks(layout, ratios, iterate)).iterate
@@ -95,7 +95,7 @@ def iterates(layout, kernel, steps):
 
 
 def random_program(seed):
-    """Draw a small program: any mix of bounds, none, one-sided ones, disconnected parts, floors, expected or worst."""
+    """Draw a small program with random bounds, components, floors, and an expected or worst cost."""
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 9)), int(rng.integers(1, 9))
     places = rng.integers(0, 4, (n, 2)) if rng.random() < 0.4 else rng.random((n, 2)) * 3
@@ -126,11 +126,11 @@ def random_program(seed):
 
 
 def optimum(program, near=None):
-    """Return the optimal value by HiGHS' simplex method, with every row, or for floors those of `near` (m, k) alone."""
+    """Return HiGHS' optimal value; for floors only the rows of the estimates flagged in `near` (m, k)."""
     n, m = program.cost.shape
     size = n * m
     width = size + len(program.floors) * m + 1
-    # HiGHS refuses larger coefficients; without these rows the value is lower by less than 1e-12.
+    # HiGHS refuses larger coefficients. Omitting these rows lowers the value by less than 1e-12.
     s, t = np.nonzero(program.exponents <= 27.6)
     roots = np.exp(program.exponents[s, t] / 2)
     eye = sparse.eye_array(m)
@@ -210,7 +210,7 @@ def violation(program, x):
 
 
 def agree(found, program):
-    """Compare a bracket, and what its multipliers prove, with the bracket of all blocks at once."""
+    """Compare a bracket, and the bound that its multipliers prove, with the bracket of all blocks at once."""
     every = solve_block(program)
     assert found.lower <= every.upper * (1 + 1e-9)
     assert every.lower <= found.upper * (1 + 1e-9)
@@ -218,7 +218,7 @@ def agree(found, program):
 
 
 def check_against_highs(program, found, seed, bounds=None):
-    """Compare a bracket with the optimum by HiGHS, and x with all bounds, or those of another program."""
+    """Compare a bracket with HiGHS' optimum, and check all bounds of x, or those of another program."""
     expected = optimum(program)
     coefficients = program.cost if program.worst is None else program.worst.cost
     tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))

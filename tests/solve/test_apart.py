@@ -21,7 +21,7 @@ import mechdesign as md
 from mechdesign.base._deadline import Deadline, Progress
 from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.solve import _registry as registry
-from mechdesign.solve._apart import Moment, wait
+from mechdesign.solve._apart import SolverState, wait
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
@@ -215,5 +215,5 @@ def test_a_wish_to_stop_that_is_acknowledged_elsewhere_stops_the_wait():
         stopped.append(True)
         done.set()
 
-    assert wait(done, Moment("solver"), deadline, stop)
+    assert wait(done, SolverState("solver"), deadline, stop)
     assert stopped == [True]

@@ -26,7 +26,7 @@ from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import Targets, newton_direction
+from mechdesign.solve._blocks.newton import Targets, solve_newton
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Options, Status
 
@@ -46,7 +46,7 @@ def test_agrees_with_highs_on_random_programs(first):
         assert abs(found.upper - expected) <= tolerance, seed
         assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, seed
         assert violation(program, found.x) <= 1e-6, seed
-        # No iterate may claim more than there is.
+        # No iterate may prove more than the optimum.
         for entry in found.history:
             assert entry.lower <= expected + 1e-3 * tolerance, (seed, entry.iteration)
 
@@ -104,7 +104,7 @@ def test_hard_programs(program):
     found = solve_block(program)
     expected = optimum(program)
     assert found.status is Status.OPTIMAL, found.message
-    # HiGHS itself is good to about 1e-9 in absolute terms.
+    # HiGHS has an absolute accuracy of about 1e-9.
     assert abs(found.upper - expected) <= 1e-6 * expected + 2e-9
     assert found.lower <= expected + 1e-9
 
@@ -159,12 +159,12 @@ def _factored(program, steps):
     "program", [grid(4, 3), grid(3, 3, floor=0.8), grid(3, 3, floor=0.8, worst=True)], ids=["metric", "joint", "worst"]
 )
 def test_directions_solve_the_newton_system(program):
-    """Compare dual residuals and linked rows after a full step with the linear model, from finite arrays only."""
+    """The residuals after a full step agree with the linear model, computed from dense arrays."""
     blocks = _factored(program, 4)
     layout, point, x = blocks.layout, blocks.iterate, blocks.x
     n = layout.rows
     affine = Targets(np.zeros((layout.blocks, n)), np.zeros(layout.auxiliary.size))
-    found = newton_direction(blocks.system(), affine)
+    found = solve_newton(blocks.system(), affine)
     z = layout.ratios * x[:, None, :] - x[:, :, None]
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
@@ -179,7 +179,7 @@ def test_directions_solve_the_newton_system(program):
 
 
 def test_a_wrong_direction_is_noticed():
-    """The residuals that the test above wants small are large when the block's scaling ray is left out."""
+    """Without the block's scaling direction, the residuals of the test above are large."""
     blocks = _factored(grid(4, 3), 1)
     layout = blocks.layout
     right = np.random.default_rng(0).random((layout.blocks, layout.rows))
@@ -210,14 +210,14 @@ def test_block_solves_match_the_plain_hessian():
             rows.append(np.concatenate([error * x, [-point[n]]]))
             weights.append(auxiliary.floor(iterate.y, 0)[block, h] / auxiliary.floor(iterate.z, 0)[block, h])
         rows.append(np.concatenate([np.zeros(n), [point[n]]]))
-        weights.append(auxiliary.part(iterate.y)[block, 0] / auxiliary.part(iterate.z)[block, 0])
+        weights.append(auxiliary.contributions(iterate.y)[block, 0] / auxiliary.contributions(iterate.z)[block, 0])
         matrix = np.array(rows)
         hessian = matrix.T @ (np.array(weights)[:, None] * matrix)
         assert np.allclose(hessian @ u[block], point * right[block], rtol=1e-7, atol=1e-12)
 
 
 def test_a_wrong_bound_is_noticed():
-    """Multipliers that are too large or negative give bounds that HiGHS' optimum contradicts, or worse ones."""
+    """Multipliers that are too large or negative give bounds that contradict HiGHS' optimum, or weaker bounds."""
     program = grid(4, 4)
     found = solve_block(program)
     expected = optimum(program)
@@ -232,9 +232,9 @@ def test_a_wrong_bound_is_noticed():
 
     assert scaled(1.5) < expected - 1e-3
     assert scaled(0.5) < expected - 1e-3
-    # Zero multipliers are valid, and worth what no requirement costs.
+    # Zero multipliers are valid; they prove the cost without requirements.
     assert scaled(0.0) == pytest.approx(0.0, abs=1e-12)
-    # A bound that ignored the sign of multipliers would exceed the optimum for some of them: here is one.
+    # With these multipliers, a bound that ignored their sign would exceed the optimum.
     flipped = program.exponents.copy()
     flipped[np.isfinite(flipped)] /= 2
     tighter = BlockProgram(program.cost, flipped)
@@ -250,7 +250,7 @@ def test_threads_agree():
 
 
 def test_less_than_the_bound_is_no_optimum(monkeypatch):
-    """After a stall the point may miss row sums so far that it is not feasible once they are met."""
+    """After a stall, normalising the row sums may make the point infeasible."""
     monkeypatch.setattr(solve_module, "repaired", lambda program, x: 0.9 * repaired(program, x))
     found = solve_block(grid(5, 5))
     assert found.upper < found.lower
@@ -268,7 +268,7 @@ def test_time_limit_returns_a_valid_bracket():
 
 def test_interruption_returns_a_valid_bracket():
     def stop(progress):
-        # A real signal, at a known moment: wherever Python notices it, the iterates so far must survive.
+        # Send a real signal at a known moment. The iterates so far must survive wherever Python handles it.
         if progress.iteration == 4:
             signal.raise_signal(signal.SIGINT)
 
@@ -303,11 +303,11 @@ def test_memory_is_refused_with_the_estimate():
 @pytest.mark.slow
 @pytest.mark.parametrize(("arrays", "side", "folded"), [("numpy", 10, False), ("numba", 12, True)])
 def test_the_estimate_is_what_a_process_takes_or_more(arrays, side, folded):
-    """Measured in a process of its own: between the peak and a third above it."""
+    """In a separate process, the estimate lies between the measured peak and a third above it."""
     pytest.importorskip(arrays)
-    # What `resource` says of a child starts with the peak of the parent that it was forked from.
+    # The peak that `resource` reports for a child includes the peak of its parent before the fork.
     if not Path("/proc/self/status").exists():
-        pytest.skip("the system does not say what a process takes")
+        pytest.skip("the system does not report the memory of a process")
     script = (
         "import mechdesign as md, numpy as np\n"
         f"x, y = np.meshgrid(np.arange({side}.0), np.arange({side}.0))\n"
@@ -337,7 +337,7 @@ def test_objective_of_the_worst_member():
 
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
 def test_the_same_program_gives_the_same_numbers(arrays):
-    """To the bit, with several threads too: who adds which blocks up does not depend on who is free."""
+    """Results are equal to the last bit, also with several threads, because blocks are assigned to fixed workers."""
     pytest.importorskip(arrays)
     program, asked = grid(8, 6, floor=0.7, cost="hamming"), Options(threads=3, extra={"arrays": arrays})
     first, second = solve_block(program, asked), solve_block(program, asked)
@@ -368,6 +368,6 @@ def test_the_gap_asked_for_is_kept_and_not_tightened(program, gap):
     found = solve_block(program, gap=gap)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
-    # The iterate before the last was further away: a tenth is set aside for the multipliers that are dropped.
+    # The stopping test reserves a tenth of the gap for dropping multipliers, and the iterate before did not meet it.
     before = found.history[-2]
     assert before.upper - before.lower > 0.9 * gap * before.upper

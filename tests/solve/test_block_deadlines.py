@@ -1,4 +1,4 @@
-"""The block method keeps its time limit from the first step on, and says what comes on top of it."""
+"""The block method keeps its time limit from the first step on, and reports the time for its last part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_short_limit_leaves_no_time_to_compile(
     assert choose(None, None, ROWS, time_limit=limit).__module__.endswith(name)
     assert choose(None, None, ROWS, time_limit=60.0).__module__.endswith("numba")
     assert choose(None, None, ROWS).__module__.endswith("numba")
-    # Who asks for it by name waits for it.
+    # If the caller requests Numba by name, the solve waits for the compilation.
     assert choose("numba", None, ROWS, time_limit=limit).__module__.endswith("numba")
 
 

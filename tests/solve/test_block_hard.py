@@ -1,7 +1,7 @@
-"""Hard cases through `md.design`: a right certificate or a typed error, whatever the numbers.
+"""Hard cases through `md.design` give a valid certificate or a typed error.
 
-Every result is checked here from its integers alone, in rationals, and its bracket against that of HiGHS on all rows
-or a closed form.
+Each result is checked from its integers alone, in rationals. Its bracket is compared with the bracket of HiGHS on all
+rows, or with a closed form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 
-# Some of these problems leave secrets alone, or bound no pair.
+# Some of these problems isolate secrets, or bound no pair.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")]
 
 UNIT = 1 << 62
@@ -43,7 +43,7 @@ def some(n, seed=0):
 
 
 def made(places, prior, epsilon, kind, share="0.6"):
-    """A problem of a kind: metric, hamming, joint, distortion, worst."""
+    """Return a problem of a kind: metric, hamming, joint, distortion, or worst."""
     d = np.array(md.distances.euclidean(md.Domain.from_points(places)))
     hamming = 1.0 - np.eye(len(d))
     metric = md.MetricPrivacy(epsilon, d)
@@ -59,7 +59,7 @@ def made(places, prior, epsilon, kind, share="0.6"):
 
 
 def assert_right(problem, design):
-    """Recompute what the certificate says, in rationals."""
+    """Recompute the values of the certificate in rationals."""
     numerators = design.channel.numerators.astype(object)
     assert (numerators >= 0).all()
     assert (numerators.sum(axis=1) == UNIT).all()
@@ -91,12 +91,12 @@ def growth(exponent):
 
 
 def assert_solved(problem, gap=1e-8, close=None):
-    """Design by the block method, to a gap of `gap`, and as we choose, to `close`; brackets must meet HiGHS' own."""
+    """Design by the block method to a gap of `gap`, and by default to `close`; compare both with HiGHS."""
     block = md.design(problem, solver="block", tolerance=1e-8, isolated="release")
     chosen = md.design(problem, tolerance=1e-8, isolated="release")
     for design, most in ((block, gap), (chosen, close if close is not None else gap)):
         assert_right(problem, design)
-        # Where the optimum is tiny beside the costs, doubles resolve it to no more than their own part of these.
+        # If the optimum is tiny relative to the costs, doubles resolve it only to a rounding error of the costs.
         least = RESOLVED * float(problem.cost.max()) / max(design.certificate.cost, 1e-300)
         assert design.certificate.relative_gap <= max(most, least), (design.certificate.relative_gap, design.status)
         assert (design.status == Status.OPTIMAL.value) == (design.certificate.relative_gap <= 1e-8)
@@ -110,7 +110,7 @@ def assert_solved(problem, gap=1e-8, close=None):
 @pytest.mark.parametrize("kind", ["metric", "joint", "worst"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 2, 5, 10, 20])
 def test_any_epsilon(epsilon, kind):
-    """From ε d = 5 between neighbours on, how close the block method comes depends on how the processor rounds."""
+    """For ε d >= 5 between neighbours, the smallest gap of the block method depends on the processor's rounding."""
     places = cells(4, 4)
     assert_solved(made(places, bell(places), epsilon, kind), 1e-7 if epsilon < 5 else 1e-6, 1e-7)
 
@@ -145,7 +145,7 @@ def test_lopsided_priors(name, kind):
 @pytest.mark.parametrize("kind", ["hamming", "joint"])
 @pytest.mark.parametrize(("radius", "gap"), [(0.0, 1e-8), (1e-8, 2e-7), (1e-6, 2e-6), (1e-3, 1e-8)])
 def test_clusters(radius, gap, kind):
-    """Bounds of e^1e-8 within clusters: rows that they hardly let differ are made alike where nothing else serves."""
+    """Bounds of e^1e-8 within clusters hardly allow rows to differ. If nothing else works, these rows become equal."""
     rng = np.random.default_rng(5)
     places = np.repeat(rng.random((4, 2)) * 4, 4, axis=0) + radius * rng.standard_normal((16, 2))
     assert_solved(made(places, some(16), 0.6, kind), gap)
@@ -160,7 +160,7 @@ def test_everything_in_one_place():
 @pytest.mark.parametrize("kind", ["joint", "distortion"])
 @pytest.mark.parametrize("share", ["0.999", "0.999999", "0.999999999", "1"])
 def test_floors_up_to_the_largest_possible(share, kind):
-    """The block method comes to within 1e-6 of it; closer, its answer is valid, and HiGHS gives a good one."""
+    """The block method solves floors up to 1 − 1e-6 of the largest one. Above, it is valid, and HiGHS solves."""
     problem = made(cells(4, 4), some(16), 0.6, kind, share)
     assert_solved(problem, 1e-7 if Fraction(share) < Fraction("0.9999999") else 1.0, 1e-7)
 
@@ -250,7 +250,7 @@ def test_any_unit_of_length(unit):
 @pytest.mark.parametrize("solver", ["block", "auto"])
 @pytest.mark.parametrize("epsilon", [0.001, 0.5, 3, 20])
 def test_two_secrets_answer_at_random(epsilon, solver):
-    """Randomised response errs with probability 1/(1 + e^ε), whatever is expected or worst."""
+    """Randomised response has the error probability 1/(1 + e^ε), for the expected and for the worst cost."""
     hamming = 1 - np.eye(2)
     for prior, objective in (([0.5, 0.5], "expected"), ([0.3, 0.7], "worst")):
         problem = md.Problem(prior, hamming, [md.MetricPrivacy(epsilon, hamming)], objective)
@@ -303,7 +303,7 @@ def test_a_stop_while_another_solver_works_leaves_the_first_answer():
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_stop_while_the_only_answer_is_certified_keeps_it(times):
-    """The first Ctrl-C lets the certificate be finished; the second one, meanwhile, ends it all."""
+    """After the first Ctrl-C the certificate is completed. A second Ctrl-C in the meantime ends everything."""
     places = cells(6, 6)
     problem = made(places, some(36), 0.6, "metric")
 
@@ -367,7 +367,7 @@ def test_progress_says_iteration_bracket_and_time():
 
 
 def test_a_wrong_channel_is_noticed():
-    """The check above fails for one unit too many beside a bound, and for a cost that is too low."""
+    """The check above fails for a violation by one unit, and for a cost that is too low."""
     hamming = 1 - np.eye(2)
     problem = md.Problem([0.5, 0.5], hamming, [md.MetricPrivacy(3, hamming)])
     design = md.design(problem)

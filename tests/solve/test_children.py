@@ -48,7 +48,7 @@ def test_what_another_program_says_is_not_read_as_an_answer(other, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "said").write_bytes(pickle.dumps(Planted()))
     other(f"cat {tmp_path / 'said'}; cat > {tmp_path / 'heard'}")
-    with pytest.raises(SolverError, match=r"program, started to run deaf, did not say that it is this Python"):
+    with pytest.raises(SolverError, match=r"program, started to run deaf, did not identify itself as Python"):
         solve(HONEST.program, "deaf", Options())
     assert not Path("planted").exists()
     assert not (tmp_path / "heard").exists() or not (tmp_path / "heard").read_bytes()

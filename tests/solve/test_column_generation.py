@@ -1,4 +1,4 @@
-"""The loop of column generation with masters and pricers that follow a script: how it ends, and what it keeps."""
+"""The loop of column generation, with scripted masters and pricers: how it ends, and which results it keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._column_generation import Best, Pricing, Restricted, generate_columns
+from mechdesign.solve._column_generation import Bracket, PricingResult, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Status
 
 NAN = math.nan
@@ -22,7 +22,7 @@ class Columns(tuple):
 
 
 class Script:
-    """A master and a pricer whose rounds are (upper, what was solved) and (lower, what is priced)."""
+    """A master and a pricer that return scripted rounds: (upper, solution) and (lower, pricing)."""
 
     def __init__(self, solved, priced, deadline=None):
         self.solved, self.priced, self.deadline = solved, priced, deadline
@@ -34,7 +34,7 @@ class Script:
         if isinstance(named, Exception):
             raise named
         best.offer_point(upper, f"point {number}")
-        return Restricted(working, number, **named)
+        return RestrictedSolution(working, number, **named)
 
     def price(self, found, best):
         lower, pricing = self.priced[min(self.prices, len(self.priced) - 1)]
@@ -46,20 +46,20 @@ class Script:
 
 
 def run(solved, priced, *, deadline=None, cancels=False, gap=0.01, max_rounds=9, min_entering=2):
-    """Return how the rounds of a script end, the script and the bracket."""
+    """Return the outcome of a script, the script, and the bracket."""
     deadline = deadline or Deadline()
-    script, best = Script(solved, priced, deadline if cancels else None), Best()
+    script, best = Script(solved, priced, deadline if cancels else None), Bracket()
     rules = {"max_rounds": max_rounds, "min_entering": min_entering}
     return generate_columns(script, script, Columns((0,)), best, gap, deadline, **rules), script, best
 
 
-MORE = Pricing(improving=(1, 2, 3, 4, 5, 6))
+MORE = PricingResult(improving=(1, 2, 3, 4, 5, 6))
 
 
 def test_rounds_go_on_until_the_gap_is_closed():
     outcome, script, best = run([(9.0, {}), (8.0, {})], [(1.0, MORE), (7.0, MORE), (7.99, MORE)])
     assert (outcome.status, outcome.rounds) == (Status.OPTIMAL, 3)
-    # Two at a time, or as many as there are.
+    # A round adds at most two columns, or as many as the working set has.
     assert script.sizes == [1, 3, 6]
     assert len(outcome.working) == 6
     assert (best.lower, best.upper) == (7.99, 8.0)
@@ -70,7 +70,7 @@ def test_the_better_ends_of_all_rounds_count_and_no_others():
     _, _, best = run([(each, {}) for each in uppers], [(each, MORE) for each in lowers], max_rounds=4)
     assert (best.upper, best.point, best.lower, best.proof) == (5.0, "point 1", 4.0, "proof 2")
     assert best.gap == pytest.approx(0.2)
-    best = Best(unit=10.0)
+    best = Bracket(unit=10.0)
     assert best.gap == math.inf
     assert not best.offer_point(NAN, "point")
     assert best.offer_point(5.0, "point")
@@ -91,25 +91,25 @@ def test_the_first_problem_has_to_be_solved_and_later_ones_need_not():
 @pytest.mark.parametrize(
     ("pricing", "named", "status"),
     [
-        (Pricing(unproved=(7,)), {}, Status.OPTIMAL),
-        (Pricing(), {"complete": False}, Status.OPTIMAL),
-        (Pricing(), {}, Status.STALLED),
-        (Pricing(), {"status": Status.TIME_LIMIT}, Status.TIME_LIMIT),
+        (PricingResult(unproved=(7,)), {}, Status.OPTIMAL),
+        (PricingResult(), {"complete": False}, Status.OPTIMAL),
+        (PricingResult(), {}, Status.STALLED),
+        (PricingResult(), {"status": Status.TIME_LIMIT}, Status.TIME_LIMIT),
         (MORE, {"status": Status.TIME_LIMIT}, Status.OPTIMAL),
-        (Pricing((1,), status=Status.TIME_LIMIT), {}, Status.TIME_LIMIT),
-        (Pricing((1,), status=Status.INTERRUPTED), {}, Status.INTERRUPTED),
+        (PricingResult((1,), status=Status.TIME_LIMIT), {}, Status.TIME_LIMIT),
+        (PricingResult((1,), status=Status.INTERRUPTED), {}, Status.INTERRUPTED),
     ],
 )
-def test_rounds_end_where_nothing_enters_or_the_pricer_ends(pricing, named, status):
-    outcome, script, _ = run([(9.0, named), (9.0, {})], [(1.0, pricing), (9.0, Pricing())])
+def test_rounds_end_if_nothing_enters_or_the_pricer_ends(pricing, named, status):
+    outcome, script, _ = run([(9.0, named), (9.0, {})], [(1.0, pricing), (9.0, PricingResult())])
     assert outcome.status is status
     assert len(script.sizes) == (2 if status is Status.OPTIMAL else 1)
 
 
 @pytest.mark.parametrize(("lower", "prices"), [(5.0, 1), (-math.inf, 0)])
-def test_after_ctrl_c_columns_are_priced_once_where_that_may_prove_more(lower, prices):
+def test_after_ctrl_c_columns_are_priced_once_if_that_may_help(lower, prices):
     stopped = {"status": Status.INTERRUPTED, "message": "stopped", "lower": lower}
-    # The gap is closed all the same, and the user is told what happened.
+    # The gap is closed, and the status still reports the interruption.
     outcome, script, _ = run([(9.0, stopped)], [(9.0, MORE)])
     assert (outcome.status, outcome.message, script.prices) == (Status.INTERRUPTED, "stopped", prices)
 

@@ -354,9 +354,9 @@ def test_names_that_are_taken_or_odd_are_not_registered(name: str) -> None:
 
 
 def test_a_solver_is_not_given_what_it_does_not_take() -> None:
-    with pytest.raises(InputError, match="takes no programs of rows"):
+    with pytest.raises(InputError, match="does not take linear programs"):
         solve(HONEST.program, "block")
-    with pytest.raises(InputError, match="takes no block programs"):
+    with pytest.raises(InputError, match="does not take block programs"):
         solvers.block_back_end("highs")
 
 
@@ -631,7 +631,7 @@ def test_interrupt_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_that_does_not_say_that_it_is_ours_is_no_process_of_pdlp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(SolverError, match="did not say that it is this Python"):
+    with pytest.raises(SolverError, match="did not identify itself as Python"):
         solve(HONEST.program, "highs-pdlp")
 
 

@@ -1,4 +1,4 @@
-"""Parts of floors that earn something, and multipliers corrected for missing columns, against HiGHS on all rows."""
+"""Rewards for contributions to floors, and multipliers corrected for missing columns, against HiGHS on all rows."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from mechdesign.solve._contract import Options, Status
 pytestmark = pytest.mark.slow
 
 
-def _rewarded(program, seed):
-    """Return a program whose parts of floors earn something, with costs that keep its value positive."""
+def _add_rewards(program, seed):
+    """Return a program with rewards for contributions to floors, and with costs that keep its value positive."""
     rng = np.random.default_rng(seed)
     m = program.columns
     most = program.cost.sum() / program.columns
@@ -48,9 +48,9 @@ def test_rewards_agree_with_highs_on_random_programs():
     for seed in range(150):
         program = random_program(seed)
         if program.worst is None and program.floors:
-            program = _rewarded(program, seed)
+            program = _add_rewards(program, seed)
             found = solve_block(program)
-            # Of a floor of 0 the violation is not relative to anything.
+            # The violation of a floor of 0 has no relative size.
             met = replace(program, floors=tuple(floor for floor in program.floors if floor.minimum > 0))
             check_against_highs(program, found, seed, met)
             assert objective(program, found.x) == pytest.approx(found.upper)
@@ -59,12 +59,12 @@ def test_rewards_agree_with_highs_on_random_programs():
     assert compared > 40
 
 
-def test_any_multipliers_prove_a_bound_where_parts_earn_something():
+def test_any_multipliers_prove_a_bound_with_rewards():
     for seed in range(60):
         program = random_program(seed)
         if program.worst is not None or not program.floors:
             continue
-        program = _rewarded(program, seed)
+        program = _add_rewards(program, seed)
         rng = np.random.default_rng(seed)
         s, t = np.nonzero(np.isfinite(program.exponents))
         o = rng.integers(0, program.columns, s.size)
@@ -91,7 +91,7 @@ def test_rewards_do_not_go_with_a_worst_cost():
         replace(program, floors=(replace(floor, rewards=np.ones(9)),))
 
 
-def test_a_column_without_cost_is_no_optimum_where_another_earns_something():
+def test_a_free_column_is_not_optimal_if_another_has_rewards():
     floor = FloorBlock(0.0, np.array([[1.0, 1.0]]), np.array([0.0, 5.0]))
     program = BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]]), (floor,))
     found = solve_block(program)
@@ -99,7 +99,7 @@ def test_a_column_without_cost_is_no_optimum_where_another_earns_something():
     assert found.upper == pytest.approx(-8)
 
 
-def test_columns_that_earn_different_things_are_not_alike():
+def test_columns_with_different_rewards_are_not_equal():
     program = grid(4, 4, floor=0.5)
     (floor,) = program.floors
     assert find_symmetry(program).order == 8
@@ -108,21 +108,21 @@ def test_columns_that_earn_different_things_are_not_alike():
     assert find_symmetry(replace(program, floors=(replace(floor, rewards=rewards),))).order == 1
 
 
-def _priced(program, used, tolerance=1e-9):
-    """Return the solution with some columns, the multipliers of all once the others are priced, and what is missing."""
+def _price(program, used, tolerance=1e-9):
+    """Return the solution with some columns, the multipliers of all columns after pricing, and the missing columns."""
     solution, found, multipliers = priced(program, used, tolerance)
     missing = sorted(column for column, one in found.items() if one.lower < -tolerance)
     return solution, multipliers, np.array(missing, dtype=np.int64)
 
 
-def _corrected(program, multipliers, missing, **options):
+def _correct(program, multipliers, missing, **options):
     """Return the multipliers corrected with all estimates."""
     every = [np.arange(len(floor.error)) for floor in program.floors]
     return correct_bound(program, multipliers, missing, every, Options(**options), 1e-7)
 
 
-def _used(program, without):
-    """Return the columns that the optimum uses but one."""
+def _drop_used_column(program, without):
+    """Return all columns that the optimum uses, except one."""
     return np.delete(np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3), without)
 
 
@@ -137,20 +137,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("program", CASES.values(), ids=CASES)
-def test_a_corrected_bound_is_the_value_with_the_rest(program):
+def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
     best = solve_block(program)
     used = np.flatnonzero(best.x.sum(axis=0) > 1e-3)
     gains = []
     for left_out in range(0, used.size, max(1, used.size // 4)):
-        solution, multipliers, missing = _priced(program, np.delete(used, left_out))
+        solution, multipliers, missing = _price(program, np.delete(used, left_out))
         assert missing.size
         before = lower_bound(program, multipliers)
-        found = _corrected(program, multipliers, missing)
+        found = _correct(program, multipliers, missing)
         after = lower_bound(program, found)
         assert before < after <= best.upper * (1 + 1e-7)
         assert after <= solution.lower * (1 + 1e-9)
         gains.append((solution.lower - before) / max(solution.lower - after, 1e-12))
-        # The value of the program with the rest, by HiGHS.
+        # HiGHS' value of the program with the substitute column.
         others = np.setdiff1d(np.arange(program.columns), missing)
         prices = reduced_costs(program, multipliers)[:, others].min(axis=1)
         weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
@@ -172,24 +172,24 @@ def test_a_corrected_bound_is_the_value_with_the_rest(program):
     assert max(gains) > 2
 
 
-def test_the_rest_has_multipliers_that_the_bound_needs():
+def test_the_bound_needs_the_multipliers_of_the_substitute_column():
     program = CASES["joint"]
-    _, multipliers, missing = _priced(program, _used(program, 0))
-    found = _corrected(program, multipliers, missing)
+    _, multipliers, missing = _price(program, _drop_used_column(program, 0))
+    found = _correct(program, multipliers, missing)
     before, after = multipliers.ratios, found.ratios
     kept, new = ~np.isin(before.columns, missing), np.isin(after.columns, missing)
     names = "sources", "targets", "columns", "values"
     parts = (np.concatenate([getattr(before, name)[kept], getattr(after, name)[new]]) for name in names)
     without = replace(found, ratios=RatioMultipliers(*parts))
     assert lower_bound(program, without) < lower_bound(program, found) * (1 - 1e-4)
-    # Each entry occurs once.
+    # Each entry occurs only once.
     entries = set(zip(after.columns.tolist(), after.sources.tolist(), after.targets.tolist(), strict=True))
     assert len(entries) == after.values.size
 
 
 def test_negative_multipliers_correct_nothing(monkeypatch):
     program = CASES["joint"]
-    _, multipliers, missing = _priced(program, _used(program, 0))
+    _, multipliers, missing = _price(program, _drop_used_column(program, 0))
 
     def wrong(*arguments, **named):
         found = solve_block(*arguments, **named)
@@ -197,18 +197,15 @@ def test_negative_multipliers_correct_nothing(monkeypatch):
         return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
 
     monkeypatch.setattr(bound_correction, "solve_block", wrong)
-    assert _corrected(program, multipliers, missing) is multipliers
+    assert _correct(program, multipliers, missing) is multipliers
 
 
-def _begun(max_loss=30.0, few=0.1, **options):
-    """Return a master of a program, to be begun without a column that it needs, and what a corrected bound proves.
-
-    The gap is reached if the bound is corrected, and otherwise it is not.
-    """
+def _make_master_without_a_column(max_loss=30.0, few=0.1, **options):
+    """Return a master and a working set that misses a needed column; only a corrected bound reaches the gap."""
     program = CASES["joint"]
-    used = _used(program, 2)
-    solution, multipliers, missing = _priced(program, used)
-    found = _corrected(program, multipliers, missing)
+    used = _drop_used_column(program, 2)
+    solution, multipliers, missing = _price(program, used)
+    found = _correct(program, multipliers, missing)
     before, after = ((solution.upper - lower_bound(program, each)) / solution.upper for each in (multipliers, found))
     assert before > 5 * after
     tuning = replace(TUNING, correction=replace(TUNING.correction, max_loss=max_loss, few=few))
@@ -216,21 +213,21 @@ def _begun(max_loss=30.0, few=0.1, **options):
 
 
 def test_a_corrected_bound_may_save_a_round():
-    master, working = _begun()
+    master, working = _make_master_without_a_column()
     outcome, best, value = generate(master, working), master.best, optimum(master.program)
     assert outcome.status is Status.OPTIMAL
     assert outcome.rounds == 1
     assert best.lower <= value <= best.upper
     assert best.gap <= master.gap
     assert best.lower == pytest.approx(lower_bound(master.program, best.proof))
-    master, working = _begun(max_loss=0.0)
+    master, working = _make_master_without_a_column(max_loss=0.0)
     outcome = generate(master, working)
     assert outcome.status is Status.OPTIMAL
     assert outcome.rounds > 1
 
 
-def test_without_room_for_a_correction_the_rounds_go_on():
-    master, working = _begun()
+def test_rounds_continue_if_the_correction_does_not_fit_into_memory():
+    master, working = _make_master_without_a_column()
     pricer = BlockPricer(master_of(master.program, master.gap, extra={"memory": 1.0}))
     outcome = generate(master, working, pricer)
     assert outcome.status is Status.OPTIMAL
@@ -240,7 +237,7 @@ def test_without_room_for_a_correction_the_rounds_go_on():
 def test_after_ctrl_c_no_bound_is_corrected():
     lower = []
     for pressed in (False, True):
-        master, working = _begun(few=0.5)
+        master, working = _make_master_without_a_column(few=0.5)
         found, pricer = master.solve(working, 0, master.best), BlockPricer(master)
         if pressed:
             master.deadline.cancel()
@@ -253,16 +250,16 @@ def test_after_ctrl_c_no_bound_is_corrected():
 
 def test_ctrl_c_during_a_correction_is_raised():
     program, deadline = CASES["joint"], Deadline()
-    _, multipliers, missing = _priced(program, _used(program, 2))
+    _, multipliers, missing = _price(program, _drop_used_column(program, 2))
     deadline.cancel()
     with pytest.raises(KeyboardInterrupt):
-        _corrected(program, multipliers, missing, deadline=deadline)
+        _correct(program, multipliers, missing, deadline=deadline)
 
 
-def test_where_few_columns_are_missing_the_bound_is_corrected_in_any_case():
+def test_the_bound_is_always_corrected_for_few_missing_columns():
     lower = []
     for few in (0.1, 0.5):
-        master, working = _begun(max_loss=0.0, few=few)
+        master, working = _make_master_without_a_column(max_loss=0.0, few=few)
         BlockPricer(master).price(master.solve(working, 0, master.best), master.best)
         lower.append(master.best.lower)
     assert lower[0] < lower[1] <= optimum(master.program)

@@ -1,4 +1,4 @@
-"""Floors with some of the adversary's estimates: for all columns, or for each column its own."""
+"""Floors with some of the adversary's estimates: the same in all columns, or different ones in each column."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from block_cases import TINY, generate, grid, master_of, optimum, violation, wor
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.estimates import close_estimates, with_close_estimates, with_estimates
+from mechdesign.solve._blocks.estimates import activate_close_estimates, find_close_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
-from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.iterate import UNIFORM_START
+from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -22,19 +22,19 @@ pytestmark = pytest.mark.slow
 ARRAYS = "numpy", "numba"
 
 
-def begun(program, near, arrays="numpy", gap=1e-6):
-    """Iterate with the estimates `near` of each column."""
-    start = replace(UNIFORM, near=tuple(near))
+def iterate_with(program, near, arrays="numpy", gap=1e-6):
+    """Iterate with the estimates that are flagged in `near`, by column."""
+    start = replace(UNIFORM_START, active=tuple(near))
     return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
 
 
-def within(share):
-    """Return constants by which estimates take part that are worse than the best one by this share."""
+def tuning_within(share):
+    """Return constants with which estimates are active if they are worse than the best one by at most this share."""
     return replace(TUNING.estimates, active_slack=share)
 
 
-def few(program, seed):
-    """Return flags (m, k) for each floor: estimates drawn for each column, one at least."""
+def draw_estimates(program, seed):
+    """Return flags (m, k) for each floor: random estimates for each column, at least one."""
     rng = np.random.default_rng(seed)
     flags = []
     for floor in program.floors:
@@ -49,10 +49,12 @@ def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
     program, some = grid(5, 4, floor=0.9), np.array([1, 5, 6, 7, 11, 12, 13, 18])
     flags = np.zeros((20, 20), dtype=bool)
     flags[:, some] = True
-    mine = begun(program, [flags], arrays)
-    theirs = iterate_blocks(with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM)
+    mine = iterate_with(program, [flags], arrays)
+    theirs = iterate_blocks(
+        with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM_START
+    )
     assert theirs.status is Status.OPTIMAL
-    # Whether the gap is reached is measured with all estimates: here it never is.
+    # The gap is measured with all estimates, so it is never reached here.
     assert mine.status is Status.STALLED
     assert mine.history[-1].upper == pytest.approx(theirs.history[-1].upper, rel=2e-6)
     assert mine.history[-1].lower == pytest.approx(theirs.history[-1].lower, rel=2e-6)
@@ -62,40 +64,40 @@ def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
 
 @pytest.mark.parametrize("arrays", ARRAYS)
 @pytest.mark.parametrize("seed", range(4))
-def test_each_column_may_have_its_own(arrays, seed):
+def test_columns_may_have_different_estimates(arrays, seed):
     program = grid(4, 3, floor=0.9, worst=seed == 3)
-    near = few(program, seed)
-    reached = begun(program, near, arrays)
+    near = draw_estimates(program, seed)
+    reached = iterate_with(program, near, arrays)
     expected = optimum(program, near)
     assert expected < (1 - 1e-3) * optimum(program)
     assert reached.history[-1].lower == pytest.approx(expected, rel=1e-5)
     assert objective(program, reached.state.points[:, : program.rows].T) == pytest.approx(expected, rel=1e-5)
 
 
-def test_what_is_proved_holds_for_all():
+def test_proofs_with_some_estimates_hold_with_all():
     program = grid(4, 3, floor=0.9)
-    state = begun(program, few(program, 1), gap=1e-3).state
+    state = iterate_with(program, draw_estimates(program, 1), gap=1e-3).state
     found = solve_block(program, start=state)
     whole = optimum(program)
     assert found.lower <= whole * (1 + 1e-9)
     assert lower_bound(program, found.multipliers) == pytest.approx(found.lower)
-    # Columns are what all estimates leave of them: missing ones cost more, and never pass for a proof.
+    # All estimates limit the contributions of a column. Missing estimates cost rounds, but never give a wrong proof.
     assert found.upper >= whole * (1 - 1e-9)
 
 
-def test_close_ones_come_in_and_the_point_stays():
+def test_close_estimates_become_active_at_the_same_point():
     program = grid(6, 5, floor=0.9)
     every = [np.ones((30, 30), dtype=bool)]
-    best = begun(program, every, gap=0.03).state
-    close = close_estimates(program, best.points[:, :30].T, 0.02)[0].T
+    best = iterate_with(program, every, gap=0.03).state
+    close = find_close_estimates(program, best.points[:, :30].T, 0.02)[0].T
     narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
-    wider = with_close_estimates(narrow, program, within(0.1))
-    new = wider.near[0] & ~narrow.near[0]
+    wider = activate_close_estimates(narrow, program, tuning_within(0.1))
+    new = wider.active[0] & ~narrow.active[0]
     assert new.any()
-    assert (wider.near[0] >= narrow.near[0]).all()
-    assert (wider.near[0] <= close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
+    assert (wider.active[0] >= narrow.active[0]).all()
+    assert (wider.active[0] <= find_close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
     slacks = best.points[:, :30] @ program.floors[0].error.T - best.points[:, 30:]
-    # On the central path, as all others.
+    # The new multipliers lie on the central path, like all others.
     assert (wider.floor_y[0] * slacks)[new] == pytest.approx(best.mu)
     assert np.array_equal(wider.floor_y[0][~new], narrow.floor_y[0][~new])
     assert wider.points is narrow.points
@@ -103,9 +105,9 @@ def test_close_ones_come_in_and_the_point_stays():
     assert on.status is Status.OPTIMAL
 
 
-def test_those_that_the_point_does_not_allow_stay_out():
+def test_estimates_without_slack_stay_inactive():
     program = grid(6, 5, floor=0.9)
-    state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
+    state = iterate_with(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
     errors = state.points[:, :30] @ program.floors[0].error.T
     points, worst = state.points.copy(), errors.argmax(axis=1)
     points[:, 30] = 0.5 * (np.sort(errors, axis=1)[:, 0] + errors.max(axis=1))
@@ -113,28 +115,28 @@ def test_those_that_the_point_does_not_allow_stay_out():
     only[np.arange(30), worst] = 1.0
     high = replace(state, points=points, floor_y=(only,))
     assert (errors.min(axis=1) < points[:, 30]).all()
-    wider = with_close_estimates(high, program, within(10.0))
-    assert (wider.near[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
+    wider = activate_close_estimates(high, program, tuning_within(10.0))
+    assert (wider.active[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
 
 
-def test_columns_that_other_estimates_do_not_allow_are_not_merge():
+def test_columns_that_violate_other_estimates_are_not_merged():
     program = grid(6, 5, floor=0.9)
-    state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
-    _, stay = merge(state, program.cost, 0.5)
+    state = iterate_with(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
+    _, stay = merge_small_columns(state, program.cost, 0.5)
     assert stay.size < 30
     movable = np.ones(30, dtype=bool)
     movable[np.setdiff1d(np.arange(30), stay)[0]] = False
-    _, kept = merge(state, program.cost, 0.5, movable)
+    _, kept = merge_small_columns(state, program.cost, 0.5, movable)
     assert kept.tolist() == sorted([*stay.tolist(), int(np.flatnonzero(~movable)[0])])
-    _, none = merge(state, program.cost, 0.5, np.zeros(30, dtype=bool))
+    _, none = merge_small_columns(state, program.cost, 0.5, np.zeros(30, dtype=bool))
     assert none.tolist() == list(range(30))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_wrong_ones_cost_rounds_and_no_truth(seed):
+def test_missing_estimates_cost_rounds_but_no_validity(seed):
     program = grid(6, 5, floor=0.97)
     master, working = master_of(program), working_of(program, np.arange(0, 30, 2))
-    active = tuple(flags.T for flags in few(program, seed))
+    active = tuple(flags.T for flags in draw_estimates(program, seed))
     working = replace(working, active=active, estimates=(np.arange(seed, 30, 30 // (1 + seed)),))
     outcome, best, expected = generate(master, working), master.best, solve_block(program)
     assert outcome.status is Status.OPTIMAL
@@ -145,55 +147,55 @@ def test_wrong_ones_cost_rounds_and_no_truth(seed):
 
 
 @pytest.mark.parametrize("eps", [0.6, 1.5])
-def test_what_is_told_is_a_bracket_of_the_optimum(eps):
+def test_progress_reports_bracket_the_optimum(eps):
     program = grid(7, 6, eps=eps, floor=0.9)
     expected, told = solve_block(program), []
     found = solve_columns(program, Options(extra={"generation": True}, progress=told.append), tuning=TINY)
     assert found.status is Status.OPTIMAL
     uppers = [moment.upper for moment in told if moment.upper is not None]
-    # After the first stage of the program itself there is a channel to tell of.
+    # After the first gap of the full program, progress reports include a channel's cost.
     assert len(uppers) > 10
     assert min(uppers) >= expected.lower * (1 - 1e-9)
     assert max(moment.lower for moment in told if moment.lower is not None) <= expected.upper * (1 + 1e-9)
 
 
-def only_near(working, estimate, columns=slice(None)):
-    """Return the working set with one estimate active in some of the columns, and none in the others."""
+def activate_one(working, estimate, columns=slice(None)):
+    """Return the working set with one active estimate in some columns, and none in the others."""
     active = np.zeros_like(working.active[0])
     active[estimate, columns] = True
     return replace(working, active=(active,))
 
 
-def test_a_column_without_any_has_all_that_are_chosen():
-    one = only_near(working_of(grid(4, 3, floor=0.9)), 3, slice(2, None))
+def test_a_column_without_active_estimates_uses_all_chosen_ones():
+    one = activate_one(working_of(grid(4, 3, floor=0.9)), 3, slice(2, None))
     (near,) = replace(one, estimates=(np.array([3, 7, 8]),)).active_estimates()
     assert near[:2].all()
     assert near[2:].tolist() == [[True, False, False]] * 10
 
 
-def test_after_a_stall_all_take_part():
+def test_all_estimates_are_active_after_a_stall():
     program = grid(4, 3, floor=0.9)
     x = solve_block(program).x
-    one = only_near(working_of(program), 5)
-    after, complete = one.completed(program, x, None)
+    one = activate_one(working_of(program), 5)
+    after, complete = one.add_missing_estimates(program, x, None)
     assert complete
     assert after.active[0].all()
-    # Nothing had been left out then; but here the best ones had.
-    after, complete = one.completed(program, x, one.active_estimates())
+    # The previous case omits nothing; this case omits the best estimates.
+    after, complete = one.add_missing_estimates(program, x, one.active_estimates())
     assert not complete
-    best = close_estimates(program, x, 0.0)[0]
+    best = find_close_estimates(program, x, 0.0)[0]
     assert (after.active[0] >= best).all()
 
 
-def test_columns_taken_in_bring_their_estimates_along():
+def test_added_columns_bring_their_estimates():
     program = grid(4, 3, floor=0.9)
-    few = replace(working_of(program, np.array([1, 5])), estimates=(np.array([0, 4]),))
-    # Of the estimates 2, 4 and 9 the last two are close to column 7.
-    more = few.joined({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
+    draw_estimates = replace(working_of(program, np.array([1, 5])), estimates=(np.array([0, 4]),))
+    # Among the estimates 2, 4 and 9, the last two are close to the best one for column 7.
+    more = draw_estimates.add_with_estimates({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
     assert more.columns.tolist() == [1, 5, 7]
     assert more.estimates[0].tolist() == [0, 4, 9]
     assert np.flatnonzero(more.active[0][:, 7]).tolist() == [4, 9]
     assert more.active[0][:, [1, 5]].all()
-    # Values do not change.
-    assert few.active[0].all()
-    assert few.columns.tolist() == [1, 5]
+    # The values do not change.
+    assert draw_estimates.active[0].all()
+    assert draw_estimates.columns.tolist() == [1, 5]

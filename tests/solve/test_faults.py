@@ -1,4 +1,4 @@
-"""Limits, brackets and orders that once cost results: one test for each."""
+"""Regression tests for lost time, brackets and digits, one test for each fault."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mechdesign.solve._blocks import interior_point, pricing
 from mechdesign.solve._blocks import master as master_module
 from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.dual import dual_bound
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.layout import geometry_of, lay_out
-from mechdesign.solve._blocks.master import Walk
+from mechdesign.solve._blocks.layout import lay_out, make_geometry
+from mechdesign.solve._blocks.master import ScheduleRun
 from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.solution import combine
+from mechdesign.solve._blocks.solution import combine_solutions
 from mechdesign.solve._contract import Options, Status
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that tests set by hand."""
 
     now = 0.0
 
@@ -42,11 +42,11 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
     for now, left in ((0.0, 60.0), (30.0, 30.0), (70.0, 0.0)):
         clock.now = now
-        assert master.round.left() == pytest.approx(left)
-    # Two fifths are left for pricing; with all columns in use there are none to price.
+        assert master.round_deadline.left() == pytest.approx(left)
+    # Two fifths of the time remain for pricing, unless all columns are in use.
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
-        assert master.finish(Walk(working_of(program, columns), None, Status.OPTIMAL)).status is status
+        assert master.finish_run(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
 
 
 def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
@@ -55,7 +55,7 @@ def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
 
     def begin(program: Any, options: Options, gap: float) -> object:
         master = master_of(program, gap, tuning, progress=options.progress)
-        return initial_working_set(master, always=False)
+        return choose_initial_working_set(master, always=False)
 
     for solve in (solve_block, partial(solve_columns, tuning=tuning), begin):
         told: list[object] = []
@@ -71,19 +71,19 @@ def test_the_better_ends_of_two_brackets_count() -> None:
     loose, tight = (solve_block(program, gap=gap) for gap in (0.1, 1e-6))
     point = replace(loose, x=tight.x, upper=tight.upper)
     bound = replace(loose, multipliers=tight.multipliers, lower=tight.lower, message="the bound")
-    for both in (combine(point, bound), combine(bound, point)):
+    for both in (combine_solutions(point, bound), combine_solutions(bound, point)):
         assert (both.lower, both.upper) == (tight.lower, tight.upper)
         assert both.x is tight.x
         assert both.multipliers is tight.multipliers
-    assert combine(loose, tight) is tight
-    assert combine(tight, loose) is tight
+    assert combine_solutions(loose, tight) is tight
+    assert combine_solutions(tight, loose) is tight
 
 
 def test_multipliers_are_those_of_any_order_of_answers() -> None:
     program = grid(5, 4, floor=0.97)
     used, pricer = np.arange(0, 20, 2), BlockPricer(master_of(program, threads=1))
     solution, found, multipliers = priced(program, used, pricer=pricer)
-    other = pricer.join(used, solution.multipliers, dict(reversed(found.items())), np.arange(1))
+    other = pricer.join_multipliers(used, solution.multipliers, dict(reversed(found.items())), np.arange(1))
     for name in ("sources", "targets", "columns", "values"):
         assert np.array_equal(getattr(multipliers.ratios, name), getattr(other.ratios, name))
 
@@ -102,18 +102,18 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
     ratio = blocks.iterate.y / blocks.iterate.z
     auxiliary = layout.auxiliary
     for index in range(2):
-        own = auxiliary.part(ratio)[:, index]
+        own = auxiliary.contributions(ratio)[:, index]
         kernel.add_floor(0, some, index, blocks.iterate.points, auxiliary.floor(ratio, index), own)
     for matrix in kernel._matrices(0, some):
         assert np.array_equal(matrix, matrix.T)
 
 
 def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, laid = Mock(wraps=geometry_of), Mock(wraps=lay_out)
-    monkeypatch.setattr(pricing, "geometry_of", made)
+    made, laid = Mock(wraps=make_geometry), Mock(wraps=lay_out)
+    monkeypatch.setattr(pricing, "make_geometry", made)
     monkeypatch.setattr(pricing, "lay_out", laid)
     priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
-    # Once with the estimates that are likely to matter, and at most once with all of them.
+    # Each column is priced once with the likely estimates, and at most once with all estimates.
     assert 1 <= made.call_count <= 2 < laid.call_count
 
 
@@ -135,7 +135,7 @@ def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytes
 
 def test_kernels_of_one_geometry_share_the_lists_of_pairs() -> None:
     program = grid(9, 8, masked=lambda distance: distance > 1.1)
-    geometry = geometry_of(program.exponents, 0)
+    geometry = make_geometry(program.exponents, 0)
     few = lay_out(with_columns(program, np.arange(4)), geometry=geometry)
     others = lay_out(with_columns(program, np.arange(4, 9)), geometry=geometry)
     kernels = [choose("sparse", None, 0)(layout, 1, None) for layout in (few, others, lay_out(program))]
@@ -150,11 +150,11 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
     tolerances = []
 
     class Asked(BlockPricer):
-        def price_others(self, found: Any, tolerance: float, inactive: float) -> Any:
+        def price_omitted(self, found: Any, tolerance: float, inactive: float) -> Any:
             tolerances.append(tolerance * program.rows / master.best.upper)
-            return super().price_others(found, tolerance, inactive)
+            return super().price_omitted(found, tolerance, inactive)
 
-    solved = master.finish(Walk(working_of(program, used), None, Status.OPTIMAL))
+    solved = master.finish_run(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
     rough = solve_block(with_columns(program, used), gap=0.2)
     reached = (rough.upper - rough.lower) / rough.upper
     for found in (solved, replace(solved, prices=rough, status=Status.TIME_LIMIT)):
@@ -165,7 +165,7 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
 
 @pytest.mark.slow
 def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bᵀy alone may say that the iteration ends, and the repaired point that it does not: it goes on, factored."""
+    """If Bᵀy alone allows the end but the repaired point does not, the iteration continues with factored blocks."""
     n, tried, options = 45, 0, Options(threads=1, extra={"arrays": "sparse"})
     near, apart = np.arange(n - 1), np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     exponents = np.full((n, n), np.inf)
@@ -180,7 +180,7 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
             return relative, absolute, residual
 
     monkeypatch.setattr(interior_point, "InteriorPoint", Lines)
-    # Rounding decides which programs have such a gap.
+    # Which programs have such a gap depends on rounding.
     for seed in range(20, 28):
         rng = np.random.default_rng(seed)
         cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
@@ -197,7 +197,7 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
 def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, program, left = Clock(), grid(5, 4, cost="hamming", floor=0.8), []
     master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
-    # No bound that pricing could prove is larger.
+    # Pricing could prove no larger bound.
     master.best.offer_bound(1e9, None)
 
     def timed(chosen: Any, options: Options, **named: Any) -> Any:
@@ -209,7 +209,7 @@ def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.Monk
         return replace(reached, status=Status.TIME_LIMIT)
 
     monkeypatch.setattr(master_module, "iterate_blocks", timed)
-    master.begin_round()
-    walk = master.walk(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
-    assert walk.status is Status.OPTIMAL
+    master.begin_round(master.best)
+    run = master.run_schedule(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
+    assert run.status is Status.OPTIMAL
     assert left == [60.0, 39.0]

@@ -1,4 +1,4 @@
-"""Columns priced with few bounds for each row: which bounds, the kernel, and that what they prove holds with all."""
+"""Pricing with few bounds per row: the choice of bounds, the kernel, and proofs that hold with all bounds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow
 GENERATED = Options(extra={"generation": True})
 
 
-def few(program, count=6):
-    """Return the program with few bounds for each row."""
+def restrict_bounds(program, count=6):
+    """Return the program with few bounds per row."""
     return type(program)(program.cost, near_exponents(program.exponents, count), program.floors, program.worst)
 
 
@@ -42,7 +42,7 @@ def test_the_strictest_bounds_stay_that_no_two_others_imply():
     kept = np.isfinite(near)
     np.fill_diagonal(kept, False)
     middle = 24
-    # On a grid: four neighbours, four diagonal ones; two steps ahead is implied.
+    # On a grid, the four neighbours and the four diagonal ones imply the rows two steps away.
     places = np.array([divmod(int(t), 7) for t in np.flatnonzero(kept[middle])]) - 3
     assert sorted(map(tuple, places.tolist())) == [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
     assert (near[kept] == exponents[kept]).all()
@@ -79,17 +79,17 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     program = grid(5, 4, floor=floor)
     least, weights = prices_of(program, solve_block(program))
     prices, weights = least * (1 + 0.1 * share), weights * (1 + share)
-    fewer, tolerance = few(program), 1e-6
+    fewer, tolerance = restrict_bounds(program), 1e-6
     layout = lay_out(fewer)
     kernel = few_bounds(floors=floor is not None)(layout, 1, None)
     improving = 0
-    for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, Deadline())):
+    for column, found in enumerate(solve_pricing_problems(layout, kernel, prices, weights, tolerance, Deadline())):
         expected = reduced_cost(fewer, column, prices, weights)
         improving += expected < -tolerance
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
-        # What few bounds prove is proved with all: the multipliers show it.
+        # A proof with few bounds is a proof with all bounds, as its multipliers show.
         reduced = program.cost[:, column] - prices
         np.add.at(reduced, found.sources, found.values)
         np.add.at(reduced, found.targets, -np.exp(program.exponents[found.sources, found.targets]) * found.values)
@@ -104,26 +104,26 @@ def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
     program = grid(5, 4, floor=0.97)
     prices, weights = prices_of(program, solve_block(program))
     prices = prices * 1.02
-    layout = lay_out(few(program))
-    expected = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
+    layout = lay_out(restrict_bounds(program))
+    expected = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     whole = Lapack.factors
 
     def double_only(self, matrix):
         return matrix.dtype == np.float64 and whole(self, matrix)
 
     monkeypatch.setattr(Lapack, "factors", double_only)
-    found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
+    found = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     for one, other in zip(expected, found, strict=True):
         assert one.iterations == pytest.approx(other.iterations, abs=2)
         assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
     monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
-    # Where nothing can be factored the start proves what it proves.
-    for found in price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
+    # If nothing can be factored, the bounds are those of the start.
+    for found in solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
         assert found.iterations == 0
 
 
 def test_the_kernel_prices_columns_only():
-    layout = lay_out(few(grid(4, 4, floor=0.9)))
+    layout = lay_out(restrict_bounds(grid(4, 4, floor=0.9)))
     kernel = FilledKernel(layout, 1)
     none = np.zeros(0)
     with pytest.raises(InputError, match="prices columns only"):
@@ -132,8 +132,8 @@ def test_the_kernel_prices_columns_only():
         kernel.schur()
 
 
-class Noted(ColumnPricing):
-    """Pricing that notes the number of bounds and of columns of each tier."""
+class RecordedPricing(ColumnPricing):
+    """Pricing that records the numbers of bounds and columns of each tier."""
 
     def price_groups(self, program, groups, prices, threads):
         found = super().price_groups(program, groups, prices, threads)
@@ -142,9 +142,9 @@ class Noted(ColumnPricing):
 
 
 def pricing_of(program, used, gap=3e-7):
-    """Return the pricing of columns left out, the solution with those in use, and its λ and v."""
+    """Return the pricing of omitted columns, the solution with the columns in use, and its λ and v."""
     solved, master = solve_block(with_columns(program, used), gap=gap), master_of(program)
-    asked = Noted(program, master.options, master.tell, master.deadline, master.budget, FEW.pricing)
+    asked = RecordedPricing(program, master.options, master.report, master.deadline, master.budget, FEW.pricing)
     return asked, solved, *prices_of(with_columns(program, used), solved)
 
 
@@ -153,7 +153,7 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     program, used = grid(6, 5, floor=floor), np.arange(0, 30, 3)
     others = np.setdiff1d(np.arange(30), used)
     asked, solved, prices, weights = pricing_of(program, used)
-    found = asked.price_columns(program, used, solved.x, others, Prices(prices, weights, 1e-6))
+    found = asked.price_columns(program, used, solved.x, others, DualPrices(prices, weights, 1e-6))
     for column, one in found.items():
         assert one.lower <= reduced_cost(program, column, prices, weights) + 1e-7
     (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
@@ -162,17 +162,17 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     agree(solve_columns(program, GENERATED, tuning=FEW), program)
 
 
-def test_columns_worth_less_than_a_value_are_among_those_told():
+def test_columns_with_small_reduced_costs_are_found():
     program, used = grid(6, 5, floor=0.97), np.arange(0, 30, 3)
     asked, solved, prices, weights = pricing_of(program, used, 1e-4)
     unit = solved.upper / program.rows
     others = np.setdiff1d(np.arange(30), used)
     exact = np.array([reduced_cost(program, column, prices, weights) for column in others])
     for most in (0.0, 0.01 * unit, 0.1 * unit):
-        told = asked.find_below(used, solved.x, Prices(prices + most, weights, 0.0), 0.3, others)
+        told = asked.find_negative(used, solved.x, DualPrices(prices + most, weights, 0.0), 0.3, others)
         assert set(others[exact < most - 1e-9].tolist()) <= set(told)
         assert set(told) <= set(others.tolist())
-    few_told = asked.find_below(used, solved.x, Prices(prices + 0.01 * unit, weights, 0.0), 0.3, others)
+    few_told = asked.find_negative(used, solved.x, DualPrices(prices + 0.01 * unit, weights, 0.0), 0.3, others)
     assert 0 < len(few_told) < others.size
 
 
@@ -190,7 +190,7 @@ def test_a_loose_gap_keeps_the_columns_in_use(gap):
 
 
 def test_places_close_together_stay_bound_to_each_other_in_clusters():
-    """Three clusters of 12 rows far apart, whose near rows are all in their own: what is proved holds all the same."""
+    """In three distant clusters of 12 rows, all near rows lie in the same cluster, and proofs hold with all bounds."""
     rng = np.random.default_rng(5)
     places = np.concatenate([center + 0.1 * rng.random((12, 2)) for center in ([0, 0], [4, 0], [0, 4])])
     distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
@@ -200,8 +200,8 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
     for floors in ((), (FloorBlock(0.9 * float((distance @ prior).min()), distance * prior),)):
         program = BlockProgram(prior[:, None] * distance, exponents, floors)
         least, weights = prices_of(program, solve_block(program, gap=1e-4))
-        fewer = few(program, 8)
+        fewer = restrict_bounds(program, 8)
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)
-        for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
+        for column, found in enumerate(solve_pricing_problems(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
             assert found.lower <= reduced_cost(program, column, least * 1.01, weights) + 1e-7

@@ -1,4 +1,4 @@
-"""The bound that one floor alone proves: where it is tight, that it lies below every optimum, and who relies on it."""
+"""The lower bound from one floor alone: where it is tight, that it never exceeds the optimum, and its uses."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import mechdesign as md
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, lower_bound
 from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.solution import floor_multipliers
+from mechdesign.solve._blocks.solution import find_floor_multipliers
 from mechdesign.solve._contract import Options, Status
 
 
 def test_it_is_the_floor_where_costs_are_errors() -> None:
     program = grid(5, 4, floor=0.8)
     (floor,) = program.floors
-    found = floor_multipliers(program)
+    found = find_floor_multipliers(program)
     assert lower_bound(program, found) == pytest.approx(floor.minimum, rel=1e-12)
     assert (found.floors[0] >= 0).all()
     np.testing.assert_allclose(found.floors[0].sum(axis=0), 1.0, rtol=1e-12)
 
 
 def test_it_is_the_price_of_the_cheapest_answer_times_the_floor() -> None:
-    # Answer 0 costs 3 and 2 times the only estimate's error, answer 1 costs 5 and 4 times: v = min(2, 4).
+    # Relative to the only estimate's error, observable 0 costs 3 and 2, and observable 1 costs 5 and 4: v = min(2, 4).
     error = np.array([[0.5, 0.25]])
     cost = np.array([[1.5, 2.5], [0.5, 1.0]])
     program = BlockProgram(cost, np.array([[np.inf, 1.0], [1.0, np.inf]]), (FloorBlock(0.6, error),))
     v = min(max(min(cost[s, o] / error[0, s] for s in (0, 1)) for _ in (0,)) for o in (0, 1))
     assert v == 2.0
-    # Beyond v · minimum rows may keep a positive reduced cost: here 3 · 0.5 − 2 · 0.5 of the first.
-    assert lower_bound(program, floor_multipliers(program)) == pytest.approx(2.0 * 0.6 + 0.5, rel=1e-12)
+    # Some rows may have a positive reduced cost in addition to v · minimum: here 3 · 0.5 − 2 · 0.5 in the first row.
+    assert lower_bound(program, find_floor_multipliers(program)) == pytest.approx(2.0 * 0.6 + 0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
@@ -41,7 +41,7 @@ def test_it_never_lies_above_the_optimum(first: int) -> None:
     proved = 0
     for seed in range(first, first + 40):
         program = random_program(seed)
-        bound = lower_bound(program, floor_multipliers(program))
+        bound = lower_bound(program, find_floor_multipliers(program))
         if program.floors and program.worst is None:
             proved += bound > 0
             assert bound <= optimum(program) * (1 + 1e-9) + 1e-12, seed
@@ -54,7 +54,7 @@ def test_programs_that_prove_nothing_by_it() -> None:
     free = replace(program, floors=(replace(floor, error=0 * floor.error),))
     rewarded = replace(program, floors=(replace(floor, rewards=np.zeros(9)),))
     for other in (grid(3, 3), grid(3, 3, floor=0.5, worst=True), free, rewarded, replace(program, floors=())):
-        assert all(not values.any() for values in floor_multipliers(other).floors)
+        assert all(not values.any() for values in find_floor_multipliers(other).floors)
 
 
 def test_a_solve_without_time_has_it() -> None:

@@ -1,4 +1,4 @@
-"""Block generation against HiGHS and all blocks at once: its parts, its brackets, and that wrong proofs are noticed."""
+"""Column generation with blocks, against HiGHS and all blocks at once: pricing, merging, brackets, and wrong proofs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from block_cases import (
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
-from mechdesign.solve._blocks.coarsening import aggregated
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
-from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.coarsening import aggregate_rows
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
+from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import coarse_sizes, merge
+from mechdesign.solve._blocks.merging import choose_coarse_sizes, merge_small_columns
 from mechdesign.solve._blocks.neighbours import group_columns
 from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing_problems
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -66,14 +66,14 @@ def test_brackets_are_those_of_all_blocks_at_once(program):
 def test_a_point_below_the_bound_is_not_kept():
     program = grid(6, 5, floor=0.3)
     master, solution = master_of(program), solve_block(program)
-    # Each secret with the answer that costs least, whatever the ratios.
+    # Each secret uses its cheapest observable, without ratio bounds.
     cheapest = np.eye(30)[program.cost.argmin(axis=1)]
     master.offer(working_of(program), replace(solution, x=cheapest), complete=True)
     assert solution.lower < master.best.upper < np.inf
     assert violation(program, master.best.point) <= 1e-9
 
 
-def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
+def test_the_bound_needs_the_multipliers_of_omitted_columns():
     program = grid(6, 5, floor=0.8)
     found = solve_columns(program, GENERATED, tuning=TINY)
     unused = found.x.sum(axis=0) == 0
@@ -95,11 +95,13 @@ def test_prices_enclose_those_of_highs(share):
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
     tolerance = 1e-6
-    for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, Deadline())):
+    for column, found in enumerate(
+        solve_pricing_problems(layout, kernel, prices, np.array([weight]), tolerance, Deadline())
+    ):
         expected = reduced_cost(program, column, prices, [weight])
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
-        # Either the sign is proved, or the value to within half of itself.
+        # Either the sign is proved, or the value is known to within half of itself.
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
 
 
@@ -111,15 +113,15 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
-    for found in price(layout, kernel, prices, weight, 1e-18, Deadline()):
-        # Going on for what is not to be had, it was 97 below.
+    for found in solve_pricing_problems(layout, kernel, prices, weight, 1e-18, Deadline()):
+        # An iteration beyond rounding accuracy once ended 97 below the value.
         assert found.lower >= -1e-6
 
 
 def test_sums_of_columns_keep_rows_bounds_and_floors():
     program = grid(5, 4, floor=0.8)
     reached = iterate_blocks(program, Options(), gap=0.03)
-    state, stay = merge(reached.state, program.cost, 0.5)
+    state, stay = merge_small_columns(reached.state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     n = program.rows
     before, after = reached.state.points, state.points
@@ -129,13 +131,13 @@ def test_sums_of_columns_keep_rows_bounds_and_floors():
     assert violation(program, x / x.sum(axis=1, keepdims=True)) <= 1e-6
     least = (after[:, :n] @ program.floors[0].error.T).min(axis=1)
     assert (after[:, n] <= least * (1 + 1e-12)).all()
-    # From there the iteration goes on.
+    # The iteration continues from the merged state.
     restricted = replace(program, cost=program.cost[:, stay])
     on = iterate_blocks(restricted, Options(), gap=1e-3, start=state)
     assert on.status is Status.OPTIMAL
 
 
-def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
+def test_omitted_columns_are_grouped_by_similar_columns_in_use():
     program = grid(6, 5, floor=0.97)
     used, others = np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))
     x = solve_block(replace(program, cost=program.cost[:, used])).x
@@ -153,30 +155,30 @@ def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
             assert (error @ x[:, int(np.argmin(beyond))]).argmin() in estimates
 
 
-def test_what_is_proved_with_some_estimates_is_proved_with_all():
+def test_proofs_with_some_estimates_hold_with_all():
     program = grid(5, 4, floor=0.97)
     whole = solve_block(program)
-    some = [np.flatnonzero(flags.any(axis=1)) for flags in close_estimates(program, whole.x, 0.1)]
+    some = [np.flatnonzero(flags.any(axis=1)) for flags in find_close_estimates(program, whole.x, 0.1)]
     assert some[0].size < 20
     few = with_estimates(program, some)
     solved = solve_block(few)
     lifted = with_all_estimates(program, some, solved.multipliers)
-    # Nothing is lost, as the estimates of the optimum are among them; and fewer estimates never cost more.
+    # The estimates of the optimum are among the chosen ones, and fewer estimates never increase the cost.
     assert lower_bound(program, lifted) == pytest.approx(solved.lower, rel=1e-12)
     assert solved.lower == pytest.approx(whole.lower, rel=1e-5)
     worst = with_estimates(program, [np.array([0])])
     assert solve_block(worst).upper < 0.99 * whole.lower
 
 
-def test_estimates_that_say_too_little_are_followed_by_all():
+def test_pricing_with_too_few_estimates_is_repeated_with_all():
     program = grid(6, 5, floor=0.97)
-    # A third of the columns has the prices of all, and half of them, at first, an estimate or two.
+    # A third of the columns has the prices of all. Half of these columns start with one or two estimates.
     least, used = solve_block(program), np.arange(0, 30, 3)
     sums = reduced_costs(program, least.multipliers).min(axis=1)
-    prices = Prices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
+    prices = DualPrices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
     tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
     master = master_of(program)
-    asked = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning)
+    asked = ColumnPricing(program, master.options, master.report, master.deadline, master.budget, tuning)
     groups = group_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), 2, 0.0, tuning)
     found = asked.price_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), prices)
     assert all(one.lower >= -1e-6 for one in found.values())
@@ -184,27 +186,27 @@ def test_estimates_that_say_too_little_are_followed_by_all():
     assert any(set(np.flatnonzero(one.floors[0]).tolist()) - taken[column] for column, one in found.items())
 
 
-def test_nothing_is_merged_where_nothing_is_empty():
+def test_no_column_is_merged_if_none_is_small():
     program = grid(3, 3)
     state = iterate_blocks(program, Options(), gap=0.1).state
-    same, stay = merge(state, program.cost, 1e-6)
+    same, stay = merge_small_columns(state, program.cost, 1e-6)
     assert same is state
     assert stay.tolist() == list(range(9))
 
 
-def test_clusters_keep_what_constants_cost_and_err():
+def test_clusters_keep_cost_and_error_of_constants():
     program = grid(6, 5, floor=0.8)
-    small = aggregated(program, 8)
+    small = aggregate_rows(program, 8)
     assert small.rows == 8
     assert small.columns == program.columns
     assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
     assert small.floors[0].error.sum(axis=1) == pytest.approx(program.floors[0].error.sum(axis=1))
-    worst = aggregated(grid(4, 4, worst=True), 5)
+    worst = aggregate_rows(grid(4, 4, worst=True), 5)
     assert worst.worst is not None
     assert worst.worst.row.max() < 5
 
 
-def test_a_looser_gap_takes_less():
+def test_a_looser_gap_takes_fewer_iterations():
     program = grid(7, 6, floor=0.8)
     loose, tight = (solve_columns(program, GENERATED, gap=gap, tuning=TINY) for gap in (1e-2, 1e-6))
     assert loose.status is tight.status is Status.OPTIMAL
@@ -236,42 +238,42 @@ def test_interruption_and_time_limit_return_valid_brackets():
 
 
 def test_it_is_chosen_by_size_and_by_floors():
-    assert not may_pay(grid(5, 4, floor=0.8))
-    assert may_pay(grid(20, 15))
-    assert may_pay(grid(20, 15, floor=0.8))
+    assert not should_generate_columns(grid(5, 4, floor=0.8))
+    assert should_generate_columns(grid(20, 15))
+    assert should_generate_columns(grid(20, 15, floor=0.8))
 
 
-def test_an_option_that_is_no_truth_value_is_refused():
+def test_an_option_that_is_not_a_boolean_is_refused():
     with pytest.raises(InputError, match="generation"):
         solve_columns(grid(2, 2), Options(extra={"generation": "yes"}))
 
 
-def test_coarse_problems_have_a_third_of_the_rows_of_the_next_and_those_of_large_ones_a_quarter():
-    sizes = [coarse_sizes(rows, TUNING.trial, TUNING.merging) for rows in (100, 300, 500, 1024)]
+def test_coarse_problems_have_a_third_or_a_quarter_of_the_rows():
+    sizes = [choose_coarse_sizes(rows, TUNING.trial, TUNING.merging) for rows in (100, 300, 500, 1024)]
     assert sizes == [[], [100], [55, 166], [64, 256]]
 
 
-class Tight(MemoryBudget):
-    """A budget that all blocks at once exceed, and nothing else does."""
+class TightBudget(MemoryBudget):
+    """A budget that only a solve with all blocks at once exceeds."""
 
     def fits(self, estimate):
         return False
 
 
 @pytest.mark.parametrize("least", ["min_coarse_iterations", "min_total_iterations"])
-def test_where_the_path_is_short_all_blocks_are_solved_at_once(least):
+def test_all_blocks_are_solved_at_once_if_the_path_is_short(least):
     program = grid(6, 5, floor=0.97)
     tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, **{least: 1000}))
-    assert initial_working_set(master_of(program, tuning=tuning), always=False) is None
+    assert choose_initial_working_set(master_of(program, tuning=tuning), always=False) is None
     found, expected = solve_columns(program, tuning=tuning), solve_block(program)
     assert (found.upper, found.lower) == (expected.upper, expected.lower)
-    # Unless the memory does not suffice for all of them.
+    # If the memory does not suffice for all blocks, columns are generated.
     master = master_of(program, tuning=tuning)
-    master.budget = Tight(None, 0, False)
-    assert len(initial_working_set(master, always=False).working) < program.columns
+    master.budget = TightBudget(None, 0, False)
+    assert len(choose_initial_working_set(master, always=False).working) < program.columns
 
 
-def test_what_was_proved_under_another_floor_is_not_used_again():
+def test_proofs_under_another_floor_are_not_reused():
     program = grid(5, 4, floor=0.97)
     (floor,) = program.floors
     first = replace(program, floors=(floor, FloorBlock(floor.minimum / 2, floor.error[:7])))
@@ -286,12 +288,12 @@ def test_what_was_proved_under_another_floor_is_not_used_again():
         assert [values.shape for values in multipliers.floors] == [(20, 20), (7, 20)]
 
 
-def test_a_stall_without_room_for_all_blocks_keeps_what_there_is():
+def test_a_stall_keeps_the_result_if_all_blocks_do_not_fit():
     program, ballast = grid(6, 5, cost="hamming", floor=0.97), []
     expected, held = solve_block(program), max(MemoryBudget.of().held, 120e6)
 
     def grow(progress):
-        """Take more than what is left once the columns have their memory."""
+        """Use more memory than remains once the columns have theirs."""
         if not ballast:
             ballast.append(np.ones(40_000_000))
 
@@ -302,7 +304,7 @@ def test_a_stall_without_room_for_all_blocks_keeps_what_there_is():
     assert expected.upper * (1 - 1e-5) <= found.lower <= expected.upper
 
 
-class Told(ColumnPricing):
+class BetterFirst(ColumnPricing):
     """Pricing that proves more with few estimates than with all."""
 
     rounds = 0
@@ -311,15 +313,15 @@ class Told(ColumnPricing):
         self.rounds += 1
         lower, upper = (-1.0, -2.0) if self.rounds == 1 else (-3.0, -0.5)
         nothing = np.zeros(0, dtype=np.int64)
-        one = Priced(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
+        one = PricedColumn(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
         return {column: one for group in groups for column in group.columns.tolist()}
 
 
 @pytest.mark.parametrize(("limit", "rounds"), [(None, 2), (0.0, 1)])
-def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(limit, rounds):
+def test_a_better_bound_with_few_estimates_is_kept(limit, rounds):
     program, used = grid(6, 5, floor=0.97), np.arange(0, 30, 3)
     pricer, master = BlockPricer(master_of(program)), master_of(program)
-    pricer.pricing = Told(program, Options(), master.tell, Deadline(limit), master.budget, TUNING.pricing)
+    pricer.pricing = BetterFirst(program, Options(), master.report, Deadline(limit), master.budget, TUNING.pricing)
     _, found, _ = priced(program, used, pricer=pricer)
     assert pricer.pricing.rounds == rounds
     assert {(one.lower, one.upper) for one in found.values()} == {(-1.0, -0.5 if rounds == 2 else -2.0)}

@@ -1,4 +1,4 @@
-"""The memory of a solve: asked for once, compared with estimates, and refused with both numbers."""
+"""The memory budget of a solve is determined once, compared with estimates, and refused with both numbers."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_a_restart_is_compared_with_the_same_budget() -> None:
     assert state is not None
     with pytest.raises(SolverError, match="are allowed"):
         iterate_blocks(program, Options().begun(), gap=1e-3, start=state, budget=short)
-    # The refused state is as good as before; only to be measured it is in memory already.
+    # The refused state remains valid. Evaluating it needs no further memory.
     found = solve_block(program, gap=1e-3, start=replace(state), iterates=False, budget=short)
     assert found.lower < found.upper
 
 
 def test_a_later_stage_without_memory_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With memory for the first stage alone, its state is measured and priced."""
+    """If the memory suffices only for the first gap, its state is evaluated and priced."""
     from mechdesign.solve._blocks import memory
 
     program, asked = grid(6, 5, floor=0.97), []

@@ -1,4 +1,4 @@
-"""Single precision while the gap is wide: the same path and the same values, and double precision where it fails."""
+"""Single precision at wide gaps: the path and the values do not change, and failures switch to double precision."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks import memory, newton
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import Targets, newton_direction, refined_direction
+from mechdesign.solve._blocks.newton import Targets, refine_direction, solve_newton
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
@@ -31,7 +31,7 @@ needs_numba = pytest.mark.skipif(
     importlib.util.find_spec("numba") is None, reason="numba is an extra and not installed"
 )
 DENSE = ["numpy", pytest.param("numba", marks=needs_numba)]
-# All reference values are those of `test_block.py`.
+# All reference values are copied from `test_block.py`.
 VALUE_AT_100 = 2.09408236
 
 
@@ -64,14 +64,14 @@ def test_factor_inverse_and_solution(size, single):
     assert np.triu(factor) == pytest.approx(np.triu(np.linalg.inv(matrix)), rel=accuracy, abs=accuracy)
 
 
-def test_what_single_precision_cannot_factor_is_left_to_double():
+def test_matrices_that_fail_in_single_precision_use_double():
     matrix = np.ones((3, 3)) + 1e-9 * np.eye(3)
     assert Lapack(3, single=True).factor(matrix.astype(np.float32)) == np.inf
     assert Lapack(3).factor(matrix) == 0.0
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-def test_what_is_single_follows_the_gap(arrays):
+def test_precision_follows_the_gap(arrays):
     kernel = choose(arrays, None, 0)(lay_out(grid(10, 10)), 1, None)
     found = []
     for gap in (1.0, 1e-3, 3e-5, 1e-7, 0.0):
@@ -83,7 +83,7 @@ def test_what_is_single_follows_the_gap(arrays):
     assert kernel.tune(1.0)
 
 
-def test_what_is_single_in_sparse_blocks_follows_the_gap():
+def test_precision_of_sparse_blocks_follows_the_gap():
     for side, single in ((10, True), (9, False)):
         kernel = choose("sparse", None, 0, True)(lay_out(program_on(squares(side, side))), 1, None)
         found = []
@@ -96,7 +96,7 @@ def test_what_is_single_in_sparse_blocks_follows_the_gap():
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-def test_small_blocks_and_those_with_floors_are_left_alone(arrays):
+def test_small_blocks_and_those_with_floors_use_double(arrays):
     for program in (grid(9, 9), grid(10, 10, floor=0.8)):
         kind, layout = choose(arrays, None, 0), lay_out(program)
         kernel = kind(layout, 1, None)
@@ -136,22 +136,22 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     blocks = iterates(layout, kernel, 4)
     assert kernel.rough
     targets, system = _affine(blocks), blocks.system()
-    rough = newton_direction(system, targets)
-    refined = refined_direction(system, targets, rough)
-    assert 1e-11 < rough.rest < 1e-3
-    assert refined.rest <= 1e-11
+    rough = solve_newton(system, targets)
+    refined = refine_direction(system, targets, rough)
+    assert 1e-11 < rough.link_residual < 1e-3
+    assert refined.link_residual <= 1e-11
     kernel.tune(0.0)
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
-    double = newton_direction(exact.system(), targets)
-    assert double.rest <= 1e-11
+    double = solve_newton(exact.system(), targets)
+    assert double.link_residual <= 1e-11
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
     assert refined.u == pytest.approx(double.u, abs=1e-2 * np.abs(double.u).max())
-    assert refined_direction(exact.system(), targets, double) is double
+    assert refine_direction(exact.system(), targets, double) is double
 
 
 @pytest.mark.parametrize("arrays", DENSE)
 def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
-    """Refining moves the direction: lengths of the rough one lead beyond the boundary near the end."""
+    """Refining changes the direction. Near the end, step lengths of the unrefined direction are too long."""
     rough = []
 
     def checked(blocks, **options):
@@ -199,14 +199,14 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
     assert len(asked) > 300
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
-    # The others stay in single precision, and the path is the same.
+    # The other blocks remain in single precision, and the path does not change.
     assert len(found.history) == pytest.approx(len(best.history), abs=6)
 
 
 @pytest.mark.parametrize("floor", [None, 0.8])
 @pytest.mark.parametrize("arrays", DENSE)
 def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     layout = lay_out(grid(10, 10, floor=floor))
     kernel = choose(arrays, None, 0)(layout, 1, None)
     factors = Lapack.factors
@@ -234,7 +234,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
     found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
-    # The first one is refused, and all is double from then on.
+    # The first direction is refused, and the solve continues in double precision.
     assert rough == [True] + [False] * (len(rough) - 1)
 
 
@@ -242,7 +242,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
 def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
     expected = solve_block(program, options)
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
     found = []
     for gap in (1.0, 6e-3, 2e-3, 3e-5):
@@ -286,13 +286,13 @@ def test_inverses_of_sparse_blocks(name):
     assert kernel.tune(0.0)
     assert not kernel.rough
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
-    # No sum cancels: every entry is right.
+    # No sum cancels digits, so every entry is accurate.
     assert blocks.schur == pytest.approx(exact, rel=1e-4)
     assert (blocks.schur != exact).any()
 
 
 def test_sums_of_inverses_in_both_precisions():
-    """Entries that differ by many powers of ten are right each for itself."""
+    """Every entry has a small relative error, although the entries differ by many powers of ten."""
     rng = np.random.default_rng(3)
     layout = lay_out(program_on(squares(6, 6)))
     kernel = choose("sparse", None, 0, True)(layout, 1, None)
@@ -311,7 +311,7 @@ def test_sums_of_inverses_in_both_precisions():
 @pytest.mark.parametrize("cost", ["euclidean", "hamming"])
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
-    assert may_pay(program, tuning=LARGE.generation)
+    assert should_generate_columns(program, tuning=LARGE.generation)
     found = solve_columns(program, gap=gap, tuning=LARGE)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
@@ -320,17 +320,17 @@ def test_large_programs_without_floors_merge_columns(cost):
 
 
 def test_small_ones_and_the_worst_cost_do_not():
-    assert not may_pay(grid(10, 10))
+    assert not should_generate_columns(grid(10, 10))
     large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
-    assert may_pay(large)
+    assert should_generate_columns(large)
     for extra in ({"device": "cuda"}, {"arrays": "torch"}):
-        assert not may_pay(large, Options(extra=extra))
+        assert not should_generate_columns(large, Options(extra=extra))
     few = TUNING.generation.min_rows_without_floors - 1
     for rows, worst in ((600, True), (few, False)):
-        assert not memory.few_may_do(rows, 600, 0, worst=worst, sparse=False, merges=True)
+        assert not memory.generation_may_pay(rows, 600, 0, worst=worst, sparse=False, merges=True)
 
 
-def test_memory_is_less_where_the_gap_is_wide():
+def test_wide_gaps_need_less_memory():
     sizes = 300, 300, 300
     wide, middle, narrow = (memory.block_memory(*sizes, gap=gap) for gap in (0.1, 1e-3, 1e-6))
     assert wide < middle < narrow
@@ -379,7 +379,7 @@ def test_precision_is_never_more_than_was_asked_for_and_only_rises(arrays, gap, 
 
 
 @pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
-def test_what_is_released_is_not_what_proves(arrays):
+def test_released_arrays_are_not_those_of_the_proof(arrays):
     program = program_on(squares(8, 8)) if arrays == "sparse" else grid(8, 8)
     layout = lay_out(program)
     kernel = choose(arrays, None, 0, arrays == "sparse")(layout, 1, None)
@@ -390,10 +390,10 @@ def test_what_is_released_is_not_what_proves(arrays):
     assert (kept() == before).all()
 
 
-def test_memory_for_the_end_is_looked_for_before_the_start():
-    """All 1,024 columns of 1,024 rows at 10⁻⁴ took 15.6 GB; at 10⁻⁶ those that stay would take 24 GB."""
+def test_memory_of_the_end_is_checked_before_the_start():
+    """With 1,024 rows and columns, a gap of 1e-4 took 15.6 GB, and a gap of 1e-6 would take 24 GB."""
     assert 15e9 < memory.merging_memory(1024, 1024, 1e-4) < 17e9
-    # Smaller ones may keep all their columns.
+    # Smaller programs may keep all columns.
     assert memory.merging_memory(300, 300, 1e-6) == memory.block_memory(300, 300, 300, gap=1e-6) > 1e9
     budget = memory.MemoryBudget(17e9, 0, True)
     assert budget.fits(memory.merging_memory(1024, 1024, 1e-4))

@@ -1,4 +1,4 @@
-"""Blocks with few bounds: levels and factors against NumPy, the kernel and its solves against dense ones and HiGHS."""
+"""Sparse blocks: levels and factors against NumPy, the kernel against the dense one, and solves against HiGHS."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.memory import measure
+from mechdesign.solve._blocks.memory import measure_sparsity
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.ratios import RatioRows
@@ -31,7 +31,7 @@ from mechdesign.solve._contract import Options, Status
 
 
 def roads(count, seed):
-    """A random planar graph: a tree of shortest edges and some others between random places."""
+    """Return a random planar graph: a tree of shortest edges, and some further edges between random places."""
     rng = np.random.default_rng(seed)
     places = rng.random((count, 2)) * np.sqrt(count)
     graph = nx.Graph()
@@ -69,7 +69,7 @@ for _graph in GRAPHS.values():
 
 
 def program_on(graph, *, eps=0.6, columns=None, worst=False, seed=0):
-    """Distances along the graph as costs, a random prior, bounds between neighbours."""
+    """Return a program with distances along the graph as costs, a random prior, and bounds between neighbours."""
     n = graph.number_of_nodes()
     exponents = np.full((n, n), np.inf)
     for a, b, data in graph.edges(data=True):
@@ -102,7 +102,7 @@ def test_levels_of_squares_are_as_wide_as_the_shorter_side():
 
 
 def matrices(graph, blocks, seed, spread):
-    """Positive definite matrices with the graph's entries, none positive off the diagonal, in the order of levels."""
+    """Return positive definite matrices with the graph's entries, negative off the diagonal, ordered by level."""
     ends, n = np.array(graph.edges), graph.number_of_nodes()
     levels = find_levels(n, ends[:, 0], ends[:, 1])
     rng = np.random.default_rng(seed)
@@ -150,7 +150,7 @@ def factored(program, kernel, steps):
     layout = lay_out(program)
     arrays = kernel(layout, 1, None)
     ratios = RatioRows(layout, Workers(1, layout.blocks, arrays.batch), arrays)
-    iterate, mu = first_iterate(layout)
+    iterate, mu = start_iterate(layout)
     ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
     for _ in range(steps):
         iterate = take_step(factor_blocks(layout, ratios, iterate)).iterate
@@ -209,7 +209,7 @@ def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
     expected = factored(program, SparseKernel, 1)
     assert expected.ratios.kernel.batch > 2
     panel = 2 * int(expected.ratios.kernel.levels.widths.max()) * program.rows
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL", panel)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL_ENTRIES", panel)
     found = factored(program, SparseKernel, 1)
     assert np.allclose(found.schur, expected.schur, rtol=1e-12)
 
@@ -339,6 +339,6 @@ def test_memory_is_refused_with_the_estimate():
 
 def test_sparsity_counts_pairs_and_factors():
     ends = np.array(nx.path_graph(10).edges)
-    found = measure(10, np.r_[ends[:, 0], ends[:, 1], 3], np.r_[ends[:, 1], ends[:, 0], 3])
+    found = measure_sparsity(10, np.r_[ends[:, 0], ends[:, 1], 3], np.r_[ends[:, 1], ends[:, 0], 3])
     assert (found.rows, found.pairs, found.factors) == (10, 18, 19)
-    assert found.scaled(40).pairs == 72
+    assert found.extrapolate(40).pairs == 72

@@ -1,4 +1,4 @@
-"""Few columns at a time where few pairs have bounds: against HiGHS, all blocks at once, and each of its parts."""
+"""Column generation with sparse blocks: against HiGHS, and against all blocks at once; pricing and merging."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs, with_columns
-from mechdesign.solve._blocks.coarsening import aggregated
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.coarsening import aggregate_rows
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
-from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.neighbours import group_columns
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -54,9 +54,9 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     assert violation(program, found.x) <= 1e-7
 
 
-def test_it_takes_few_of_the_blocks_where_it_is_chosen():
+def test_it_uses_few_blocks_if_it_is_chosen():
     program = program_on(roads(330, 5))
-    assert may_pay(program)
+    assert should_generate_columns(program)
     few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
     assert few.status is every.status is Status.OPTIMAL
     assert few.blocks < 0.7 * every.blocks
@@ -66,9 +66,9 @@ def test_it_takes_few_of_the_blocks_where_it_is_chosen():
 
 
 def test_it_is_chosen_by_size():
-    assert not may_pay(program_on(squares(10, 10)))
-    assert may_pay(program_on(squares(15, 15)))
-    assert not may_pay(program_on(squares(20, 20), worst=True))
+    assert not should_generate_columns(program_on(squares(10, 10)))
+    assert should_generate_columns(program_on(squares(15, 15)))
+    assert not should_generate_columns(program_on(squares(20, 20), worst=True))
 
 
 @pytest.mark.parametrize("limit", [None, 2.0])
@@ -96,7 +96,7 @@ def test_what_the_first_stage_has_found_is_kept(limit):
 @pytest.mark.parametrize("tile", [1, 2_000])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", tile)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", tile)
     program = program_on(GRAPHS["roads"])
     solved = solve_block(program, gap=1e-4)
     prices = reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
@@ -104,12 +104,12 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     kernel = SparseKernel(layout, 1)
     assert (kernel.batch > 1) == (tile > 1)
     tolerance, negative = 1e-6, 0
-    for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
+    for column, found in enumerate(solve_pricing_problems(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
         expected = reduced_cost(program, column, prices, [])
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
         assert found.upper >= expected - 1e-8
-        # Either the sign is proved, or the value to within half of itself.
+        # Either the sign is proved, or the value is known to within half of itself.
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
         reduced = program.cost[:, column] - prices
         growth = np.exp(program.exponents[found.sources, found.targets])
@@ -122,18 +122,18 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
 
 def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
     layout = lay_out(with_columns(program, np.arange(program.columns)[columns]))
-    return price(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
+    return solve_pricing_problems(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
 
 
 def _prices(program, share):
     return reduced_costs(program, solve_block(program, gap=1e-4).multipliers).min(axis=1) * share
 
 
-def test_columns_of_a_batch_know_nothing_of_each_other(monkeypatch):
+def test_columns_of_a_batch_are_independent(monkeypatch):
     program = program_on(GRAPHS["roads"])
     prices = _prices(program, 1.05)
     together = _priced(program, prices)
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", 1)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", 1)
     for one, other in zip(together, _priced(program, prices), strict=True):
         assert one.iterations == other.iterations
         assert one.lower == pytest.approx(other.lower, rel=1e-6, abs=1e-12)
@@ -154,7 +154,7 @@ def test_a_direction_that_is_not_finite_ends_its_own_column_alone():
 
 
 @pytest.mark.parametrize("calls", [0, 3])
-def test_where_a_point_cannot_be_assembled_the_bound_is_still_one(calls):
+def test_the_bound_is_valid_if_a_point_cannot_be_assembled(calls):
     class Broken(SparseKernel):
         made = 0
 
@@ -192,7 +192,7 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
 
 
 class Groups(ColumnPricing):
-    """Pricing that notes how many columns are priced at a time, and prices none."""
+    """Pricing that records how many columns are priced at a time, and prices none."""
 
     largest = 0
 
@@ -206,9 +206,11 @@ def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
     program = program_on(squares(20, 20))
     master, used = master_of(program, threads=1, extra=extra), np.arange(10)
     tuning = replace(TUNING.generation, min_rows_without_floors=500)
-    assert may_pay(program, master.options, tuning) is (not extra)
-    asked = Groups(program, master.options, master.tell, master.deadline, master.budget, TUNING.pricing)
-    asked.price_columns(program, used, np.ones((400, 10)), np.arange(10, 400), Prices(np.zeros(400), np.zeros(0), 1e-6))
+    assert should_generate_columns(program, master.options, tuning) is (not extra)
+    asked = Groups(program, master.options, master.report, master.deadline, master.budget, TUNING.pricing)
+    asked.price_columns(
+        program, used, np.ones((400, 10)), np.arange(10, 400), DualPrices(np.zeros(400), np.zeros(0), 1e-6)
+    )
     assert asked.largest == most
 
 
@@ -216,7 +218,7 @@ def test_the_iteration_goes_on_from_a_state():
     program = program_on(GRAPHS["squares"])
     whole = iterate_blocks(program, Options(), gap=1e-4)
     first = iterate_blocks(program, Options(), gap=0.03)
-    # Targets are in single precision: their unit is the first μ.
+    # Targets are in single precision, in units of the first μ.
     again = iterate_blocks(program, Options(), gap=1e-4, start=first.state)
     assert again.status is Status.OPTIMAL
     assert abs(len(first.history) + len(again.history) - len(whole.history)) <= 3
@@ -227,7 +229,7 @@ def test_the_iteration_goes_on_from_a_state():
 
 def test_sums_of_columns_keep_rows_and_bounds():
     program = program_on(GRAPHS["roads"])
-    state, stay = merge(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
+    state, stay = merge_small_columns(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     assert state.points.sum(axis=0) == pytest.approx(np.ones(program.rows), abs=1e-6)
     few = with_columns(program, stay)
@@ -236,9 +238,9 @@ def test_sums_of_columns_keep_rows_and_bounds():
 
 
 @pytest.mark.parametrize("name", ["squares", "roads", "pieces"])
-def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
+def test_a_coarse_problem_keeps_bounds_between_adjacent_clusters(name):
     program = program_on(GRAPHS[name], columns=7)
-    small = aggregated(program, 16)
+    small = aggregate_rows(program, 16)
     assert small.rows == 16
     assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
     bounded = np.isfinite(small.exponents)
@@ -246,19 +248,19 @@ def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
     assert 0 < bounded.sum() < 16 * 15 / 2
     whole = csgraph.connected_components(np.isfinite(program.exponents))[0]
     assert csgraph.connected_components(bounded)[0] == whole
-    # Between neighbours they are means of what chains imply: no less than the shortest bound.
+    # Exponents between neighbouring clusters are means of implied exponents, which are at least the shortest bound.
     assert small.exponents.min() >= program.exponents.min()
     larger = program_on(squares(20, 20), columns=5)
-    assert is_sparse(133, int(np.isfinite(aggregated(larger, 133).exponents).sum()), 0)
+    assert is_sparse(133, int(np.isfinite(aggregate_rows(larger, 133).exponents).sum()), 0)
 
 
-def test_clusters_are_bound_by_what_chains_imply():
+def test_clusters_have_implied_bounds():
     exponents = np.full((4, 4), np.inf)
     for s in range(3):
         exponents[s, s + 1] = exponents[s + 1, s] = 1.0 + s
     cost = np.array([[1.0], [1e-9], [1e-9], [1.0]])
-    small = aggregated(BlockProgram(cost, exponents), 2)
-    # Rows 0 to 2, at 0, 1 and 3, and row 3 at 6.
+    small = aggregate_rows(BlockProgram(cost, exponents), 2)
+    # Rows 0 to 2 lie at 0, 1 and 3, and row 3 at 6.
     assert small.exponents[0, 1] == small.exponents[1, 0] == pytest.approx((6 + 5 + 3) / 3)
 
 

@@ -1,4 +1,4 @@
-"""Where an iteration begins: the starts lead to the same optimum, and the eager one to wide gaps in fewer steps."""
+"""The starts of the iteration lead to the same optimum, and the start with a low μ reaches wide gaps sooner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from block_cases import LARGE, generate, grid, master_of, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.interior_point import iterate_blocks
-from mechdesign.solve._blocks.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
+from mechdesign.solve._blocks.iterate import DISTANCE_START, LOW_MU_START, UNIFORM_START, primal_residual, start_iterate
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.pricer import BlockPricer
@@ -19,40 +19,40 @@ from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 
-STARTS = {"spread": SPREAD, "uniform": UNIFORM, "eager": EAGER}
+STARTS = {"spread": DISTANCE_START, "uniform": UNIFORM_START, "eager": LOW_MU_START}
 
 
 @pytest.mark.parametrize("name", STARTS)
 def test_starts_are_channels_well_inside_all_bounds(name):
     program = grid(6, 5)
     layout = lay_out(program)
-    iterate, mu = first_iterate(layout, STARTS[name])
+    iterate, mu = start_iterate(layout, STARTS[name])
     channel = iterate.points[:, : layout.rows].T
     assert channel.sum(axis=1) == pytest.approx(1.0)
     assert primal_residual(layout, iterate) <= 1e-12
     ratios = np.log(channel[:, None, :]) - np.log(channel[None, :, :])
     assert (ratios <= 0.91 * program.exponents[:, :, None])[~np.eye(30, dtype=bool)].all()
     whole = objective(program, channel) / (program.columns * layout.weights.sum())
-    assert mu == pytest.approx(STARTS[name].part * whole)
+    assert mu == pytest.approx(STARTS[name].mu_share * whole)
 
 
 def test_the_slope_is_that_of_the_start():
     program = grid(6, 5)
-    for start in (SPREAD, EAGER):
-        channel = first_iterate(lay_out(program), start)[0].points.T
+    for start in (DISTANCE_START, LOW_MU_START):
+        channel = start_iterate(lay_out(program), start)[0].points.T
         fall = np.log(channel[3, 3]) - np.log(channel[0, 3]) - (np.log(channel[3, 0]) - np.log(channel[0, 0]))
-        # Normalisation cancels in a ratio of ratios, which is that of twice the distance.
+        # The normalisation cancels in a ratio of ratios, which has twice the exponent.
         assert fall == pytest.approx(2 * start.slope * program.exponents[0, 3])
-    uniform = first_iterate(lay_out(program), UNIFORM)[0].points
+    uniform = start_iterate(lay_out(program), UNIFORM_START)[0].points
     assert (uniform == uniform[0, 0]).all()
 
 
 @pytest.mark.parametrize(("bound", "uniform"), [(0.01, True), (100.0, True), (3.9, False)])
 def test_a_channel_that_is_not_inside_all_bounds_gives_way_to_the_uniform_one(bound, uniform):
-    """The first bound is tighter than the triangle inequality allows; the second too wide for a spread-out channel."""
+    """The first bound is tighter than the triangle inequality allows. The second is too wide for a decaying channel."""
     program = grid(6, 5)
     program.exponents[0, 29] = program.exponents[29, 0] = bound
-    x = first_iterate(lay_out(program), SPREAD)[0].points
+    x = start_iterate(lay_out(program), DISTANCE_START)[0].points
     assert bool(x.min() == x.max()) is uniform
 
 
@@ -62,11 +62,11 @@ def test_all_starts_lead_to_the_same_optimum(name):
     reached = iterate_blocks(program, Options(), gap=1e-6, start=STARTS[name])
     assert reached.status is Status.OPTIMAL
     last = reached.history[-1]
-    other = iterate_blocks(program, Options(), gap=1e-6, start=SPREAD).history[-1]
+    other = iterate_blocks(program, Options(), gap=1e-6, start=DISTANCE_START).history[-1]
     assert last.upper == pytest.approx(other.upper, rel=2e-6)
 
 
-def test_the_eager_start_reaches_wide_gaps_sooner():
+def test_the_low_mu_start_reaches_wide_gaps_sooner():
     program = grid(16, 12)
     steps = {
         name: len(iterate_blocks(program, Options(), gap=0.4, start=start).history) for name, start in STARTS.items()
@@ -75,30 +75,30 @@ def test_the_eager_start_reaches_wide_gaps_sooner():
 
 
 @pytest.mark.parametrize(("cost", "left"), [("euclidean", 0), ("hamming", 2)])
-def test_a_walk_ends_where_nothing_is_merged(cost, left):
-    """With Hamming cost every column is used: after the first gap the program is solved to its end."""
+def test_a_schedule_ends_if_nothing_is_merged(cost, left):
+    """With Hamming cost every column is used, so the schedule ends after the first gap, and the program is solved."""
     program = grid(12, 12, cost=cost)
     master = master_of(program, 1e-4, LARGE)
     schedule = iter(master.schedule)
-    walk = master.walk(program, working_of(program), schedule)
+    run = master.run_schedule(program, working_of(program), schedule)
     assert len(list(schedule)) == left
-    assert (len(walk.working) == 144) is bool(left)
-    assert master.finish(walk).status is Status.OPTIMAL
+    assert (len(run.working) == 144) is bool(left)
+    assert master.finish_run(run).status is Status.OPTIMAL
 
 
-class Pressed(BlockMaster):
-    """Ctrl-C comes once columns are merged."""
+class InterruptedMaster(BlockMaster):
+    """A master that sends Ctrl-C once columns are merged."""
 
-    def finish(self, walk, *, measure=False):
-        assert len(walk.working) < self.program.columns
+    def finish_run(self, run, *, measure=False):
+        assert len(run.working) < self.program.columns
         self.deadline.cancel()
-        found = super().finish(walk, measure=measure)
+        found = super().finish_run(run, measure=measure)
         self.deadline.acknowledge()
         return found
 
 
-class PressedAgain(ColumnPricing):
-    """Ctrl-C comes so many times while columns are priced."""
+class InterruptedPricing(ColumnPricing):
+    """Pricing that sends Ctrl-C the given number of times."""
 
     presses = 1
 
@@ -109,24 +109,24 @@ class PressedAgain(ColumnPricing):
         return super().price_groups(program, groups, prices, threads)
 
 
-def pressing(master, presses):
+def make_interrupted_pricer(master, presses):
     """Return a pricer whose pricing is stopped."""
     pricer = BlockPricer(master)
-    # One column at a time: there are many groups left when it comes.
+    # One column at a time: many groups remain when Ctrl-C arrives.
     tuning = replace(master.tuning.pricing, batch_entries=1)
-    given = master.program, master.options, master.tell, pricer.deadline, master.budget, tuning
-    pricer.pricing = PressedAgain(*given)
+    given = master.program, master.options, master.report, pricer.deadline, master.budget, tuning
+    pricer.pricing = InterruptedPricing(*given)
     pricer.pricing.presses = presses
     return pricer
 
 
 @pytest.mark.parametrize(("presses", "grace"), [(1, 60.0), (2, 60.0), (1, 0.0)])
-def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace):
+def test_ctrl_c_after_merging_still_prices_omitted_columns(presses, grace):
     program, moments = grid(12, 12), []
     expected = iterate_blocks(program, Options(), gap=1e-6).history[-1]
     tuning = replace(LARGE, generation=replace(LARGE.generation, grace_s=grace))
-    master = master_of(program, 1e-6, tuning, Pressed, progress=moments.append)
-    pricer, best = pressing(master, presses - 1), master.best
+    master = master_of(program, 1e-6, tuning, InterruptedMaster, progress=moments.append)
+    pricer, best = make_interrupted_pricer(master, presses - 1), master.best
     try:
         assert generate(master, pricer=pricer).status is Status.INTERRUPTED
     except KeyboardInterrupt:
@@ -135,7 +135,7 @@ def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace):
     assert best.lower <= expected.upper
     assert expected.lower <= best.upper * (1 + 1e-9)
     assert (best.gap <= 0.1) is (presses == 1 and grace > 0)
-    # What is told is the bracket of all columns, from the first iterations on.
+    # Progress reports show the bracket over all columns, from the first iterations on.
     lower = [moment.lower for moment in moments if moment.lower is not None]
     assert lower == sorted(lower)
     assert 0 < lower[len(lower) // 2] <= expected.upper
@@ -144,7 +144,7 @@ def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace):
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_columns_are_priced_keeps_the_prices(presses):
     master = master_of(grid(12, 12), 1e-4, LARGE, threads=2)
-    pricer = pressing(master, presses)
+    pricer = make_interrupted_pricer(master, presses)
     with pytest.raises(KeyboardInterrupt):
         generate(master, pricer=pricer)
     assert (master.best.gap <= 1e-4) is (presses == 1)

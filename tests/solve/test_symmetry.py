@@ -1,4 +1,4 @@
-"""Symmetries: what is found, what is refused, and that they change nothing but the work."""
+"""Symmetries: which ones are found, which ones are refused, and that they only change the amount of work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from block_cases import grid, iterates, optimum
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import BlockProgram, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, symmetry_of
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, make_symmetry
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout, lay_out
+from mechdesign.solve._blocks.layout import BlockLayout, lay_out
 from mechdesign.solve._contract import Options, Status
 
 
@@ -67,7 +67,7 @@ KINDS = [({"eps": 2.0}, 1e-9), ({"eps": 0.1}, 1e-9), ({"eps": 5.0}, 1e-9), ({"wo
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
 @pytest.mark.parametrize(("kind", "gap"), KINDS, ids=str)
 def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
-    """What rounding lets the worst cost reach depends on the processor: 1e-10 to 7e-9 on those tried."""
+    """The smallest gap for the worst cost depends on the processor's rounding: 1e-10 to 7e-9."""
     pytest.importorskip(arrays)
     program = grid(5, 5, **kind)
     found = solve_block(program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program))
@@ -76,7 +76,7 @@ def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
 
 
 def asymmetry(arrays, kind, steps):
-    """Return by how much, relative to themselves, multipliers differ from their images within a block."""
+    """Return the largest relative difference of multipliers and their images within a block."""
     program = grid(5, 5, **kind)
     layout = lay_out(program, find_symmetry(program))
     ratios = iterates(layout, choose(arrays, None, 0)(layout, 1, None), steps).ratios
@@ -91,19 +91,19 @@ def asymmetry(arrays, kind, steps):
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
 @pytest.mark.parametrize("kind", [kind for kind, _ in KINDS], ids=str)
 def test_multipliers_within_a_block_stay_symmetric(kind, arrays, monkeypatch):
-    """Else they drift apart where symmetric steps cannot correct them, and the gap ends at 1e-8 to 1e-7."""
+    """Otherwise they would drift in directions that symmetric steps cannot correct; the gap would end near 1e-8."""
     pytest.importorskip(arrays)
     assert asymmetry(arrays, kind, 7) <= 1e-14
-    monkeypatch.setattr(Layout, "symmetrise", lambda self, steps: None)
+    monkeypatch.setattr(BlockLayout, "symmetrise", lambda self, steps: None)
     assert asymmetry(arrays, kind, 7) > 1e-13
 
 
 def test_groups_are_generated():
     quarter = np.rot90(np.arange(9).reshape(3, 3)).ravel()
-    assert generated(quarter[None]).shape == (4, 9)
-    assert generated(np.stack([quarter, np.arange(9).reshape(3, 3).T.ravel()])).shape == (8, 9)
-    assert generated(np.zeros((0, 9), dtype=np.int64)).tolist() == [list(range(9))]
-    assert generated(np.roll(np.arange(65), 1)[None]) is None
+    assert generate_group(quarter[None]).shape == (4, 9)
+    assert generate_group(np.stack([quarter, np.arange(9).reshape(3, 3).T.ravel()])).shape == (8, 9)
+    assert generate_group(np.zeros((0, 9), dtype=np.int64)).tolist() == [list(range(9))]
+    assert generate_group(np.roll(np.arange(65), 1)[None]) is None
 
 
 def test_given_permutations_are_used():
@@ -120,12 +120,12 @@ def test_given_permutations_are_used():
 @pytest.mark.parametrize(
     ("given", "path", "words"),
     [
-        ([[1, 0, *range(2, 16)]], "options.symmetry[0]", "changes the problem"),
-        ([list(range(16)), [0, *range(15)]], "options.symmetry[1]", "is no permutation of the secrets"),
-        ([list(range(15))], "options.symmetry", "is no list of permutations"),
-        ([[0.5] * 16], "options.symmetry", "is no list of permutations"),
-        ("all", "options.symmetry", "is no list of permutations"),
-        ([[1, 2], [3]], "options.symmetry", "is no list of permutations"),
+        ([[1, 0, *range(2, 16)]], "options.symmetry[0]", "changes the prior"),
+        ([list(range(16)), [0, *range(15)]], "options.symmetry[1]", "is not a permutation of the secrets"),
+        ([list(range(15))], "options.symmetry", "is not a list of permutations"),
+        ([[0.5] * 16], "options.symmetry", "is not a list of permutations"),
+        ("all", "options.symmetry", "is not a list of permutations"),
+        ([[1, 2], [3]], "options.symmetry", "is not a list of permutations"),
     ],
 )
 def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
@@ -135,11 +135,11 @@ def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
 
 
 def test_permutations_of_secrets_in_several_sets_are_refused():
-    """Each set is a program of its own, with secrets that are numbered anew."""
+    """Each set of secrets is a separate program with renumbered secrets."""
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)]))
     problem = md.Problem(np.full(6, 1 / 6), 1 - np.eye(6), [graph])
     for given in ([[5, 4, 3, 2, 1, 0]], [[2, 1, 0]]):
-        with pytest.raises(InputError, match="sets that are designed one by one") as caught:
+        with pytest.raises(InputError, match="parts that are designed separately") as caught:
             md.design(problem, solver="block", options={"symmetry": given})
         assert caught.value.path == "options.symmetry"
     assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-6
@@ -148,7 +148,7 @@ def test_permutations_of_secrets_in_several_sets_are_refused():
 def test_a_given_permutation_must_keep_the_prior():
     problem = square(4)
     tilted = md.Problem(np.arange(1, 17) / 136, problem.cost, problem.requirements)
-    with pytest.raises(InputError, match="prior, costs or requirements are not the same after it"):
+    with pytest.raises(InputError, match="changes the prior, the costs or the requirements"):
         md.design(tilted, solver="block", options={"symmetry": [np.arange(16)[::-1]]})
 
 
@@ -174,9 +174,9 @@ def test_wrong_permutations_are_refused():
     program = grid(4, 3)
     wrong = np.arange(12)[None, ::-1].copy()
     wrong[0, :2] = wrong[0, 1::-1]
-    assert symmetry_of(program, wrong).order == 1
+    assert make_symmetry(program, wrong).order == 1
     right = np.arange(12)[None, ::-1]
-    assert symmetry_of(program, right).order == 2
+    assert make_symmetry(program, right).order == 2
 
 
 def test_more_symmetry_than_can_be_listed_is_left_alone():

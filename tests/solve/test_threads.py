@@ -1,4 +1,4 @@
-"""Solves side by side: nothing of the process is shared but what is counted, and the numbers are those of one alone."""
+"""Concurrent solves share only counted settings of the process, and give the same numbers as separate solves."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mechdesign.solve._contract import Options
 
 
 def blas_threads():
-    """Return the threads of the libraries that solves use: other packages may have brought others since."""
+    """Return the numbers of threads of the libraries that solves use, also of those loaded by other packages."""
     return [library["num_threads"] for library in blas._controller().info()]
 
 
 @pytest.fixture
 def two_blas_threads():
-    """Set from a thread that has ended: who sets the number may otherwise keep others from setting it."""
+    """Set the number from a thread that has ended, because a running thread may prevent others from setting it."""
 
     def set_threads(number):
         with ThreadPoolExecutor(1) as pool:
@@ -52,7 +52,7 @@ def test_the_last_of_several_users_restores_the_threads_of_blas(two_blas_threads
             assert set(blas_threads()) == {1}
             done = pool.submit(other)
             assert entered.wait(60)
-        # The first one has left, the other has not.
+        # The first user has finished, the second has not.
         assert set(blas_threads()) == {1}
         leave.set()
         done.result()
@@ -109,7 +109,7 @@ def test_every_thread_gets_back_the_threads_of_pytorch():
 
 @pytest.mark.parametrize("arrays", ["numpy", "numba", pytest.param("torch", marks=pytest.mark.torch)])
 def test_solves_at_once_give_what_they_give_alone(arrays):
-    """To the bit, with several threads each; ways to handle floating-point errors stay what they were."""
+    """Results are equal to the last bit with several threads each, and floating-point error handling is unchanged."""
     pytest.importorskip(arrays)
     programs = [grid(7, 6, floor=0.7, cost="hamming"), grid(8, 5), grid(5, 5, worst=True)]
     barrier = threading.Barrier(len(programs))
@@ -136,7 +136,7 @@ def test_solves_at_once_give_what_they_give_alone(arrays):
 
 
 def test_designs_at_once_give_what_they_give_alone():
-    """Whatever solves and certifies them."""
+    """Concurrent designs by every solver give the same result as separate ones."""
 
     def problem(columns, rows, kind):
         x, y = np.meshgrid(np.arange(float(columns)), np.arange(float(rows)))

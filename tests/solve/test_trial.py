@@ -1,4 +1,4 @@
-"""Large programs with floors are tried before they are solved: with which columns, and what is kept of that."""
+"""Trial solves of large programs with floors: which columns they use, and which results are kept."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from block_cases import FEW, agree, generate, grid, master_of
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.master import BlockMaster, Walk
+from mechdesign.solve._blocks.master import BlockMaster, ScheduleRun
 from mechdesign.solve._blocks.trial import solve_with_trial
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 
-# Programs of a few rows are tried, with few bounds for each row.
+# Constants with which small programs use a trial, and few bounds per row.
 TRIED = replace(FEW, trial=replace(FEW.trial, min_rows=2))
 
 
 class Master(BlockMaster):
-    """Notes the columns that each solve along the schedule begins with, and may stop, stall or refuse there."""
+    """A master that records the columns of each solve along the schedule, and may stop, stall or refuse there."""
 
     when = ""
     begun = ()
@@ -35,41 +35,41 @@ class Master(BlockMaster):
             self.when = ""
             self.deadline.cancel()
 
-    def walk(self, program, working, schedule, **options):
+    def run_schedule(self, program, working, schedule, **options):
         if program.rows < self.program.rows or self.begun:
-            return super().walk(program, working, schedule, **options)
+            return super().run_schedule(program, working, schedule, **options)
         if self.when == "stall":
-            return Walk(working, None, Status.STALLED)
+            return ScheduleRun(working, None, Status.STALLED)
         self.press("trial")
-        walk = super().walk(program, working, schedule, **options)
+        run = super().run_schedule(program, working, schedule, **options)
         self.press("pricing")
-        return walk
+        return run
 
-    def finish(self, walk, *, measure=False):
+    def finish_run(self, run, *, measure=False):
         if measure:
             self.press("measuring")
-        return super().finish(walk, measure=measure)
+        return super().finish_run(run, measure=measure)
 
-    def walk_and_finish(self, working, care=1.0):
+    def solve_with_care(self, working, care=1.0):
         self.begun += (working.columns,)
         self.press("anew")
         if self.when == "refuse":
             raise SolverError("the memory does not suffice")
         if self.when == "time":
-            self.round = Deadline(0.0)
-        return super().walk_and_finish(working, care)
+            self.round_deadline = Deadline(0.0)
+        return super().solve_with_care(working, care)
 
 
 def trial(floor=0.9, when="", tuning=TRIED, **options):
-    """Return a master of a program to be tried, the columns to try and those to price after that."""
+    """Return a master, the columns of the trial, and the candidates to be priced after it."""
     master = master_of(grid(7, 6, floor=floor), 3e-7, tuning, Master, **options)
-    initial = initial_working_set(master, always=True)
+    initial = choose_initial_working_set(master, always=True)
     master.when = when
     return master, initial.working, initial.candidates
 
 
 @pytest.mark.parametrize("floor", [0.85, 0.9, 0.97])
-def test_a_trial_takes_in_what_the_optimum_uses(floor):
+def test_a_trial_adds_the_columns_of_the_optimum(floor):
     master, working, candidates = trial(floor)
     solve_with_trial(master, working, candidates)
     (after,) = master.begun
@@ -81,17 +81,17 @@ def test_a_trial_takes_in_what_the_optimum_uses(floor):
     agree(found, master.program)
 
 
-def test_a_trial_with_too_few_columns_takes_in_the_others():
+def test_a_trial_with_too_few_columns_adds_the_others():
     master, working, _ = trial()
     used = np.flatnonzero(solve_block(master.program).x.sum(axis=0) > 0.2)
     before = np.setdiff1d(working.columns, used[::2])
-    solve_with_trial(master, working.only(before), np.arange(42))
+    solve_with_trial(master, working.replace_columns(before), np.arange(42))
     (after,) = master.begun
     assert np.setdiff1d(used, before).size >= used.size // 2
     assert np.setdiff1d(used, after).size <= np.setdiff1d(used, before).size // 4
 
 
-def test_without_time_to_begin_anew_the_trial_goes_on():
+def test_the_trial_continues_without_time_for_a_restart():
     hurried = replace(TRIED, trial=replace(TRIED.trial, restart_time_factor=1e9))
     master, working, candidates = trial(tuning=hurried, time_limit=600.0)
     assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
@@ -99,7 +99,7 @@ def test_without_time_to_begin_anew_the_trial_goes_on():
 
 
 @pytest.mark.parametrize("when", ["trial", "pricing", "measuring", "anew"])
-def test_ctrl_c_keeps_what_the_trial_has_found(when):
+def test_ctrl_c_keeps_the_result_of_the_trial(when):
     master, working, candidates = trial(when=when)
     found = solve_with_trial(master, working, candidates)
     assert not master.when
@@ -110,7 +110,7 @@ def test_ctrl_c_keeps_what_the_trial_has_found(when):
 
 
 @pytest.mark.parametrize(("when", "status"), [("time", Status.TIME_LIMIT), ("refuse", Status.STALLED)])
-def test_a_second_start_that_time_or_memory_ends_gives_no_less_than_the_trial(when, status):
+def test_a_stopped_second_solve_returns_the_better_result(when, status):
     master, working, candidates = trial(when=when)
     found = solve_with_trial(master, working, candidates)
     assert len(master.begun) == 1
@@ -119,8 +119,8 @@ def test_a_second_start_that_time_or_memory_ends_gives_no_less_than_the_trial(wh
     assert found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
 
 
-def test_a_trial_that_stalls_is_no_more_than_that():
-    """All candidates are begun with."""
+def test_a_stalled_trial_is_followed_by_a_solve_with_all_candidates():
+    """After a stalled trial, the restricted problem starts with all candidates."""
     master, working, candidates = trial(when="stall")
     assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
     (after,) = master.begun
@@ -130,31 +130,31 @@ def test_a_trial_that_stalls_is_no_more_than_that():
 def test_loose_gaps_and_programs_without_floors_are_not_tried():
     for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
         master = master_of(program, gap, TRIED)
-        initial = initial_working_set(master, always=True)
+        initial = choose_initial_working_set(master, always=True)
         assert initial.candidates is None
         assert generate(master, initial.working).status is Status.OPTIMAL
 
 
-def test_rows_equally_far_apart_make_as_many_clusters_as_asked_for():
+def test_rows_at_equal_distances_form_the_requested_number_of_clusters():
     exponents = np.full((12, 12), 0.5)
     np.fill_diagonal(exponents, np.inf)
     program = replace(grid(4, 3), exponents=exponents)
     for count in (1, 4, 11, 12, 20):
-        small = aggregated(program, count)
+        small = aggregate_rows(program, count)
         assert small.rows == min(count, 12)
         assert small.exponents[~np.eye(small.rows, dtype=bool)] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("count", [2, 5, 9, 16])
 def test_geometric_means_over_clusters_meet_their_bounds(count):
-    """A column that meets all bounds: the geometric means of its rows meet those of the small program."""
+    """If a column satisfies all bounds, the geometric means of its rows satisfy the bounds of the coarse problem."""
     program = grid(6, 5)
-    small = aggregated(program, count)
+    small = aggregate_rows(program, count)
     assert small.rows == count
     finite = program.exponents.copy()
     np.fill_diagonal(finite, 0.0)
-    # Which row is in which cluster shows in the costs of columns of unit vectors.
-    member = aggregated(replace(program, cost=np.eye(30)), count).cost
+    # With unit vectors as columns, the costs reveal the cluster of each row.
+    member = aggregate_rows(replace(program, cost=np.eye(30)), count).cost
     assert (member.sum(axis=0) == 1).all()
     rng = np.random.default_rng(count)
     for _ in range(20):

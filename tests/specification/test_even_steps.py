@@ -1,4 +1,4 @@
-"""Steps of chains and traces in time: even ones, those of each hour, and what is said where they differ."""
+"""Time steps of chains and traces: even steps, chains for each hour, and warnings if the steps differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechdesign.runs import _tasks as sweep
 from mechdesign.specification._specification import Specification
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
-# Seconds, and the cell: every minute or so, then a gap of an hour.
+# Seconds and cell: about one point a minute, then a gap of an hour.
 POINTS = [(0, 0), (10, 1), (65, 0), (120, 1), (3900, 1), (3965, 0)]
 LONGITUDE = (-74.15, -74.05)
 
@@ -45,7 +45,7 @@ def read(folder: Path, transition: str, rest: str = "", prior: str = "") -> Spec
 
 def test_steps_of_a_minute_leave_out_what_lies_between(folder: Path) -> None:
     found = read(folder, 'estimated = true, smoothing = 1, every = "1 min"').release_settings
-    # At 0, 60 and 120 s cells 0, 1, 1; then, after the gap, 1 at 3900 and again at 3960 s.
+    # Cells 0, 1, 1 at 0, 60 and 120 s; after the gap, cell 1 at 3900 s and 3960 s.
     expected = MarkovChain.from_traces([[0, 1, 1], [1, 1]], 2, 1.0)
     np.testing.assert_array_equal(found.transition.matrix, expected.matrix)
     assert found.transitions.every == 60
@@ -67,7 +67,7 @@ def test_the_prior_can_be_counted_at_even_steps_too(folder: Path) -> None:
 
 def test_uneven_steps_are_stated(folder: Path) -> None:
     notes = read(folder, "estimated = true, smoothing = 1").release_settings.notes
-    assert "55 s apart in the median" in notes[0]
+    assert "a median interval of 55 s" in notes[0]
 
 
 def trace(*seconds: int) -> dict[str, object]:
@@ -81,7 +81,7 @@ def test_a_chain_and_a_trace_of_other_steps(folder: Path) -> None:
     with pytest.raises(SpecificationError, match="differs from the steps of the trace") as raised:
         given.release(trace(0, 60, 120), seed=1)
     assert raised.value.path == "release.transition.every"
-    # A trace without times has the steps that the chain has.
+    # A trace without times is assumed to have the same steps as the chain.
     assert len(given.release([0, 1], seed=1).releases) == 2
     with pytest.warns(StepWarning, match="median interval of 55 s"):
         read(folder, "estimated = true, smoothing = 1").release(trace(0, 300, 600), seed=1)
@@ -107,7 +107,7 @@ def test_chains_of_each_step_and_each_hour(folder: Path) -> None:
         by_step.release([0, 1, 1, 1], seed=1)
     hours = read(folder, 'paths = ["' + '", "'.join(["stay.csv"] * 8 + ["swap.csv"] * 16) + '"], by = "hour"')
     found = hours.release(trace(0, 300, 600) | {"state": [0, 0, 1]}, seed=1)
-    # From 7:59 one stays, and from 8 o'clock on one swaps.
+    # The chain stays until 7:59, and swaps the states from 8:00 on.
     assert found.transition.at(0).matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert found.transition.at(1).matrix.tolist() == [[0.0, 1.0], [1.0, 0.0]]
     with pytest.raises(SpecificationError, match="needs a trace with times"):
@@ -127,11 +127,11 @@ def test_hours_counted_in_data(folder: Path) -> None:
     ("transition", "rest", "path", "words"),
     [
         ('estimated = true, smoothing = 1, every = "5 parsec"', "", "release.transition.every", "length of time"),
-        ('path = "mix.csv", gap = "5 min"', "", "release.transition.gap", "does not go with path"),
-        ('path = "mix.csv", by = "hour"', "", "release.transition.by", "does not go with path"),
+        ('path = "mix.csv", gap = "5 min"', "", "release.transition.gap", "cannot be combined with path"),
+        ('path = "mix.csv", by = "hour"', "", "release.transition.by", "cannot be combined with path"),
         ('paths = ["mix.csv"]', "", "release.transition.by", "is missing"),
         ('paths = ["mix.csv"], by = "hour"', "", "release.transition.paths", "24 files"),
-        ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "does not go with data"),
+        ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "cannot be combined with data"),
         ('path = "mix.csv"', 'every = "5"', "release.every", "length of time"),
         ('path = "mix.csv"', "smoothing = 1", "release.smoothing", "Write it inside transition"),
     ],

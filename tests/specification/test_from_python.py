@@ -1,4 +1,4 @@
-"""A specification does from Python what the commands do: the same certificates, channels and files."""
+"""A specification in Python gives the same certificates, channels and files as the commands."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read(text):
 
 
 def facts(certificate):
-    """Return a certificate without what differs from run to run."""
+    """Return a certificate without the parts that differ between runs."""
     found = certificate if isinstance(certificate, dict) else certificate.to_json()
     timeless = {name: value for name, value in found["provenance"].items() if "seconds" not in name}
     return {**found, "provenance": timeless}
@@ -107,7 +107,7 @@ def test_what_is_changed_counts_more_than_the_table():
     assert (made.summary.solver, made.summary.rows_policy) == ("scipy", "all")
     assert stages
     assert given.design().summary.solver == "highs-simplex"
-    # Errors name what is wrong as it was written.
+    # Errors show the wrong value as it was written.
     for changed, path in (({"solver": "hihgs"}, "solver"), ({"tolerance": 0}, "tolerance")):
         with pytest.raises(InputError) as raised:
             given.design(**changed)
@@ -210,7 +210,7 @@ def test_traces_are_given_in_many_ways():
         ([[1.0, 1.0], [99.0, 1.0]], "trace[1]", "lies outside the grid"),
         ([[1.0, float("nan")]], "trace[0]", "is not finite"),
         ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),
-        ({"day": [1]}, "trace", "names no states"),
+        ({"day": [1]}, "trace", "has no column of states"),
         ({"x": [1.0], "y": [1.0, 2.0]}, "trace", "columns of different lengths"),
         ([0, 1, 2, 3], "privacy[0].epsilon.budgets", "ends before the trace; found 3"),
     ],

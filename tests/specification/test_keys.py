@@ -1,4 +1,4 @@
-"""Paths of keys: what the grammar knows, what is put there, and which files are named."""
+"""Dotted paths of keys: known keys, insertion of values, and the names of data files."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ def test_counts_are_matched_with_the_secrets_by_their_labels():
         assert given.notes == ("prior.csv: counts.csv: rows are matched with the secrets by the column place",)
     taken = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n", label = "" }\n' + REST + METRIC)
     assert taken.problem().prior.tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
-    assert "taken for the secrets in their order" in taken.notes[0]
+    assert "matched with the secrets in order" in taken.notes[0]
 
 
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is no label of a secret"),
+        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is not the label of a secret"),
         ("place,n\nC,3\nC,2\nA,1\n", "prior.csv", "row 2, column place repeats"),
         ("place,n\nC,3\nA,1\n", "prior.csv", "no row for the secret B"),
         ("n\n3\n1\n", "prior.csv.path", "found 2; must be 3"),
@@ -55,7 +55,7 @@ def test_the_first_mismatch_of_a_file_of_counts_is_refused(text, path, words):
         given.problem()
     assert caught.value.path == path
     assert words in str(caught.value)
-    # Of the file nothing is shown but its form.
+    # Errors show only the form of cells.
     assert "D" not in str(caught.value.value)
 
 
@@ -74,11 +74,11 @@ def test_files_of_a_requirement_are_matched_and_said_too():
     assert sorted(graph.graph.edges) == [(0, 2)]
     assert "by the column where" in given.notes[0]
     assert given.notes[0].startswith("privacy[0].categories: kinds.csv")
-    assert "without a column of labels" in given.notes[1]
+    assert "no column of labels" in given.notes[1]
     assert given.notes[1].startswith("privacy[1].prior.csv: belief.csv")
     assert floor is not None
     Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nD,work\n")
-    with pytest.raises(SpecificationError, match="row 3, column where is no label"):
+    with pytest.raises(SpecificationError, match="row 3, column where is not the label"):
         parse(text).problem()
 
 
@@ -134,7 +134,7 @@ def test_edges_in_a_file_are_labels_where_these_are_numbers():
 
 def test_the_states_of_a_released_trace_are_read_as_they_were_written():
     houses = md.Domain.from_labels(["3", "2", "1", "0"])
-    # Positions 0 and 3, as a released trace says them; alone these numbers are labels.
+    # Positions 0 and 3, as in a released trace; without the column of positions these numbers are labels.
     Path("released.csv").write_text("step,state,label\n0,0,3\n1,3,0\n")
     assert read_states("released.csv", houses).tolist() == [0, 3]
     Path("labels.csv").write_text("step,state,label\n0,3,3\n1,0,0\n")
@@ -146,7 +146,7 @@ def test_the_states_of_a_released_trace_are_read_as_they_were_written():
         Path("wrong.csv").write_text(wrong)
         with pytest.raises(InputError, match="line 3"):
             read_states("wrong.csv", houses)
-    # A column of remarks that is called so is left alone.
+    # A column of remarks called label is ignored.
     Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
     assert read_states("remarks.csv", houses).tolist() == [0, 3]
 
@@ -166,12 +166,12 @@ def designed(tmp_path_factory):
 
 
 def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(designed):
-    # At so large an ε the answer is the secret itself.
+    # With such a large ε the answer is the secret itself.
     assert run("sample", designed, "--secret", "3").stdout == "3\n"
     assert run("sample", designed, "--secret", "0").stdout == "0\n"
     refused = run("sample", designed, "--secret", "4")
     assert refused.exit_code == 2
-    assert "not taken for an index" in " ".join(refused.stderr.split())
+    assert "not read as an index" in " ".join(refused.stderr.split())
 
 
 def test_an_attacker_s_prior_is_matched_by_labels(designed):
@@ -180,7 +180,7 @@ def test_an_attacker_s_prior_is_matched_by_labels(designed):
     matched, taken = (run("attack", designed, "--prior", name, "--json") for name in ("prior.csv", "order.csv"))
     assert matched.stdout == taken.stdout
     assert "by the column house" in " ".join(matched.stderr.split())
-    assert "taken for the secrets in their order" in " ".join(taken.stderr.split())
+    assert "matched with the secrets in order" in " ".join(taken.stderr.split())
     other = run("attack", designed, "--prior", "prior.csv", "--label", "", "--json")
     assert other.stdout != matched.stdout
     Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n9,1\n")
@@ -214,7 +214,7 @@ def test_edges_and_weights_of_an_audit_name_labels_where_these_are_numbers(desig
     found = run("audit", designed, "--graph", "edges.csv", "--json", "--no-optimum")
     assert '"pair": [\n      0,\n      1\n' in found.stdout or '"pair": [\n      1,\n      0\n' in found.stdout
     Path("edges.csv").write_text("3,4\n")
-    assert "not taken for an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
+    assert "not read as an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
     Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
     said = run("audit", designed, "--prior", "prior.csv", "--no-optimum", "--json").stderr
     assert "by the column house" in " ".join(said.split())
@@ -225,5 +225,5 @@ def test_what_is_said_of_a_file_is_printed(designed):
     Path("s.toml").write_text(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
     made = run("design", "s.toml", "-o", "made", "--no-report")
     assert made.exit_code == 0, made.stderr
-    assert "rows are taken for the secrets in their order" in " ".join((made.stderr + made.stdout).split())
+    assert "rows are matched with the secrets in order" in " ".join((made.stderr + made.stdout).split())
     assert np.isfinite(md.Channel.load("made").matrix).all()

@@ -1,4 +1,4 @@
-"""Answers that are some of the secrets, or a coarser grid, from the specification."""
+"""Observables in a specification: a subset of the secrets, or a coarser grid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_coarser_grid(domain: str) -> None:
     problem = read("blocks = 2", domain)
     found, cells = problem.observables, problem.secrets
     assert (found.cells.columns, found.cells.rows, found.size) == (2, 1, 2)
-    # Each answer is the middle of its block.
+    # Each answer is the centre of its block.
     for answer, block in enumerate(([0, 1, 4, 5], [2, 3, 6, 7])):
         np.testing.assert_allclose(found.points[answer], cells.points[block].mean(axis=0))
     assert problem.cost.shape == (8, 2)
@@ -63,7 +63,7 @@ def test_a_coarser_grid(domain: str) -> None:
         ("blocks = [2, 0]", GRID, "observables.blocks", "does not divide the 2 rows"),
         ("blocks = 2", LABELS, "observables.blocks", "needs secrets on a grid; found 3 labels"),
         ("blocks = 2, subset = [1]", GRID, "observables", "exclude each other"),
-        ('blocks = 2, unit = "km"', GRID, "observables.unit", "does not go with blocks"),
+        ('blocks = 2, unit = "km"', GRID, "observables.unit", "cannot be combined with blocks"),
     ],
 )
 def test_wrong_observables(observables: str, domain: str, path: str, words: str) -> None:

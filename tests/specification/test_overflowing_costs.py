@@ -1,4 +1,4 @@
-"""A cost that overflows would be infinite, and so forbid an answer that nobody forbade: it is refused, with its key."""
+"""A cost that overflows would be infinite and forbid an answer, so it is refused with its key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from spec_examples import document, failure, problem
 
 from mechdesign.errors import SpecificationError
-from mechdesign.specification._measures import scaled_cost
+from mechdesign.specification._measures import scale_cost
 from mechdesign.specification._read import Source
 
 
@@ -37,12 +37,12 @@ def test_the_largest_power_that_does_passes():
 
 def test_just_inside_and_just_outside():
     distance = np.array([[0.0, 10.0]])
-    assert scaled_cost(distance, 99.0, 1.0, COST).tolist() == [[0.0, 1e99]]
+    assert scale_cost(distance, 99.0, 1.0, COST).tolist() == [[0.0, 1e99]]
     with pytest.raises(SpecificationError, match="too large"):
-        scaled_cost(distance, 100.5, 1.0, COST)
+        scale_cost(distance, 100.5, 1.0, COST)
 
 
 def test_costs_that_vanish_are_refused():
-    with pytest.raises(SpecificationError, match="vanish"):
-        scaled_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, COST)
-    assert scaled_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, COST)[0, 1] > 0
+    with pytest.raises(SpecificationError, match="makes the costs of some positive distances 0"):
+        scale_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, COST)
+    assert scale_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, COST)[0, 1] > 0

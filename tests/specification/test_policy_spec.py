@@ -17,7 +17,7 @@ GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
 LABELS = 'domain.labels = ["a", "b", "c"]'
 UNIFORM = "prior.uniform = true"
-# With more, or nothing, in place of the bracket.
+# The bracket is replaced by further keys, or by nothing.
 KINDS = 'categories = { path = "kinds.csv", column = "kind", delimiter = ";"]'
 CHECKINS = 'prior = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o" }, smoothing = 1 }'
 
@@ -36,7 +36,7 @@ def folder(tmp_path):
         "three.csv": "kind\na\nb\nc\n",
         "wide.csv": "1,0\n0,1\n",
         "sums.csv": "1,1,0\n0,1,0\n0,0,1\n",
-        # Cells 0, 1, 0, 3 in order; then another user in cell 2 only.
+        # One user visits cells 0, 1, 0, 3 in order; another user visits cell 2 only.
         "c.csv": "u,a,o\n1,40.05,-74.15\n1,40.05,-74.05\n1,40.05,-74.15\n1,40.15,-74.05\n2,40.15,-74.15\n",
     }
     for name, text in texts.items():
@@ -79,7 +79,7 @@ def test_builders(folder, keys, domain, expected):
 
 
 def test_transitions_from_the_data_of_the_prior(folder):
-    # From 0 one goes to 1 and 3, and from 1 to 0; 2 and 3 are never left.
+    # Steps lead from 0 to 1 and 3, and from 1 to 0; no step leaves 2 or 3.
     assert edges(read(folder, "transitions = { estimated = true }", BOX, CHECKINS).policy.graph) == [(1, 3)]
     named = 'transitions = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o", only = 2 } }'
     with pytest.warns(GraphWarning, match="4 secrets has no edge: no state leads to two others"):
@@ -169,7 +169,7 @@ def test_geolife_transitions(data_folder):
         ("complete = 1", LABELS, "privacy[0].complete", "true or false"),
         ("line = false", LABELS, "privacy[0].line", "cannot be false"),
         ("line = true, complete = true", LABELS, "privacy[0]", "has complete and line, which exclude each other"),
-        ("complete = true, distance = 'hamming'", LABELS, "privacy[0].distance", "does not go with complete"),
+        ("complete = true, distance = 'hamming'", LABELS, "privacy[0].distance", "cannot be combined with complete"),
         ("block = 3", GRID, "privacy[0].block", "Did you mean blocks?"),
         ("blocks = 0", GRID, "privacy[0].blocks", ">= 1"),
         ("blocks = [3, 0]", GRID, "privacy[0].blocks", ">= 1"),
@@ -192,9 +192,9 @@ def test_geolife_transitions(data_folder):
         ("transitions = { path = 'none.csv' }", LABELS, "privacy[0].transitions.path", "cannot be opened"),
         ("transitions = { path = 'wide.csv' }", LABELS, "privacy[0].transitions.path", "3 rows and 3 columns"),
         ("transitions = { path = 'sums.csv' }", LABELS, "privacy[0].transitions.path[0]", "does not sum to 1"),
-        ("transitions = { path = 'p.csv', smoothing = 1 }", LABELS, "privacy[0].transitions.smoothing", "Leave it out"),
-        ("transitions = { path = 'p.csv', ends = 'any' }", LABELS, "privacy[0].transitions.ends", "Leave it out"),
-        ("transitions = { path = 'p.csv', border = 'cut' }", LABELS, "privacy[0].transitions.border", "Leave it out"),
+        ("transitions = { path = 'p.csv', smoothing = 1 }", LABELS, "privacy[0].transitions.smoothing", "Remove"),
+        ("transitions = { path = 'p.csv', ends = 'any' }", LABELS, "privacy[0].transitions.ends", "Remove the key"),
+        ("transitions = { path = 'p.csv', border = 'cut' }", LABELS, "privacy[0].transitions.border", "Remove the key"),
         ("transitions = { estimated = false }", LABELS, "privacy[0].transitions.estimated", "cannot be false"),
         ("transitions = { estimated = true }", LABELS, "privacy[0].transitions.estimated", "checkins or plt"),
         ("transitions = { neighbours = 8 }", LABELS, "privacy[0].transitions.neighbours", "needs a grid"),
@@ -221,7 +221,7 @@ def test_wrong_graphs_are_refused(folder, keys, domain, path, words):
         ("policy.hull = 'whole'", "policy.hull", "component, graph"),
         ("policy.support = []", "policy.support", "is empty"),
         ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
-        ("policy = { support = ['a'], delta = 0.1 }", "policy", "exclude each other"),
+        ("policy = { support = ['a'], delta = 0.1 }", "policy", "both support and delta"),
         ("policy.delta = 1", "policy.delta", "below 1"),
         ("policy.delta = -0.1", "policy.delta", "at least 0"),
         ("policy.delta = 'x'", "policy.delta", "found 'x'"),
@@ -238,10 +238,10 @@ def test_wrong_policies_are_refused(rest, path, words):
     [
         ("", "release.transition", "is missing"),
         ("release.transition = {}", "release.transition", "exactly one of path"),
-        ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "does not go"),
-        ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "in place of the row"),
-        ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "does not go"),
-        ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "does not go"),
+        ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "be combined"),
+        ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "instead of the row"),
+        ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "cannot be combined"),
+        ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "cannot be combined"),
         ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
         ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
         ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
@@ -262,7 +262,7 @@ def test_wrong_releases_are_refused(folder, rest, path, words):
 def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):
     settings = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
     assert settings.transition.matrix.tolist() == [[0, 0.5, 0, 0.5], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert any("nobody was seen to leave 2 of 4 states: they are taken to stay" in note for note in settings.notes)
+    assert any("observed from 2 of 4 states: the chain stays in them" in note for note in settings.notes)
 
 
 @pytest.mark.parametrize("ends", ["mixture", "any"])
@@ -270,11 +270,11 @@ def test_a_state_without_a_row_is_refused(folder, ends):
     rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
     error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
     assert (error.path, error.value) == ("release.transition.ends", ends)
-    assert error.remedy == 'take ends = "stay", which puts a 1 on the diagonal'
-    # With the remedy it works; and where each state has a row, there is nothing to refuse.
+    assert error.remedy == 'use ends = "stay", which puts a 1 on the diagonal'
+    # The remedy works, and a chain with a row for each state is accepted.
     made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace(ends, "stay"))
     assert made.release_settings.transition.size == 4
-    # The same of a matrix in a file.
+    # The same holds for a matrix in a file.
     (folder / "open.csv").write_text(f"0,0.5,0,0.5\n1,0,0,0\n{ends}\n{ends}\n")
     rest = "release.transition.path = 'open.csv'"
     error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
@@ -319,7 +319,7 @@ def test_a_ledger_that_nothing_charges_is_refused(folder, graph, rest, more, fou
     assert "is never charged" in str(error)
     assert found in str(error)
     assert "Ledger.spend" in str(error)
-    # Nobody is asked for a path first, to be refused then.
+    # The error comes before a path is required.
     for table in ("[ledger]\n", "[ledger]\nnonsense = 1\n"):
         again = failure(lambda table=table: read(folder, graph=graph, rest=rest + table, more=more))
         assert again.problem == error.problem

@@ -1,4 +1,4 @@
-"""Specifications of releases from tables: the grammar, what it builds, and what it refuses, key by key."""
+"""Specifications of releases from tables: the grammar, the built values, and the refused keys."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
     assert "policy.constraints[2]" not in shown
 
 
-# --- what is wrong -------------------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0.3 }\n" + FULL + HISTOGRAM, X + ".high", "step"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0 }\n" + FULL + HISTOGRAM, X + ".step", "> 0"),
-        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "beside"),
+        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "or step"),
         (
             'domain.attributes.x = { values = ["a"], round = true }\n' + FULL + HISTOGRAM,
             "domain.attributes.x.round", "ascending",
@@ -207,7 +207,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         (AGE + 'policy.kind = "threshold"\n' + HISTOGRAM, "policy.theta", "is missing"),
         (AGE + 'policy = { kind = "threshold", theta = 0 }\n' + HISTOGRAM, "policy.theta", "not positive"),
         (AGE + 'policy = { kind = "threshold", theta = 11 }\n' + HISTOGRAM, "policy.theta", "beyond the domain"),
-        (AGE + 'policy = { kind = "full", theta = 1 }\n' + HISTOGRAM, "policy.theta", "does not go with"),
+        (AGE + 'policy = { kind = "full", theta = 1 }\n' + HISTOGRAM, "policy.theta", "cannot be combined with"),
         (BOTH + 'policy.kind = "line"\n' + HISTOGRAM, "policy.kind", "2 attributes"),
         (
             BOTH + 'policy = { kind = "threshold", theta = 1, attributes = ["ages"] }\n' + HISTOGRAM,
@@ -218,15 +218,15 @@ def test_contradictory_counts_are_named_as_they_are_written():
         (AGE + 'policy = { kind = "partition", blocks = { by = ["sx"] } }\n' + HISTOGRAM, "policy.blocks.by", "domain"),
         (BOTH + 'policy = { kind = "partition", blocks = { width = 2 } }\n' + HISTOGRAM, "policy.blocks.width", ">="),
         (AGE + 'policy.kind = "graph"\n' + HISTOGRAM, "policy", "no edges"),
-        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "no value of age"),
-        (BOTH + 'policy = { kind = "graph", edges = [[0, 1]] }\n' + HISTOGRAM, "policy.edges[0][0]", "is no value"),
+        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "a value of age"),
+        (BOTH + 'policy = { kind = "graph", edges = [[0, 1]] }\n' + HISTOGRAM, "policy.edges[0][0]", "is not a value"),
         (
             AGE + 'policy = { kind = "full", constraints = [{ where = { agee = 1 } }] }\n' + HISTOGRAM,
             "policy.constraints[0].where", "not in the domain",
         ),
         (
             AGE + 'policy = { kind = "full", constraints = [{ where = { age = 12 } }] }\n' + HISTOGRAM,
-            "policy.constraints[0].where.age", "no value",
+            "policy.constraints[0].where.age", "not a value",
         ),
         (
             AGE + 'policy = { kind = "full", constraints = [{ marginal = ["age"], counts = [1] }] }\n' + HISTOGRAM,
@@ -268,7 +268,7 @@ def test_wrong_keys_are_named(text, path, words):
 @pytest.mark.parametrize(
     ("policy", "release", "path", "words"),
     [
-        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[0, 12]] }', "release.ranges[0]", "no value of age"),
+        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[0, 12]] }', "release.ranges[0]", "not a value of age"),
         (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[5, 2]] }', "release.ranges[0]", "ends before"),
         (FULL, '{ kind = "sum", epsilon = 1, attribute = "height" }', "release.attribute", "not in the domain"),
         (FULL, '{ kind = "workload", epsilon = 1 }', "release", "queries, ranges"),

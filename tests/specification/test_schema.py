@@ -1,4 +1,4 @@
-"""The JSON schema says of a specification what the reader says of it."""
+"""The JSON schema and the reader accept and refuse the same specifications."""
 
 from __future__ import annotations
 

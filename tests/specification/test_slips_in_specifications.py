@@ -1,4 +1,4 @@
-"""Names, settings and values that stand in another place than they are looked for."""
+"""Names, settings and values at a wrong place in a specification."""
 
 import pytest
 
@@ -14,13 +14,13 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 
 
 def test_the_name_of_a_file_is_not_its_text():
-    with pytest.raises(SpecificationError, match="read it with read_spec"):
+    with pytest.raises(SpecificationError, match="use read_spec"):
         md.specification.parse("city.toml")
 
 
 @pytest.mark.parametrize("name", ["epsilon", "toleranze"])
 def test_what_is_no_setting_is_named(name):
-    with pytest.raises(InputError, match=f"{name}: is no setting of a solver.*tolerance"):
+    with pytest.raises(InputError, match=f"{name}: is not a setting of a solver.*tolerance"):
         md.specification.parse(TEXT).design(**{name: 1})
 
 

@@ -1,4 +1,4 @@
-"""What a specification says, table by table."""
+"""The tables of a specification, one after another."""
 
 from __future__ import annotations
 
@@ -323,8 +323,8 @@ def test_geolife(data_folder):
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, whose name says longitude"),
-        ('x = "lon", y = "lat"', "on a plane, degrees are no distances"),
+        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, which is named like"),
+        ('x = "lon", y = "lat"', "on a plane, degrees are not distances"),
         ('latitude = "lat", longitude = "lon"', ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""Specifications that take their ε from a file of budgets."""
+"""Specifications that read ε from a file of budgets."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_the_other_requirements_stay(tmp_path):
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ('kind = "metric", distance = "euclidean"', "up to 2.23607 units apart, so that a release may leak 2.23607 ε"),
-        ('kind = "threshold", distance = "euclidean", radius = 1', "some pairs of secrets have no bound of their own"),
-        ('kind = "graph", neighbours = 4', "some pairs of secrets have no bound of their own"),
+        ('kind = "metric", distance = "euclidean"', "up to 2.23607 units apart, so a release may leak 2.23607 ε"),
+        ('kind = "threshold", distance = "euclidean", radius = 1', "some pairs of secrets have no direct bound"),
+        ('kind = "graph", neighbours = 4', "some pairs of secrets have no direct bound"),
         ('kind = "graph", radius = 9, distance = "euclidean"', None),
     ],
 )
@@ -112,7 +112,7 @@ def test_budgets_that_are_none(tmp_path, text, words):
         (
             BUDGETS.replace("}]", '}, { kind = "graph", epsilon = { budgets = "b.csv" }, neighbours = 4 }]'),
             "privacy[1].epsilon",
-            "is taken from a file, as privacy[0].epsilon is",
+            "comes from a file, and so does privacy[0].epsilon",
         ),
     ],
 )

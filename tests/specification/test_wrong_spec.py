@@ -1,4 +1,4 @@
-"""What is wrong in a specification, and where."""
+"""Errors in a specification name the key and the problem."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def second(table):
         (document(domain=BOX.replace("-74.2", "-742")), "domain.grid.west", "degrees"),
         (document(domain=BOX.replace("west", "wets")), "domain.grid.wets", "Did you mean west?"),
         (document(domain=GRID + "\ndomain.unit = 'm'"), "domain.unit", "into the grid"),
-        (document(domain=LABELS + "\ndomain.unit = 'm'"), "domain.unit", "does not go with labels"),
+        (document(domain=LABELS + "\ndomain.unit = 'm'"), "domain.unit", "cannot be combined with labels"),
         (document(domain="domain.labels = ['a', 'a']"), "domain.labels[1]", "repeats"),
         (document(domain="domain.labels = []"), "domain.labels", "empty"),
         (document(domain="domain.labels = ['a', 1]"), "domain.labels[1]", "must be a string"),
@@ -90,7 +90,7 @@ def second(table):
         (
             document(domain="domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }"),
             "domain.unit",
-            "does not go",
+            "cannot be combined",
         ),
         (document(rest="observables.line = -1"), "observables.line", "-1"),
         (document(rest="observables.lines = 1"), "observables.lines", "Did you mean line?"),
@@ -98,7 +98,7 @@ def second(table):
         (document(prior="prior = {}"), "prior", "exactly one of uniform"),
         (document(prior="prior = { uniform = true, counts = [1] }"), "prior", "uniform and counts"),
         (document(prior="prior.uniform = false"), "prior.uniform", "must be true"),
-        (document(prior="prior = { uniform = true, smoothing = 1 }"), "prior.smoothing", "does not go with uniform"),
+        (document(prior="prior = { uniform = true, smoothing = 1 }"), "prior.smoothing", "combined with uniform"),
         (document(prior="prior.probabilities = [0.5, 0.5]"), "prior.probabilities", "found 2; must be 6"),
         (document(LABELS, "prior.probabilities = [0.5, 0.5, 0.1]"), "prior.probabilities", "does not sum to 1"),
         (document(LABELS, "prior.probabilities = [0.5, -0.5, 1]"), "prior.probabilities[1]", "-0.5"),
@@ -118,7 +118,7 @@ def second(table):
             "prior.csv.delimiter",
             "",
         ),
-        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "box in latitude and longitude"),
+        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "requires a geographic grid"),
         (document(BOX, "prior.checkins = { path = 'none.csv' }"), "prior.checkins.path", "cannot be opened"),
         (document(BOX, "prior.checkins = { path = 'c.csv' }"), "prior.checkins", "no column 'user'"),
         (
@@ -199,7 +199,7 @@ def second(table):
         (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
         (document(cost="cost.graph = { neighbours = 4, edges = [] }"), "cost.graph", "edges and neighbours"),
         # The requirements.
-        (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] in place of [privacy]"),
+        (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] instead of [privacy]"),
         (privacy("{}"), "privacy[0].kind", "is missing"),
         (privacy("{ kind = 3 }"), "privacy[0].kind", "found 3"),
         (second("{ kind = 'metrik' }"), "privacy[1].kind", "Did you mean metric?"),
@@ -245,7 +245,7 @@ def second(table):
         ),
         (second("{ kind = 'graph', epsilon = 1, edges_csv = { path = 'c.csv' } }"), "privacy[1].edges_csv", "'source'"),
         (second("{ kind = 'graph', epsilon = 1, radius = 0, distance = 'hamming' }"), "privacy[1].radius", "> 0"),
-        # No remedy names a function of Python.
+        # Remedies never name a function of Python.
         (
             document(domain="domain.line = 4", privacy="privacy = [{ kind = 'graph', epsilon = 1, blocks = 2 }]"),
             "privacy[0].blocks",

@@ -1,4 +1,4 @@
-"""The channel program in full, solved by SciPy: an answer that shares no code with the package's own."""
+"""Solve the whole channel program with SciPy: an oracle that shares no code with the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anchors for a wanted accuracy: what is predicted from coarse runs, and what the anchors then cost."""
+"""Anchors for a desired accuracy: the cost predicted from coarse runs matches the cost of the designed anchors."""
 
 import re
 
@@ -15,7 +15,7 @@ def visits():
     return np.clip(np.random.default_rng(0).normal([2.0, 1.5], [1.0, 0.8], (120, 2)), 0, [4.0, 3.0])
 
 
-def test_the_anchors_cost_what_was_predicted():
+def test_predicted_cost_matches_the_design():
     plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.08)
     assert plan.reached
     assert [run.columns for run in plan.runs] == sorted(run.columns for run in plan.runs)
@@ -25,11 +25,11 @@ def test_the_anchors_cost_what_was_predicted():
     assert found == pytest.approx(plan.cost, rel=0.03)
     lattice = plan.anchors.lattice
     assert (lattice.width, lattice.height) == (4.0, 3.0)
-    # About as far apart along x as along y.
+    # The spacing along x and along y is about equal.
     assert 0.5 < float(lattice.steps[0] / lattice.steps[1]) < 2
 
 
-def test_a_limit_on_their_number_is_kept_and_said():
+def test_a_limit_on_the_number_of_anchors_is_kept_and_reported():
     plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.001, most=60)
     assert plan.anchors.size <= 60
     assert not plan.reached

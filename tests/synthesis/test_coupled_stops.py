@@ -1,4 +1,4 @@
-"""Parts that share floors: what is kept where the mixture is stopped, and equal proposals."""
+"""Parts that share floors: a stopped master program keeps the previous mixture, and equal proposals count once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._coupled import column_generation, pricing
 
@@ -17,7 +17,7 @@ INF = np.inf
 
 
 def towns(count: int) -> md.Problem:
-    """Return towns of three places with answers of their own, which share a distortion floor."""
+    """Return towns of three places with disjoint answers, which share a distortion floor."""
     rng = np.random.default_rng(count)
     n = 3 * count
     points = np.repeat(10.0 * np.arange(count), 3)[:, None] + rng.random((n, 1))
@@ -31,7 +31,7 @@ def towns(count: int) -> md.Problem:
 
 
 @pytest.mark.parametrize("status", [Status.INTERRUPTED, Status.TIME_LIMIT])
-def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_master_keeps_the_previous_mixture(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, count = towns(3), []
     expected = md.design(problem)
     assert (expected.summary.rounds or 0) >= 2
@@ -39,7 +39,11 @@ def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypa
     class Stopped(column_generation.PartMixtureMaster):
         def solve(self, working: Any, *given: Any) -> Any:
             count.append(1)
-            return Restricted(working, None, status, "", -np.inf) if len(count) == 2 else super().solve(working, *given)
+            return (
+                RestrictedSolution(working, None, status, "", -np.inf)
+                if len(count) == 2
+                else super().solve(working, *given)
+            )
 
     monkeypatch.setattr(column_generation, "PartMixtureMaster", Stopped)
     made = md.design(problem)
@@ -49,7 +53,7 @@ def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypa
     assert made.certificate.expected_cost >= expected.certificate.expected_cost
 
 
-def test_a_part_that_costs_nothing_shares_a_floor() -> None:
+def test_a_part_of_cost_zero_shares_a_floor() -> None:
     own, x = np.repeat([0, 1], (5, 2)), np.r_[np.arange(5.0), 100.0, 101.0]
     distance = np.abs(x[:, None] - x)
     cost = np.where(own[:, None] == own, distance * (distance > 1.5), INF)
@@ -64,10 +68,10 @@ def test_a_part_that_costs_nothing_shares_a_floor() -> None:
 
 def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
-    kind = pricing.Kind(problem, (), "all", mass=1.0)
+    kind = pricing.PartClass(problem, (), "all", mass=1.0)
     asked = column_generation.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
-    found = Restricted(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
-    ((number, proposal),) = asked.price(found, Best()).improving
+    found = RestrictedSolution(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
+    ((number, proposal),) = asked.price(found, Bracket()).improving
     more = found.working.add([(number, proposal)])
     assert len(more) == 2
-    assert not asked.price(replace(found, working=more), Best()).improving
+    assert not asked.price(replace(found, working=more), Bracket()).improving

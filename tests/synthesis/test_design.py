@@ -91,7 +91,7 @@ def test_the_remapped_geometric_mechanism_is_optimal_on_a_line(epsilon, power):
 
 
 def reference_value(prior, cost, pairs, floors, objective):
-    """Solve equations (11)/(12) and (21)-(24) row by row with SciPy, without anything of the package."""
+    """Solve equations (11)/(12) and (21)-(24) row by row with SciPy, without code of the package."""
     n, m = cost.shape
     width = n * m + m * len(floors) + 1
 
@@ -218,7 +218,7 @@ def test_every_exact_row_policy_gives_the_same_value(rows, solver):
     assert assert_proved(md.design(problem, solver=solver, rows=rows)) == pytest.approx(0.7883939237227082, rel=1e-11)
 
 
-def test_near_rows_bracket_the_optimum_with_a_stated_stretch():
+def test_near_rows_bracket_the_optimum_with_their_dilation():
     prior, d, _ = grid(5)
     design = md.design(md.Problem(prior, d, [md.MetricPrivacy(0.6, d)]), rows="near")
     certificate = design.certificate
@@ -305,7 +305,7 @@ def test_a_solver_that_returns_garbage_is_caught(monkeypatch):
         fake(monkeypatch, lambda p, make=make: Answer(Status.OPTIMAL, *make(p), 1, "optimal", "fake 1.0"))
         with pytest.raises(SolverError):
             md.design(problem, solver="highs-simplex")
-        # Where we choose, the block method takes over.
+        # If the solver was chosen automatically, the block method takes over.
         certificate = md.design(problem).certificate
         assert certificate.provenance["solver"] == "block"
         assert "highs-simplex" in certificate.provenance["tried"]
@@ -395,7 +395,7 @@ def test_a_missing_solver_names_what_to_install(monkeypatch):
         md.design(problem, solver="cvxpy", isolated="release")
 
 
-def test_the_loosest_tolerance_is_still_honest():
+def test_a_loose_tolerance_still_gives_a_correct_gap():
     prior, d, _ = grid(3)
     certificate = md.design(
         md.Problem(prior, d, [md.MetricPrivacy(0.6, d)]), solver="highs-pdlp", tolerance=1e-2

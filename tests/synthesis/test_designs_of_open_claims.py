@@ -1,4 +1,4 @@
-"""Designs under bounds with rational factors and floors with a prior of their own, against independent programs."""
+"""Designs with rational factors, and with floors that have their own prior, against independent programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def doubt(minimum: float | str, prior: np.ndarray | None = BELIEF) -> ClaimedPri
 
 
 def least(problem: md.Problem) -> float:
-    """Return the least expected or worst cost, by one program written down here from the claims."""
+    """Return the least expected or worst cost, from an independent program built from the claims."""
     n, m = problem.cost.shape
     floors = [claim for claim in problem.claims if isinstance(claim, Floor)]
     width = n * m + m * len(floors) + 1
@@ -113,7 +113,7 @@ def test_a_factor_is_the_exponential_of_its_logarithm() -> None:
     assert by_factor.requirements[0].realised <= 2
 
 
-def test_a_factor_of_one_makes_secrets_alike() -> None:
+def test_a_factor_of_one_merges_secrets() -> None:
     made = md.design(md.Problem(PRIOR, LINE, [ratios(Fraction(1), [[0, 1], [2, 3]])]))
     rows = made.channel.numerators
     assert (rows[0] == rows[1]).all()
@@ -122,7 +122,7 @@ def test_a_factor_of_one_makes_secrets_alike() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-def test_the_prior_of_the_problem_may_be_given_as_a_floors_own() -> None:
+def test_a_floor_may_repeat_the_prior_of_the_problem() -> None:
     own = md.design(md.Problem(PRIOR, LINE, [doubt(0.5, PRIOR)])).certificate
     shared = md.design(md.Problem(PRIOR, LINE, [md.DistortionPrivacy("0.5", LINE)])).certificate
     assert own.cost == pytest.approx(shared.cost, rel=1e-8)
@@ -130,7 +130,7 @@ def test_the_prior_of_the_problem_may_be_given_as_a_floors_own() -> None:
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_the_largest_floor_is_that_of_its_own_prior() -> None:
-    # The median of the belief is 2: errors 2, 1, 0, 1.
+    # The median under the floor's prior is 2: the errors are 2, 1, 0, 1.
     largest = "0.6"
     assert md.design(md.Problem(PRIOR, LINE, [doubt(largest, np.array([0.125, 0.125, 0.5, 0.25]))])).certificate.holds
     with pytest.raises(InfeasibleError, match=r"requirements\[0\]\.minimum: .*is 0\.625"):
@@ -141,11 +141,11 @@ FORBIDDEN = np.where(np.arange(4)[:, None] // 2 == np.arange(4) // 2, LINE, np.i
 
 
 @pytest.mark.parametrize("prior", [BELIEF, np.array([0.0, 0.0, 0.4, 0.6]), np.array([1.0, 0, 0, 0])])
-def test_parts_with_answers_of_their_own_share_a_floor_with_its_own_prior(prior: np.ndarray) -> None:
-    """Secrets 0, 1 and 2, 3 have answers of their own; what can be reached is the sum over both."""
+def test_parts_with_disjoint_answers_share_a_floor_with_its_own_prior(prior: np.ndarray) -> None:
+    """Secrets 0, 1 and 2, 3 have disjoint answers; the largest floor is the sum over both parts."""
     near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
     most = sum(min(prior[part] @ LINE[part][:, guess] for guess in range(4)) for part in ([0, 1], [2, 3]))
-    # Where the adversary is sure, there is nothing to keep from them.
+    # A part about which the adversary is certain contributes nothing.
     minimum = round(0.9 * most, 3)
     problem = md.Problem(PRIOR, FORBIDDEN, [near, doubt(minimum, prior), doubt("0.2", None)])
     made = md.design(problem, tolerance=1e-7)
@@ -154,7 +154,7 @@ def test_parts_with_answers_of_their_own_share_a_floor_with_its_own_prior(prior:
     assert made.certificate.relative_gap < 1e-6
 
 
-def test_a_belief_in_a_part_that_can_never_be_takes_one_program() -> None:
+def test_a_floor_on_a_part_of_probability_zero_needs_one_program() -> None:
     never = np.array([0.6, 0.4, 0.0, 0.0])
     near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
     with pytest.warns(PriorWarning):
@@ -182,7 +182,7 @@ def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("floors", [False, True])
-def test_what_is_said_of_some_secrets(floors: bool) -> None:
+def test_restricted_requirements(floors: bool) -> None:
     claims = [
         Stated.ratios("guarded", Fraction(1), [[0, 1], [1, 3], [3, 2], [2, 3]], [2, 3, 4, 5], [1, 1, 1, 2]),
         Stated.floor("guarded", Fraction(1, 2), LINE, BELIEF, part=1),

@@ -49,10 +49,10 @@ def folder(design, tmp_path):
     return tmp_path / "made"
 
 
-# --- there and back ------------------------------------------------------------------------------------------------
+# --- round trips ---------------------------------------------------------------------------------------------------
 
 
-def test_everything_comes_back(design, folder):
+def test_a_saved_design_is_loaded_completely(design, folder):
     assert md.verify(folder).holds
     loaded = md.Design.load(folder)
     problem, channel, certificate = loaded.problem, loaded.channel, loaded.certificate
@@ -83,13 +83,13 @@ def test_everything_comes_back(design, folder):
     assert (md.Channel.load(folder / "channel.npz").numerators == channel.numerators).all()
 
 
-def test_a_bundle_says_which_distance_was_proved(folder):
+def test_a_bundle_names_the_proved_distance(folder):
     plane = {"name": "plane distance ≤ great circle", "unit": "km"}
     hamming = {"name": "Hamming distance", "unit": ""}
     assert bundle.read(folder).metadata["distances"] == [plane, plane, None, hamming]
 
 
-def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):
+def test_a_loaded_problem_can_be_designed_and_saved_again(folder, tmp_path):
     again = md.design(md.Design.load(folder).problem)
     again.save(tmp_path / "again")
     assert md.verify(tmp_path / "again").cost == pytest.approx(md.verify(folder).cost, rel=1e-9)
@@ -104,7 +104,7 @@ def test_problems_without_domains(tmp_path):
     assert (tmp_path / "channel.csv").read_text().startswith("secret,0,1\n0,0.73105")
 
 
-def test_observables_that_are_the_secrets_stay_so(tmp_path):
+def test_observables_equal_to_the_secrets_stay_equal(tmp_path):
     domain = md.Domain.from_labels(["a", "b"])
     distance = md.distances.hamming(domain)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
@@ -118,7 +118,7 @@ def test_the_report_is_part_of_the_set(design, tmp_path):
     saving.save(design, tmp_path)
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert md.verify(tmp_path).holds
-    # An older report does not survive beside a newer channel.
+    # An older report is removed when a newer channel is written.
     design.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["certificate.json", "channel.csv", "channel.npz", "dual.npz"]
 
@@ -253,7 +253,7 @@ def test_parquet_names_the_extra(design, monkeypatch):
 # --- files and folders ---------------------------------------------------------------------------------------------
 
 
-def test_files_are_whole_or_untouched(tmp_path):
+def test_files_are_written_atomically(tmp_path):
     target = tmp_path / "f"
     write_file(target, [b"a", b"b"])
     assert target.read_bytes() == b"ab"
@@ -276,13 +276,13 @@ def test_targets(design, folder, tmp_path):
     assert not (tmp_path / "new").exists()
     (tmp_path / "empty").mkdir()
     check_target(tmp_path / "empty")
-    # An export that was killed before its certificate was there, and one that was killed while writing.
+    # An export that was killed before it wrote the certificate, and one that was killed while it wrote a file.
     (folder / "certificate.json").unlink()
     check_target(folder)
     (tmp_path / "killed").mkdir()
     (tmp_path / "killed" / ".channel.npz.partial").write_bytes(b"P")
     check_target(tmp_path / "killed")
-    # An export beside which somebody keeps files of their own.
+    # A folder with an export and files of the user.
     design.save(folder)
     (folder / "notes.txt").write_text("mine")
     check_target(folder)
@@ -297,7 +297,7 @@ def test_foreign_folders_are_left_alone(tmp_path, name, content):
     check_target(tmp_path, force=True)
 
 
-def test_targets_that_cannot_be(tmp_path):
+def test_impossible_targets(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match="file is not a folder; choose another one") as refused:
         check_target(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""The gap asked for is the gap worked for: no less, and, where that saves iterations, no more."""
+"""Solvers stop at the requested gap, and loose gaps save iterations."""
 
 import math
 
@@ -22,7 +22,7 @@ def problem(k, floor=False):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floor", [False, True])
-def test_the_block_method_stops_at_the_gap_asked_for(floor):
+def test_the_block_method_stops_at_the_requested_gap(floor):
     asked = (1e-1, 1e-3, 1e-5, 1e-8)
     made = [md.design(problem(6, floor), solver="block", tolerance=gap) for gap in asked]
     gaps = [one.certificate.relative_gap for one in made]
@@ -31,7 +31,7 @@ def test_the_block_method_stops_at_the_gap_asked_for(floor):
     iterations = [one.summary.iterations for one in made]
     assert iterations == sorted(iterations)
     assert iterations[0] < iterations[-1]
-    # It is not tightened: what is asked for loosely is left loose.
+    # The iteration does not continue beyond a loose gap.
     assert gaps[0] > 1e-5
 
 
@@ -39,14 +39,14 @@ def test_the_block_method_stops_at_the_gap_asked_for(floor):
 @pytest.mark.parametrize(
     ("solver", "rows", "k"), [("highs-ipx", "lazy", 5), ("highs-pdlp", "all", 4), ("cvxpy", "all", 3)]
 )
-def test_solvers_of_rows_are_not_asked_for_more_than_they_need(solver, rows, k):
+def test_row_solvers_get_no_tighter_tolerance_than_needed(solver, rows, k):
     loose, tight = (md.design(problem(k), solver=solver, tolerance=gap, rows=rows) for gap in (1e-2, 1e-7))
     assert loose.certificate.relative_gap <= 1e-2
     assert tight.certificate.relative_gap <= 1e-7
     assert loose.summary.iterations < tight.summary.iterations
 
 
-def test_decomposition_ends_at_the_gap_asked_for():
+def test_decomposition_ends_at_the_requested_gap():
     d = md.distances.euclidean(md.Domain.grid(6, 1, 6.0, 1.0))
     cost = np.where(np.equal.outer(np.arange(6) // 3, np.arange(6) // 3), d, np.inf)
     graph = md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2), (3, 4), (4, 5)]))
@@ -58,7 +58,7 @@ def test_decomposition_ends_at_the_gap_asked_for():
     assert loose.summary.rounds <= tight.summary.rounds
 
 
-def test_a_gap_that_is_not_given_is_that_of_feasibility():
+def test_the_default_gap_is_the_feasibility_tolerance():
     assert Options(feasibility=1e-7).relative_gap == 1e-7
     assert Options(feasibility=1e-7, gap=1e-3).relative_gap == 1e-3
 

@@ -1,4 +1,4 @@
-"""Secrets that nothing ties to another are refused unless that is accepted, and what answers reveal is said."""
+"""Isolated secrets are refused unless the caller accepts them, and revealed secrets are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.model._claims import Claims
-from mechdesign.model._disclosure import bounds_pairs, disclosed, loose, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_loose, find_untied
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.synthesis._design import synthesise
@@ -60,12 +60,12 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
     "a radius below all": ([md.ThresholdPrivacy(1, DISTANCE, 0.25)], ALL, (0, 1, 2, 3, 4, 5)),
     "a radius below some": (
         [md.ThresholdPrivacy(1, DISTANCE, 0.5)],
-        r"tie some secrets to no other.*found 4 of 6 secrets \(a, b, c, f\)\. Take a radius of 1 for a, say.* is 0\.5",
+        r"leave some secrets without a bound.*found 4 of 6 secrets \(a, b, c, f\)\. Increase the radius from 0\.5 to 1",
         (0, 1, 2, 5),
     ),
     "a place far from all": (
         [md.ThresholdPrivacy(1, DISTANCE, 2)],
-        r"1 of 6 secrets \(f\)\. Take a radius of 20\.5",
+        r"1 of 6 secrets \(f\)\. Increase the radius from 2 to 20\.5",
         (5,),
     ),
     "two requirements": (
@@ -75,7 +75,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
     ),
     "a floor beside": (
         [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2), (3, 4)]))],
-        r"1 of 6 secrets \(f\). Bound pairs with them",
+        r"1 of 6 secrets \(f\). Bound pairs that contain them",
         (),
     ),
     "a graph without edges beside a floor": (
@@ -85,7 +85,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize(("requirements", "message", "revealed"), ISOLATED.values(), ids=ISOLATED)
-def test_a_secret_tied_to_no_other_is_refused_unless_that_is_accepted(
+def test_isolated_secrets_are_refused_unless_accepted(
     requirements: list[Requirement], message: str, revealed: tuple[int, ...]
 ) -> None:
     asked = problem(*requirements)
@@ -93,12 +93,12 @@ def test_a_secret_tied_to_no_other_is_refused_unless_that_is_accepted(
         with pytest.raises(InputError, match=message) as caught:
             md.design(asked, **arguments)  # type: ignore[arg-type]
         assert caught.value.path == "requirements"
-        assert caught.value.remedy.endswith('or accept it by isolated="release"')
+        assert caught.value.remedy.endswith('or accept this with isolated="release"')
     made = quietly(asked)
     assert made.summary.isolated == made.certificate.provenance["isolated"] == "release"
     found = made.certificate.revealed
     assert found == by_definition(made.channel.numerators)
-    # Under a floor over all of them even a secret that nothing ties may be hidden.
+    # A floor over all secrets may also hide an isolated secret.
     assert found is not None
     assert set(revealed) <= set(found)
     if revealed:
@@ -115,7 +115,7 @@ def test_a_single_secret_is_refused_whatever_is_required() -> None:
     for requirements in ([], [md.MetricPrivacy(1, one)], [md.ThresholdPrivacy(1, one, 5)]):
         asked = md.Problem([1.0], [[0.5, 0.25]], requirements)
         with pytest.raises(
-            InputError, match="requirements: tie nothing to the only secret, which every answer reveals"
+            InputError, match="requirements: cannot protect the only secret, which every answer reveals"
         ):
             md.design(asked)
         with pytest.warns(RevealedWarning, match="^There is a single secret, and every answer reveals it"):
@@ -135,7 +135,7 @@ def test_a_radius_at_and_below_the_nearest_neighbour() -> None:
         md.design(asked("0.999"))
 
 
-def test_a_bound_in_one_direction_ties_both_and_what_it_reveals_is_said() -> None:
+def test_a_bound_in_one_direction_connects_both_and_revealed_secrets_are_reported() -> None:
     cost = 1 - np.eye(2)
     for pair, other in (([[0, 1]], 1), ([[1, 0]], 0)):
         asked = md.Problem([0.5, 0.5], cost, [one_way(pair, 2)])
@@ -143,35 +143,37 @@ def test_a_bound_in_one_direction_ties_both_and_what_it_reveals_is_said() -> Non
             made = md.design(asked)
         assert made.certificate.revealed == by_definition(made.channel.numerators)
         assert made.summary.isolated is None
-        # Whether the solver's answer is a vertex or not, one sentence or the other says it.
-        assert disclosed(asked, (other,)) == (
-            f"1 of 2 secrets ({other}) has an answer that no other secret is given: whoever sees it knows the secret "
+        # The wording depends on whether the solver returns a vertex.
+        assert describe_disclosure(asked, (other,)) == (
+            f"1 of 2 secrets ({other}) has an answer that no other secret is given: anyone who sees it knows the secret "
             "for certain.",
         )
-        assert disclosed(asked, ())[0].startswith("No bound below 2^62 limits how much likelier an answer may be for 1")
+        assert describe_disclosure(asked, ())[0].startswith(
+            "No bound below 2^62 limits how much likelier an answer may be for 1"
+        )
 
 
-def test_different_requirements_may_tie_different_secrets() -> None:
+def test_different_requirements_may_connect_different_secrets() -> None:
     far = APART.copy()
     far[5, 3] = 4.0
     made = md.design(problem(md.ThresholdPrivacy(1, DISTANCE, 1), md.MetricPrivacy(1, np.minimum(far, far.T))))
     assert made.certificate.revealed == ()
 
 
-def test_distortion_alone_bounds_no_pair_and_says_so() -> None:
+def test_distortion_alone_bounds_no_pair_and_warns() -> None:
     for minimum in ("0", "0.4"):
         with pytest.warns(
             RevealedWarning, match=r"No requirement bounds a pair of secrets: an answer may rule out any"
         ):
             made = md.design(problem(md.DistortionPrivacy(minimum, DISTANCE)))
         assert made.certificate.revealed == by_definition(made.channel.numerators)
-    # With a bound on pairs there is nothing to say.
+    # With a pair bound there is no warning.
     md.design(problem(md.DistortionPrivacy("0.4", DISTANCE), md.MetricPrivacy(1, DISTANCE)))
 
 
 @pytest.mark.parametrize(("epsilon", "said"), [("42.97", False), ("42.98", True), ("800", True)])
-def test_a_bound_of_2_to_the_62_hides_nothing_that_can_be_noticed(epsilon: str, said: bool) -> None:
-    """2^62 is e^42.975: with ε per metre instead of per km it is soon passed."""
+def test_a_bound_of_2_to_the_62_gives_no_noticeable_protection(epsilon: str, said: bool) -> None:
+    """2^62 is e^42.975: an ε per metre instead of per km soon exceeds it."""
     line = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
     asked = md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(epsilon, line)])
     if not said:
@@ -179,25 +181,25 @@ def test_a_bound_of_2_to_the_62_hides_nothing_that_can_be_noticed(epsilon: str, 
         return
     with pytest.warns(RevealedWarning, match=r"^No bound below 2\^62 .* 3 of 3 secrets \(0, 1, 2\)"):
         made = md.design(asked)
-    # One part in 2^62 of another secret's answers is enough for the definition, and for nobody else.
+    # A probability of 2^-62 for another secret satisfies the definition, but gives no noticeable protection.
     assert made.certificate.revealed == ()
     assert made.channel.matrix.diagonal().tolist() == [1.0, 1.0, 1.0]
 
 
-def test_one_bound_that_can_be_noticed_is_enough() -> None:
+def test_one_noticeable_bound_suffices() -> None:
     line = np.array([[0.0, 1, 900], [1, 0, 900], [900, 900, 0]])
     with pytest.warns(RevealedWarning, match=r"^No bound below 2\^62 .* 1 of 3 secrets \(2\)"):
         md.design(md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(1, line)]))
 
 
 @pytest.mark.parametrize("isolated", ["repair", "hull", "accept", "", None, True, 1])
-def test_other_ways_are_not_known(isolated: object) -> None:
+def test_other_values_of_isolated_are_refused(isolated: object) -> None:
     with pytest.raises(InputError, match=r'^isolated: is not known.*must be "refuse" or "release"'):
         md.design(problem(md.MetricPrivacy(1, DISTANCE)), isolated=isolated)  # type: ignore[arg-type]
 
 
-def test_a_problem_is_still_stated_and_read_back(tmp_path: Path) -> None:
-    """Neither requirements nor problems are refused: bundles of earlier versions hold such designs."""
+def test_problems_with_isolated_secrets_are_still_valid(tmp_path: Path) -> None:
+    """Requirements and problems with isolated secrets are valid, because bundles of earlier versions contain them."""
     made = quietly(problem(md.ThresholdPrivacy(1, DISTANCE, 0.5)))
     made.save(tmp_path)
     assert md.verify(tmp_path).revealed == (0, 1, 2, 5)
@@ -209,7 +211,7 @@ def test_a_problem_is_still_stated_and_read_back(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "certificate.json").read_text())["certificate"]["revealed"] == [0, 1, 2, 5]
 
 
-def test_what_the_package_designs_for_itself_is_not_asked_about() -> None:
+def test_internal_designs_are_not_checked() -> None:
     made = synthesise(problem(), SolveSettings())
     assert made.certificate.revealed == (0, 1, 2, 3, 4, 5)
     identity = np.eye(6)
@@ -221,17 +223,17 @@ def test_what_the_package_designs_for_itself_is_not_asked_about() -> None:
     assert md.audit([[1.0, 1e-300], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).revealed == (0,)
 
 
-def test_all_points_between_anchors_are_tied() -> None:
+def test_all_points_between_anchors_are_connected() -> None:
     anchors = md.Domain.anchors(columns=3, rows=2, width=2.0, height=1.0)
     cost = md.distances.euclidean(anchors)
     made = md.design(md.Problem(np.full(6, 1 / 6), cost, [md.ContinuousPrivacy("0.2", anchors)], "expected", anchors))
     assert made.certificate.revealed == ()
     dithered = Claims(md.ContinuousPrivacy("0.2", anchors).claims()[:1])
-    assert not untied(6, dithered).size
-    assert not loose(6, dithered).size
+    assert not find_untied(6, dithered).size
+    assert not find_loose(6, dithered).size
 
 
-def test_ties_are_the_definition() -> None:
+def test_isolated_secrets_follow_the_definition() -> None:
     rng = np.random.default_rng(42)
     limit = 62 * math.log(2) - 1e-9
     for _ in range(200):
@@ -250,19 +252,19 @@ def test_ties_are_the_definition() -> None:
         alone = [s for s in range(n) if all(s not in pair[:2] for pair in pairs)]
         limited = {s for s, _, w in pairs if w < limit} | {t for _, t, w in pairs if w == 0}
         hardly = [s for s in range(n) if s not in alone and s not in limited]
-        assert untied(n, Claims(claims)).tolist() == alone
-        assert loose(n, Claims(claims)).tolist() == hardly
+        assert find_untied(n, Claims(claims)).tolist() == alone
+        assert find_loose(n, Claims(claims)).tolist() == hardly
         assert bounds_pairs(Claims(claims)) == (len(claims) > 1)
 
 
-def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
-    assert disclosed(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
+def test_there_is_no_warning_without_a_reason() -> None:
+    assert describe_disclosure(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
 
 
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check that finds no secret refuses nothing, and a certificate that lists none says nothing."""
+    """Without the search for isolated secrets nothing is refused, and without revealed secrets there is no warning."""
     nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.synthesis._isolation.untied", nobody)
+    monkeypatch.setattr("mechdesign.synthesis._isolation.find_untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
     monkeypatch.setattr("mechdesign.certify._certificate.revealed", lambda _: ())

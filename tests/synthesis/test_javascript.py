@@ -1,4 +1,4 @@
-"""The JavaScript module gives the verdicts and, for given random bits, the samples of this package."""
+"""The JavaScript module returns the same verdicts as the package and, for given random bits, the same samples."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def channel_like(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def random_case(rng: np.random.Generator) -> Exported:
-    """Return a channel with bounds of one kind or two, at, just above or just below what it keeps."""
+    """Return a channel with one or two bounds, at, just above or just below its tight values."""
     columns, rows, m = rng.integers(1, 4), rng.integers(2, 4), int(rng.integers(2, 7))
     domain = md.Domain.grid(int(columns), int(rows), float(columns), float(rows))
     n = domain.size
@@ -136,10 +136,10 @@ def module(city: Exported) -> Module:
     return Module(source(city))
 
 
-def test_places_and_what_is_said_of_the_channel(city: Exported, module: Module) -> None:
+def test_places_and_the_description_of_the_channel(city: Exported, module: Module) -> None:
     found = module.call("verdict")
     assert found["holds"]
-    # Floors need the prior, which apps do not get.
+    # Floors need the prior, which the module does not contain.
     assert [each["holds"] for each in found["requirements"]] == [True, None]
     assert module.call("shown")["title"] == "`Tōkyō` ${x}"
     assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.3"
@@ -163,7 +163,7 @@ def test_places_and_what_is_said_of_the_channel(city: Exported, module: Module) 
     assert [each["label"] for each in drawn] == [domain.labels[each] for each in index]
 
 
-def test_places_that_are_no_grid() -> None:
+def test_places_without_a_grid() -> None:
     towns = md.Domain.from_coordinates([52.5, 48.1, 53.6], [13.4, 11.6, 10.0], ["Berlin", "München", "Hamburg"])
     cost = md.distances.hamming(3)
     problem = md.Problem(md.Prior.uniform(3), cost, [md.MetricPrivacy(1, cost)], secrets=towns, observables=towns)
@@ -212,12 +212,12 @@ def test_wrong_places(module: Module, place: Any, message: str) -> None:
 
 
 def test_without_secure_randomness_nothing_is_drawn(module: Module) -> None:
-    with pytest.raises(RuntimeError, match=r"there is no crypto\.getRandomValues here"):
+    with pytest.raises(RuntimeError, match=r"crypto\.getRandomValues is not available"):
         module.call("plain", {"secret": 0})
 
 
 def altered(text: str, change: Any) -> str:
-    """Change the data of a module, and make the digest that of the changed data."""
+    """Change the data of a module, and replace the digest by the digest of the changed data."""
     quoted = re.search(r'^const TEXT = (".*");$', text, re.MULTILINE)
     assert quoted is not None
     data = json.loads(json.loads(quoted[1]))
@@ -251,7 +251,7 @@ def test_every_single_change_of_the_data_is_refused(city: Exported) -> None:
         try:
             made = Module(changed)
         except Exception:
-            # What is no JSON any more does not even load.
+            # A module whose data are not JSON does not load.
             continue
         assert not made.call("verdict")["holds"]
         with pytest.raises(RuntimeError, match="the module was changed"):
@@ -264,7 +264,7 @@ def test_every_single_change_of_the_data_is_refused(city: Exported) -> None:
         (lambda data: moved(data, 1 << 58), r"exceeds its bound"),
         (lambda data: data["requirements"][0]["bound"].update(epsilon=["1", "4"]), "exceeds its bound"),
         (emptied, "row 0 of the channel does not sum to 1"),
-        (lambda data: data.update(observables=13), "another size"),
+        (lambda data: data.update(observables=13), "the size of the channel does not match"),
     ],
 )
 def test_a_tampered_module_with_a_new_digest_is_refused(city: Exported, change: Any, reason: str) -> None:
@@ -281,7 +281,7 @@ def test_lower_bounds_of_the_exponential() -> None:
     for epsilon in (Fraction(1), Fraction(7, 10), Fraction(1, 3)):
         theirs = made.call("lower", str(epsilon.numerator), str(epsilon.denominator), weights.tolist())
         ours = exp_lower(epsilon, weights, EXPONENT)
-        # Both are below the truth, and at most a unit of 2**-128 apart.
+        # Both are lower bounds, and differ by at most one unit of 2**-128.
         assert all(abs(int(one) - two) <= 1 for one, two in zip(theirs, ours.tolist(), strict=True))
 
 
@@ -329,16 +329,16 @@ def test_an_answer_is_remembered_for_its_cell_until_it_is_forgotten() -> None:
     assert len({answers[i] for i, place in enumerate(visits) if place in (there, {"secret": 1})}) == 1
     assert module.call("counted") == 2
     assert module.call("largestCount") == 1
-    # Without it, and after it, answers are drawn anew.
+    # Without remember, and after forget, answers are drawn again.
     fresh = [found["index"] for found in module.call("visit", [here] * 40, {})]
     assert len(set(fresh)) > 1
     assert module.call("counted") == 42
-    # The cell and the secret of its number are one place.
+    # A cell and its secret, given by index, share the remembered answer.
     assert module.call("largestCount") == 41
     again = module.call("visit", [here, "forget"] * 40, {"remember": True})
     assert len({found["index"] for found in again[::2]}) > 1
     assert module.call("counted") == 81
-    # What is drawn without it is not remembered, and does not replace what is.
+    # An answer drawn without remember is not stored, and does not replace the stored one.
     kept = module.call("visit", [here], {"remember": True})
     module.call("visit", [here] * 20, {})
     assert module.call("visit", [here], {"remember": True}) == kept
@@ -368,7 +368,7 @@ def code(made: Exported) -> str:
     return re.sub(r"/\*.*?\*/|^\s*//.*$|; //.*$", "", source(made), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_compilers_find_no_power_that_they_would_turn_into_floats():
+def test_the_module_avoids_the_power_operator():
     assert "**" not in code(small())
     continuous = md.Domain.anchors(3, 3, 2.0, 2.0)
     problem = md.Problem(
@@ -391,7 +391,7 @@ def test_older_engines_are_enough(older):
 
 
 @pytest.mark.parametrize("missing", ["BigInt", "DataView", "Uint32Array"])
-def test_a_missing_feature_is_an_exception_and_no_verdict(missing):
+def test_a_missing_feature_is_an_exception_not_a_verdict(missing):
     module = Module(source(small()) + f"\ndelete globalThis.{missing};")
     with pytest.raises(RuntimeError, match=missing):
         module.call("verdict")

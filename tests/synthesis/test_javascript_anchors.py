@@ -1,4 +1,4 @@
-"""The JavaScript module between anchors: the draws of this package, bit for bit, and its verdict on all points."""
+"""The JavaScript module between anchors: the same draws as the package, bit for bit, and the same verdict."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def test_draws_are_those_of_this_package(geographic: bool) -> None:
         assert set(drawn[0]) == {"index", "label", *names}
 
 
-def test_places_outside_are_refused_or_go_to_the_border() -> None:
+def test_places_outside_are_refused_or_moved_to_the_border() -> None:
     code = module(made())
     data = np.random.default_rng(0).bytes(8 * 10)
     border = code.draw_from({"x": 0.0, "y": 3.0}, data, 3)
     assert code.draw_from({"x": -3.0, "y": 99.0}, data, 3, outside="nearest") == border
-    # 4.1 is the side as it was written, though its binary number is not 41/10.
+    # The side is 4.1, although its binary value is not exactly 41/10.
     assert "index" in code.draw_from({"x": 4.1, "y": 3.0}, data, 1)[0]
     for options in ({}, {"outside": "refuse"}):
         with pytest.raises(RuntimeError, match="x -3 is outside the anchors"):
             code.draw_from({"x": -3.0, "y": 1.0}, data, 1, **options)
     with pytest.raises(RuntimeError, match='outside must be "refuse" or "nearest"'):
         code.draw_from({"x": 1.0, "y": 1.0}, data, 1, outside="border")
-    with pytest.raises(RuntimeError, match="reach belongs to places that are no grid"):
+    with pytest.raises(RuntimeError, match="reach applies only to places without a grid"):
         code.draw_from({"x": 1.0, "y": 1.0}, data, 1, reach=2)
-    with pytest.raises(RuntimeError, match="belongs to none of them: use sample"):
+    with pytest.raises(RuntimeError, match="has no single secret: use sample"):
         code.call("cell", {"x": 1.0, "y": 1.0}, {})
     assert "index" in code.draw_from({"secret": 3}, data, 1)[0]
 
@@ -83,7 +83,7 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
     assert [each["holds"] for each in found["requirements"]] == [True, True, True]
     tight = Fraction(repr(design.certificate.epsilon[0]))
     anchors = design.problem.secrets
-    # Just inside and just outside what the channel keeps.
+    # Just above and just below the channel's tight ε.
     for epsilon, holds in ((tight, True), (tight * (1 - Fraction(1, 10**12)), False)):
         asked = md.ContinuousPrivacy(epsilon, anchors, distance)  # type: ignore[arg-type]
         verdict = module(design, [asked]).call("verdict")["requirements"][0]
@@ -94,7 +94,7 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
 def test_nothing_is_remembered_between_anchors() -> None:
     code = module(made())
     for place in ({"x": 1.0, "y": 1.0}, {"secret": 3}):
-        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors belongs to no cell"):
+        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors has no cell"):
             code.call("visit", [place], {"remember": True})
     assert code.call("counted") == 0
     code.call("visit", [{"x": 1.0, "y": 1.0}] * 3, {"remember": False})

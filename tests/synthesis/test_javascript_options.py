@@ -1,4 +1,4 @@
-"""What the JavaScript module refuses: places given in two ways, other options, random functions that do nothing."""
+"""The JavaScript module refuses places given in two forms, unknown options, and random functions that do nothing."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def module() -> Module:
 
 
 @pytest.mark.parametrize("more", [{"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0}])
-def test_a_place_is_given_in_one_way(module: Module, more: dict[str, Any]) -> None:
+def test_a_place_is_given_in_one_form(module: Module, more: dict[str, Any]) -> None:
     for call in ("draw", "cell"):
-        with pytest.raises(RuntimeError, match=r"give one of \{lat, lon\}, \{x, y\} and \{secret\}"):
+        with pytest.raises(RuntimeError, match=r"give only one of \{lat, lon\}, \{x, y\} and \{secret\}"):
             module.draw(PLACE | more, BYTES) if call == "draw" else module.call("cell", PLACE | more, {})
-    # What else an object of a position holds is its own.
+    # Other keys of a position object are ignored.
     assert module.call("cell", PLACE | {"accuracy": 20}, {}) == 0
 
 
@@ -48,9 +48,9 @@ def test_options_that_are_not_known_are_refused(module: Module, option: str) -> 
             module.call("cell", PLACE, wrong)
 
 
-def test_outside_and_reach_go_with_a_place(module: Module) -> None:
+def test_outside_and_reach_apply_to_places(module: Module) -> None:
     for option, value in (("outside", "nearest"), ("reach", 2)):
-        with pytest.raises(RuntimeError, match="outside and reach go with a place"):
+        with pytest.raises(RuntimeError, match="outside and reach apply to places"):
             module.draw({"secret": 1}, BYTES, **{option: value})
 
 
@@ -58,7 +58,7 @@ def test_a_random_function_that_fills_nothing_is_refused(module: Module) -> None
     assert [each["index"] for each in module.draw(PLACE, bytes(8))] == [0]
     assert [each["index"] for each in module.draw(PLACE, b"\xff" * 8)] == [3]
     for function in ("() => {}", "(bytes) => bytes", "Math.random", "async () => 1"):
-        with pytest.raises(RuntimeError, match="random has not filled the bytes"):
+        with pytest.raises(RuntimeError, match="random did not fill the given bytes"):
             module.call("draws_with", PLACE, function)
     with pytest.raises(RuntimeError, match="random must be a function"):
         module.call("draws_with", PLACE, "5")

@@ -1,4 +1,4 @@
-"""Lazy rows end at the gap that is asked for, not only when no row is violated."""
+"""Lazy rows end at the requested gap, even if some rows are still violated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def scattered(n: int) -> md.Problem:
 
 
 @pytest.mark.parametrize("n", [16, 24])
-def test_a_loose_gap_takes_no_more_rounds_and_is_kept(n: int) -> None:
+def test_a_loose_gap_needs_no_more_rounds_and_is_reached(n: int) -> None:
     problem = scattered(n)
     loose, tight = (
         md.design(problem, solver="highs-ipx", rows="lazy", tolerance=tolerance) for tolerance in (0.1, 1e-6)

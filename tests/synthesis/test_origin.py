@@ -1,4 +1,4 @@
-"""What a set states about where its problem comes from, and what `verify` and the report say of it."""
+"""The origin of a problem in a bundle, in the output of `verify`, and in the report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def made(tmp_path, monkeypatch) -> Path:
     return tmp_path / "made"
 
 
-def test_the_specification_the_user_and_what_was_left_out_are_kept(made):
+def test_the_specification_the_user_and_omissions_are_stored(made):
     origin = md.Design.load(made).origin
     assert origin is not None
     assert origin.specification == SPECIFICATION
@@ -65,7 +65,7 @@ def test_the_specification_the_user_and_what_was_left_out_are_kept(made):
     assert Origin.from_json(json.loads(json.dumps(origin.to_json()))) == origin
 
 
-def test_verify_separates_what_is_proved_from_what_is_stated(made):
+def test_verify_separates_proved_and_stated_facts(made):
     said = run("verify", made).stdout
     before, after = said.split("stated, and not proved")
     assert "e^(0.6·d(s, t)) p(o|t) for all 12 ordered pairs of secrets (s, t), and each of 4 answers o" in before
@@ -77,7 +77,7 @@ def test_verify_separates_what_is_proved_from_what_is_stated(made):
         assert word in after
 
 
-def test_the_report_holds_the_specification(made):
+def test_the_report_contains_the_specification(made):
     page = (made / "report.html").read_text()
     assert "power = 2\n[[privacy]]" in page
     assert "user u1 only, 0.5 added to each count" in page
@@ -93,7 +93,7 @@ def test_other_data_have_other_digests(made):
     assert np.array_equal(again.problem.prior, md.Design.load(made).problem.prior)
 
 
-def test_what_is_not_said_is_said_to_be_unknown(tmp_path):
+def test_a_missing_origin_is_reported_as_unknown(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
     saving.save(design, tmp_path / "made")
@@ -126,7 +126,7 @@ def test_a_malformed_origin_is_refused(made, values):
         md.Design.load(made)
 
 
-def test_the_digest_of_a_folder_sees_names_and_contents(tmp_path):
+def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a/one").write_text("1")
     digests = [file_digest(tmp_path / "a")]

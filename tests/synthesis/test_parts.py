@@ -19,7 +19,7 @@ from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as road
 from mechdesign.synthesis import _parts as restriction
-from mechdesign.synthesis._parts import split, undominated
+from mechdesign.synthesis._parts import find_undominated, split
 from mechdesign.synthesis.formats._plain import mps
 
 INF = math.inf
@@ -31,7 +31,7 @@ def assert_least(problem, value=None):
     made = md.design(problem, isolated="release")
     assert made.certificate.relative_gap <= 1e-6
     if made.certificate.relative_gap > 1e-8:
-        # HiGHS is asked to be feasible to 1e-7, and one program of some hundreds makes use of that.
+        # The feasibility tolerance of HiGHS is 1e-7, and one of several hundred programs needs it.
         made = md.design(problem, solver=made.summary.solver, options=EXACT, isolated="release")
     expected = least_cost(problem) if value is None else value
     assert made.certificate.holds
@@ -44,7 +44,7 @@ def assert_least(problem, value=None):
 
 @st.composite
 def problems(draw):
-    """Draw problems of few parts: all kinds of requirements, forbidden answers, floors, priors with zeros."""
+    """Draw problems with few parts: all kinds of requirements, forbidden answers, floors, and priors with zeros."""
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = int(random.integers(2, 8)), int(random.integers(2, 6))
     places = random.random((n, 2)) * 4
@@ -58,7 +58,7 @@ def problems(draw):
     distance = np.array(md.distances.euclidean(places))
     own = draw(st.sampled_from(["shared", "own", "some"]))
     if own == "own":
-        # Answers are the secrets, and each component has its own.
+        # Answers are the secrets, and each component has its own answers.
         cost = random.random((n, n)) * (1 - np.eye(n))
         cost[apart] = INF
     else:
@@ -110,7 +110,7 @@ def test_equal_parts_are_solved_once_and_never_change_the_result(monkeypatch):
     graph = nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8)])
     weights = np.array([1, 2, 3])
     requirement = md.GraphPrivacy(1, graph)
-    # Proportional priors; the last part never occurs, and counts as uniform.
+    # The priors of the parts are proportional. The last part has probability 0, so its prior is uniform.
     prior = np.concatenate([weights, 5 * weights, 0 * weights]) / 36
     made = assert_least(md.Problem(prior, cost, [requirement]))
     assert len(solved) == 2
@@ -123,14 +123,14 @@ def test_equal_parts_are_solved_once_and_never_change_the_result(monkeypatch):
     assert_least(md.Problem(prior[[0, 1, 2, 3, 5, 4, 6, 7, 8]], cost, [requirement]))
     assert len(solved) == 3
     solved.clear()
-    # A cost that differs by more than rounding, in one part.
+    # One part has a cost that differs by more than rounding errors.
     cost[4, 3] *= 1 + 1e-9
     assert_least(md.Problem(np.full(9, 1 / 9), cost, [requirement]))
     assert len(solved) == 2
 
 
-def test_bounds_must_agree_to_the_bit_before_an_answer_is_used_again():
-    """The second part is closer together by one unit in the last place, which a channel for the first would break."""
+def test_only_parts_with_identical_bounds_share_a_solution():
+    """Distances in the second part are smaller by one unit in the last place; the first channel would not meet them."""
     distance = np.full((4, 4), INF)
     distance[:2, :2] = distance[2:, 2:] = 1 - np.eye(2)
     distance[2, 3] = distance[3, 2] = np.nextafter(1, 0)
@@ -140,8 +140,8 @@ def test_bounds_must_agree_to_the_bit_before_an_answer_is_used_again():
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1"])
-def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypatch):
-    """Nobody needs the cells of other blocks; but without multipliers for the near ones the bound would be too low."""
+def test_dominated_answers_are_left_out_with_a_proof(epsilon, monkeypatch):
+    """Cells of other blocks are dominated; without multipliers for the near ones the lower bound would be too low."""
     domain = md.Domain.grid(columns=12, rows=3, width=12.0, height=3.0)
     cost = md.distances.euclidean(domain)
     graph = blocks(domain, 3)
@@ -153,10 +153,12 @@ def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypa
     assert (made.channel.numerators[own][:, ~own] == 0).all()
     proved = made.multipliers.requirements[0]
     mine = own[proved.sources]
-    # The nearest column of the next block, and none of the far end.
+    # The nearest column of the next block needs multipliers, the columns at the far end do not.
     assert 3 in proved.observables[mine] % 12
     assert 11 not in proved.observables[mine] % 12
-    monkeypatch.setattr(restriction, "_copies", lambda *found: [np.array([column]) for column in found[2].tolist()])
+    monkeypatch.setattr(
+        restriction, "_find_copies", lambda *found: [np.array([column]) for column in found[2].tolist()]
+    )
     assert md.design(problem).certificate.relative_gap > 0.05
 
 
@@ -165,7 +167,7 @@ def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypa
 def test_undominated_columns_against_all_pairs(seed):
     random = np.random.default_rng(seed)
     cost = random.integers(0, 4, (random.integers(1, 4), random.integers(1, 9))).astype(float)
-    kept, replaced = undominated(cost)
+    kept, replaced = find_undominated(cost)
     assert (cost[:, replaced] <= cost).all()
     assert np.array_equal(np.unique(replaced), kept)
     assert np.array_equal(replaced[kept], kept)
@@ -175,7 +177,7 @@ def test_undominated_columns_against_all_pairs(seed):
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-def test_secrets_alone_get_their_cheapest_answer():
+def test_isolated_secrets_get_their_cheapest_answer():
     cost = np.array([[3.0, 1, 2], [INF, 5, 4], [0, INF, INF]])
     for objective, value in (("expected", 0.2 * 1 + 0.3 * 4), ("worst", 4.0)):
         made = assert_least(md.Problem([0.2, 0.3, 0.5], cost, [], objective), value)
@@ -190,14 +192,14 @@ def test_the_costliest_part_decides_the_worst_cost():
     graph = nx.Graph([(0, 1), (2, 3)])
     made = assert_least(md.Problem([0.4, 0.5, 0.1, 0], cost, [md.GraphPrivacy(1, graph)], "worst"))
     assert made.certificate.cost == pytest.approx(3 / (1 + math.e))
-    # The cheaper part is as good as it can be, too.
+    # The cheaper part is optimal, too.
     assert made.channel.matrix[0, 1] == pytest.approx(1 / (1 + math.e))
     assert made.multipliers.weights[:2].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("share", ["1e-6", "0.5", "0.999999", "1"])
 def test_a_floor_over_parts_is_met_exactly(share):
-    """Three pairs of different distances; Hamming cost, so that what the adversary misses is not what is paid."""
+    """Three pairs with different distances and Hamming cost, so that error and cost differ."""
     places = np.array([[0.0], [1], [10], [13], [20], [22]])
     error = np.array(md.distances.euclidean(places))
     told = np.repeat(np.arange(3), 2)
@@ -220,7 +222,7 @@ def test_a_floor_above_the_largest_is_named():
         md.Problem([0.3, 0.2, 0.3, 0.2], cost, [md.DistortionPrivacy("0.401", 1 - np.eye(4))])
 
 
-def test_what_no_solver_here_takes_is_refused():
+def test_unsupported_solvers_and_rows_are_refused():
     error = 1 - np.eye(4)
     told = np.repeat([0, 1], 2)
     own = np.where(told[:, None] == told, 1 - np.eye(4), INF)
@@ -234,7 +236,7 @@ def test_what_no_solver_here_takes_is_refused():
         md.design(md.Problem(np.full(4, 0.25), own, [graph]), solver="abacus")
 
 
-def test_parts_join_where_requirements_or_floors_do():
+def test_requirements_and_floors_connect_parts():
     graph = md.GraphPrivacy(1, from_edges(5, [(0, 2), (1, 3)]))
     near = np.full((5, 5), INF)
     near[3, 4] = near[4, 3] = 1
@@ -253,7 +255,7 @@ def test_parts_join_where_requirements_or_floors_do():
     assert sets(md.Problem(prior, cost, [graph, md.DistortionPrivacy(0, 1 - np.eye(5))])) == [[0, 2], [1, 3], [4]]
 
 
-def test_time_is_shared_and_something_certified_comes_of_any():
+def test_parts_share_the_time_limit_and_any_limit_gives_a_certified_channel():
     points = np.random.default_rng(0).random((60, 2))
     told = np.arange(60) // 20
     cost = np.where(told[:, None] == told, md.distances.euclidean(points), INF)
@@ -283,7 +285,7 @@ def test_progress_names_the_parts():
     assert all(moment.lower <= moment.upper * (1 + 1e-9) for moment in rounds)
 
 
-def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_path):
+def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path):
     told = np.repeat([0, 1], 3)
     domain = md.Domain.grid(columns=6, rows=1, width=6.0, height=1.0)
     cost = np.where(told[:, None] == told, md.distances.euclidean(domain), INF)
@@ -308,11 +310,11 @@ def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_p
         certify(evidence).require()
     assert caught.value.pair == (0, 1)
     moved[1:3] += moved[0] - made.channel.numerators[0]
-    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which is forbidden"):
+    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which an infinite cost forbids"):
         certify(replace(evidence, numerators=moved)).require()
 
 
-def test_the_program_of_forbidden_answers_fixes_them_at_zero():
+def test_forbidden_answers_are_fixed_at_zero():
     cost = np.array([[0, 1, INF], [1, 0, INF], [INF, 1, 2]])
     lines = list(mps(md.Problem(np.full(3, 1 / 3), cost, [md.GraphPrivacy(1, from_edges(3, [(0, 1)]))])))
     text = "".join(lines)
@@ -321,7 +323,7 @@ def test_the_program_of_forbidden_answers_fixes_them_at_zero():
     assert "inf" not in text.lower()
 
 
-def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch):
+def test_after_an_interruption_the_other_parts_take_the_first_channel(monkeypatch):
     limits = []
     whole = road._design_whole
 

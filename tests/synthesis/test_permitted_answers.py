@@ -1,4 +1,4 @@
-"""Secrets that are permitted different answers, joined by floors or by bounds in one direction: one program for all."""
+"""Secrets with different permitted answers, connected by floors or by bounds in one direction: one program for all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mechdesign.solve._contract import Answer, Options, Solution, Status, measur
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import has_floors, split
-from mechdesign.synthesis._slater_point import interior
+from mechdesign.synthesis._slater_point import find_interior_channel
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)
@@ -36,7 +36,7 @@ def one_way(factor: Fraction, pairs: list[list[int]], secrets: int) -> ClaimedPr
 
 
 def drawn(seed: int) -> md.Problem:
-    """Draw a problem with forbidden answers, bounds in some directions, floors, and secrets that never occur."""
+    """Draw a problem with forbidden answers, directed bounds, floors, and secrets of probability 0."""
     random = np.random.default_rng(seed)
     n, m = int(random.integers(2, 6)), int(random.integers(2, 5))
     places = np.array(md.distances.euclidean(random.random((n, 2)) * 4))
@@ -59,7 +59,7 @@ def drawn(seed: int) -> md.Problem:
 
 
 def joins_different_answers(problem: md.Problem) -> bool:
-    """Tell whether this was refused by versions that took only sets of secrets with the same answers."""
+    """Return whether a part has secrets with different permitted answers, or the worst cost has coupled parts."""
     parts = split(problem)
     coupled = has_floors(problem) and problem.objective == "worst" and len(parts) > 1
     return coupled or any(not part.alike for part in parts)
@@ -98,13 +98,13 @@ def test_two_hundred_random_problems_against_the_whole_program_by_another_solver
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_a_bound_in_one_direction_by_hand() -> None:
-    """Secret 0 may answer 1 alone, which then has at least half of its probability for secret 1 as well."""
+    """Secret 0 may only answer 1, so secret 1 must give answer 1 with at least half of that probability."""
     bound = one_way(Fraction(2), [[0, 1]], 2)
     made = md.design(md.Problem([0.5, 0.5], [[INF, 0], [0, 1]], [bound]))
     np.testing.assert_allclose(made.channel.matrix, [[0, 1], [0.5, 0.5]], atol=1e-9)
     assert made.certificate.cost == pytest.approx(0.25)
     assert made.certificate.relative_gap < 1e-9
-    # In the other direction answer 0 is forbidden to both.
+    # With the bound in the other direction, answer 0 is forbidden to both.
     both = md.Problem([0.5, 0.5], [[INF, 0], [0, 1]], [one_way(Fraction(2), [[1, 0]], 2)])
     assert np.isinf(both.cost[:, 0]).all()
     assert md.design(both).certificate.cost == pytest.approx(0.5)
@@ -120,12 +120,12 @@ def test_a_bound_with_the_factor_one_forbids_in_both_directions() -> None:
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("factor", ["2.001", "1.999"])
-def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
-    """Two secrets with one answer each ask a third for 1/g of its probability, both: g >= 2 can be met."""
+def test_bounds_that_require_a_probability_above_one(factor: str) -> None:
+    """Two secrets with one answer each require the probability 1/g of a third secret: g >= 2 is feasible."""
     cost = [[0, INF], [INF, 0], [1, 2]]
     problem = md.Problem(np.full(3, 1 / 3), cost, [one_way(Fraction(factor), [[0, 2], [1, 2]], 3)])
     if factor < "2":
-        with pytest.raises(InfeasibleError, match="meets all bounds; by a linear program"):
+        with pytest.raises(InfeasibleError, match="meets all bounds; a linear program shows"):
             md.design(problem)
         return
     made = md.design(problem)
@@ -135,19 +135,19 @@ def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_a_floor_over_partly_shared_answers_by_hand() -> None:
-    """Only answer 1 is shared: the adversary errs by half of what both give it."""
+    """Only answer 1 is shared: the adversary's error is half of the probability that both give it."""
     cost = [[0, 1, INF], [INF, 1, 0]]
     hamming = 1 - np.eye(2)
     made = md.design(md.Problem([0.5, 0.5], cost, [md.DistortionPrivacy("0.1", hamming)]))
     assert made.certificate.cost == pytest.approx(0.2)
     np.testing.assert_allclose(made.channel.matrix[:, 1], 0.2, atol=1e-8)
-    # What no channel reaches, although a constant one would, is known from a program.
+    # A linear program shows that no channel with the permitted answers reaches this floor; a constant one would.
     cost = [[0, 1, INF], [INF, 1, 0], [0, INF, 0]]
     prior = np.full(3, 1 / 3)
     floor = float(largest_distortion(prior, 1 - np.eye(3)))
     with pytest.raises(InfeasibleError, match="bounds and floors"):
         md.design(md.Problem(prior, cost, [md.DistortionPrivacy(floor, 1 - np.eye(3))]))
-    # Each answer is given by two secrets, so that at best half of the time the wrong one is guessed.
+    # Each answer is shared by two secrets, so the adversary's error is at most one half.
     for minimum, reachable in (("0.499999", True), ("0.500001", False)):
         problem = md.Problem(prior, cost, [md.DistortionPrivacy(minimum, 1 - np.eye(3))])
         if reachable:
@@ -157,7 +157,7 @@ def test_a_floor_over_partly_shared_answers_by_hand() -> None:
                 md.design(problem)
 
 
-def test_the_worst_cost_where_floors_couple_sets_of_secrets() -> None:
+def test_the_worst_cost_of_parts_coupled_by_floors() -> None:
     floor = md.DistortionPrivacy("0.3", 1 - np.eye(4))
     problem = md.Problem([0.4, 0.3, 0.2, 0.1], OWN, [GRAPH, floor], "worst")
     made = md.design(problem)
@@ -167,7 +167,7 @@ def test_the_worst_cost_where_floors_couple_sets_of_secrets() -> None:
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_answers_far_from_the_secret_may_be_forbidden_under_a_floor() -> None:
-    """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are dropped; the cost falls with it."""
+    """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are forbidden, which costs more."""
     places = np.arange(8.0)
     distance = np.abs(np.subtract.outer(places, places))
     prior = np.arange(1.0, 9) / 36
@@ -182,7 +182,7 @@ def test_answers_far_from_the_secret_may_be_forbidden_under_a_floor() -> None:
     assert costs[0] >= costs[1] - 1e-9 >= costs[2] - 2e-9
 
 
-def test_what_is_designed_is_verified_by_both_verifiers(tmp_path: Path) -> None:
+def test_designs_are_verified_by_both_verifiers(tmp_path: Path) -> None:
     shared_in_part = OWN.copy()
     shared_in_part[2:, 1] = 1
     floor = md.DistortionPrivacy("0.3", 1 - np.eye(4))
@@ -192,16 +192,16 @@ def test_what_is_designed_is_verified_by_both_verifiers(tmp_path: Path) -> None:
     assert second_verifier.prove(tmp_path)
 
 
-def test_the_interior_gives_no_forbidden_answer_and_has_room() -> None:
+def test_the_interior_channel_has_slack_and_no_forbidden_answers() -> None:
     problem = md.Problem([0.5, 0.5], [[INF, 0, 1], [0, 1, 2]], [one_way(Fraction(2), [[0, 1]], 2)])
     form = normalise(problem)
-    found = interior(form)
+    found = find_interior_channel(form)
     assert found[0, 0] == 0
     assert found.sum(axis=1) == pytest.approx(1)
     assert (2 * found[1, 1:] - found[0, 1:] > 0.1).all()
 
 
-def test_without_a_channel_that_keeps_all_bounds_a_time_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_before_the_first_channel_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = md.Problem([0.5, 0.5], [[INF, 0, 1], [0, 1, 2]], [one_way(Fraction(2), [[0, 1]], 2)])
     seen = []
 
@@ -217,7 +217,7 @@ def test_without_a_channel_that_keeps_all_bounds_a_time_limit_is_an_error(monkey
     assert seen == [pytest.approx(1.0, abs=0.1), pytest.approx(7.0, abs=0.5)]
 
 
-def test_solvers_that_take_no_forbidden_answers_say_so() -> None:
+def test_solvers_without_forbidden_answers_are_refused() -> None:
     floor = md.DistortionPrivacy("0.1", 1 - np.eye(4))
     problem = md.Problem(np.full(4, 0.25), OWN, [GRAPH, floor], "worst")
     with pytest.raises(InputError, match="permitted different answers"):
@@ -227,7 +227,7 @@ def test_solvers_that_take_no_forbidden_answers_say_so() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-def test_something_certified_comes_of_any_time() -> None:
+def test_any_time_limit_gives_a_certified_channel() -> None:
     places = np.arange(12.0)
     distance = np.abs(np.subtract.outer(places, places))
     problem = md.Problem(

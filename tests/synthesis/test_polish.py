@@ -1,4 +1,4 @@
-"""Mended multipliers prove more, never something else; poor ones no longer cost the channel."""
+"""Polished multipliers prove better and always valid bounds, and poor multipliers do not invalidate the channel."""
 
 import dataclasses
 
@@ -14,9 +14,9 @@ from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._registry import Solver
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._recovery import carried, polished
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._recovery import lift_multipliers, polish_multipliers
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 
 
 def problem(epsilon, objective="expected", floor=None):
@@ -29,49 +29,49 @@ def problem(epsilon, objective="expected", floor=None):
 
 
 def solved(asked):
-    """Return the form, HiGHS' multipliers of it, and the value."""
+    """Return the normal form, its multipliers from HiGHS, and the optimal value."""
     form = normalise(asked)
-    program, inverse = RowReduction(all_triples(bounded_pairs(form, "all"), form.observables)).apply(form)
+    program, inverse = RowReduction(list_all_rows(find_bounded_pairs(form, "all"), form.observables)).apply(form)
     solution = solvers.solve(program, "highs-simplex", Options(1e-10))
     return form, inverse.multipliers(solution.row_dual), inverse.bound(solution)
 
 
 def proved(form, multipliers):
-    """Return the bound that the verifier computes."""
+    """Return the lower bound that the verifier computes."""
     asked = form.problem
     constant = np.zeros(asked.cost.shape, dtype=np.int64)
     constant[:, 0] = 1 << EXPONENT
     stated = tuple(each for requirement in asked.requirements for each in requirement.stated())
-    proof = carried(form, multipliers)
+    proof = lift_multipliers(form, multipliers)
     return lower_bound(Evidence(constant, EXPONENT, asked.prior, asked.cost, asked.objective, stated, proof))
 
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
 @pytest.mark.parametrize("floor", [None, "0.8"])
 @pytest.mark.parametrize("share", [1e-9, 1e-6])
-def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
+def test_multipliers_that_are_too_large_are_polished(objective, floor, share):
     form, good, value = solved(problem(3, objective, floor))
     noise = 1 + share * np.random.default_rng(0).random(good.values.size)
     poor = dataclasses.replace(good, values=good.values * noise)
-    mended = polished(form, poor)
+    mended = polish_multipliers(form, poor)
     assert proved(form, mended) <= value * (1 + 1e-9)
     lost, left = value - proved(form, poor), value - proved(form, mended)
     assert lost > 0.1 * share * value
     assert left < lost / 5
 
 
-def test_good_ones_stay_good():
+def test_good_multipliers_stay_good():
     form, good, value = solved(problem(1))
-    assert proved(form, polished(form, good)) >= value * (1 - 1e-9)
+    assert proved(form, polish_multipliers(form, good)) >= value * (1 - 1e-9)
 
 
-def test_without_potentials_nothing_is_done():
+def test_without_potentials_multipliers_stay():
     form, good, _ = solved(problem(1))
     blind = dataclasses.replace(good, potentials=None)
-    assert polished(form, blind) is blind
+    assert polish_multipliers(form, blind) is blind
 
 
-def test_any_numbers_at_all_prove_a_bound_that_holds():
+def test_any_multipliers_prove_a_valid_bound():
     form, good, value = solved(problem(1, floor="0.8"))
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -81,12 +81,12 @@ def test_any_numbers_at_all_prove_a_bound_that_holds():
             floors=tuple(rng.random(grid.shape) for grid in good.floors),
             potentials=rng.standard_normal(form.groups),
         )
-        assert proved(form, polished(form, wild)) <= value * (1 + 1e-9)
+        assert proved(form, polish_multipliers(form, wild)) <= value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [10, 20])
 def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
-    """Where e^{ε d} is 10^8 and more, HiGHS accepts multipliers that prove little; magnified and mended they prove."""
+    """At e^{ε d} of 10^8 HiGHS accepts poor multipliers; a magnified objective and polishing prove the optimum."""
     d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))
     weights = np.arange(16) + 1.0
     asked = md.Problem(
@@ -98,7 +98,7 @@ def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
         assert made.certificate.relative_gap <= 1e-6
 
 
-def test_a_channel_with_poor_multipliers_is_certified_with_the_gap_that_is_proved(monkeypatch):
+def test_a_channel_with_poor_multipliers_is_certified_with_a_larger_gap(monkeypatch):
     good = registry.find("highs-simplex").load()
 
     def forgetful(program, options, start=None):

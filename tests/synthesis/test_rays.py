@@ -1,4 +1,4 @@
-"""Rays: channels mixed of private columns, against other solvers, and what they refuse."""
+"""Rays: mixtures of private columns agree with other solvers, and unsupported problems are refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def problems() -> dict[str, md.Problem]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
-def test_the_bracket_holds_the_optimum(name: str) -> None:
+def test_the_bracket_contains_the_optimum(name: str) -> None:
     problem = problems()[name]
     optimum = md.design(problem, tolerance=1e-7).certificate
     found = md.design(problem, rows="rays", tolerance=1e-2).certificate
@@ -76,7 +76,7 @@ def test_a_floor_is_met_and_bracketed() -> None:
         assert found.lower_bound <= optimum.expected_cost <= found.expected_cost * (1 + MARGIN)
 
 
-def test_two_floors_of_which_one_has_a_prior_of_its_own() -> None:
+def test_two_floors_one_with_its_own_prior() -> None:
     cells = grid(3)
     distance, prior = md.distances.euclidean(cells), bell(cells)
     other = np.linspace(1, 2, 9) / np.linspace(1, 2, 9).sum()
@@ -98,7 +98,7 @@ def test_the_second_verifier_proves_it(tmp_path: Path) -> None:
     assert second_verifier.prove(tmp_path / "rays")
 
 
-def test_identical_secrets_are_one() -> None:
+def test_identical_secrets_are_merged() -> None:
     places = np.concatenate([grid(3), grid(3)[:2]])
     distance = md.distances.euclidean(places)
     problem = md.Problem(np.full(11, 1 / 11), distance, [md.MetricPrivacy("0.9", distance)])
@@ -113,13 +113,13 @@ def test_identical_secrets_are_one() -> None:
 def test_few_secrets(count: int) -> None:
     distance = md.distances.euclidean(grid(3)[:count])
     problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy("1", distance)])
-    # A single secret is revealed, whatever is answered.
+    # Every answer reveals a single secret.
     found = md.design(problem, rows="rays", tolerance=1e-3, isolated="release").certificate
     assert found.holds
     assert found.expected_cost <= md.design(problem, isolated="release").certificate.expected_cost * (1 + 1e-3) + 1e-12
 
 
-def test_an_answer_that_one_secret_may_not_give_is_given_by_none() -> None:
+def test_an_answer_forbidden_to_one_secret_is_given_by_none() -> None:
     cells = grid(3)
     distance = md.distances.euclidean(cells)
     cost = distance.copy()
@@ -128,13 +128,13 @@ def test_an_answer_that_one_secret_may_not_give_is_given_by_none() -> None:
     assert not found.channel.numerators[:, 8].any()
 
 
-def test_observables_that_hardly_occur_are_left_out() -> None:
+def test_rare_observables_are_replaced() -> None:
     found = md.design(problems()["grid"], rows="rays", tolerance=5e-2)
     largest = found.channel.matrix.max(axis=0)
     assert largest[largest > 0].min() > 1e-6
 
 
-def test_how_it_was_found_is_told() -> None:
+def test_the_summary_describes_the_method() -> None:
     told: list[md.Progress] = []
     found = md.design(problems()["grid"], rows="rays", tolerance=2e-2, progress=told.append)
     summary = found.summary
@@ -171,20 +171,20 @@ def test_other_problems_are_refused() -> None:
     assert "auto" in graph.remedy
 
 
-def test_what_is_no_metric_is_refused() -> None:
+def test_bounds_that_are_not_a_metric_are_refused() -> None:
     cells = grid(3)
     distance, prior = md.distances.euclidean(cells), bell(cells)
     with pytest.warns(MetricWarning):
         requirement = md.MetricPrivacy("0.6", distance**2)
     squared = refused(md.Problem(prior, distance, [requirement]))
     assert "metrics only" in squared.problem
-    assert "closer by way of" in str(squared.value)
-    # Just inside: distances rounded each for itself are still a metric.
+    assert "a shorter path from" in str(squared.value)
+    # Distances that are rounded separately still count as a metric.
     rounded = np.nextafter(distance, 0)
     assert md.design(md.Problem(prior, distance, [md.MetricPrivacy("0.6", rounded)]), rows="rays", tolerance=0.1)
 
 
-def test_what_it_does_not_take_is_refused() -> None:
+def test_unsupported_options_are_refused() -> None:
     problem = problems()["grid"]
     assert refused(problem, solver="highs").path == "solver"
     assert refused(problem, solver="block").path == "solver"
@@ -200,14 +200,14 @@ def test_two_runs_give_the_same_numbers() -> None:
 
 
 def test_a_lower_bound_of_exact_arithmetic() -> None:
-    """The bound of the bundle, evaluated in fractions, is not below the one stated and not above the optimum."""
+    """The lower bound, evaluated in fractions, lies between the stated bound and the optimum."""
     problem = problems()["places"]
     found = md.design(problem, rows="rays", tolerance=5e-2)
     optimum = Fraction(md.design(problem, solver="highs-simplex", rows="all", tolerance=1e-9).certificate.expected_cost)
     assert 0 < Fraction(found.certificate.lower_bound) <= optimum
 
 
-def test_symmetry_changes_neither_the_truth_nor_the_guarantee() -> None:
+def test_symmetry_changes_neither_the_optimum_nor_the_guarantee() -> None:
     cells = grid(6)
     distance = md.distances.euclidean(cells)
     problem = md.Problem(bell(cells), distance, [md.MetricPrivacy("0.6", distance)])
@@ -219,7 +219,7 @@ def test_symmetry_changes_neither_the_truth_nor_the_guarantee() -> None:
         assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
 
 
-def test_thousands_fit_where_rows_do_not() -> None:
+def test_thousands_of_secrets_fit_into_memory() -> None:
     size = Size(2500, 2500, alike=True)
     by_rays, by_blocks = (estimate(size, SolveSettings(rows=rows)) for rows in ("rays", "auto"))
     assert by_rays.solver == "rays"

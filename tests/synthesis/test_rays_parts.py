@@ -1,4 +1,4 @@
-"""The parts of rays: layout and first functions, master program, transport problem; each against an oracle."""
+"""The steps of the ray method against oracles: layout, first rays, master program, transport problem."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.errors import SolverError
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rays.generation import _batches
-from mechdesign.synthesis._rays.generators import closed, falling
-from mechdesign.synthesis._rays.master import least_mixture
-from mechdesign.synthesis._rays.metric import laid_out
-from mechdesign.synthesis._rays.transport import Choices, transport
-from mechdesign.synthesis._rounding import _nearly_private
+from mechdesign.synthesis._rays.generation import _order_in_batches
+from mechdesign.synthesis._rays.generators import extend_into_cone, make_first_rays
+from mechdesign.synthesis._rays.master import solve_master
+from mechdesign.synthesis._rays.metric import lay_out
+from mechdesign.synthesis._rays.transport import Choices, solve_transport
+from mechdesign.synthesis._rounding import _mix_nearly_private
 
 
 def metrics() -> dict[str, np.ndarray]:
@@ -40,16 +40,16 @@ def in_cone(rays: np.ndarray, metric: np.ndarray) -> bool:
 @pytest.mark.parametrize("name", metrics())
 def test_first_rays_are_in_the_cone(name: str) -> None:
     metric = 0.7 * metrics()[name]
-    rays = falling(metric, laid_out(metric))
+    rays = make_first_rays(metric, lay_out(metric))
     assert in_cone(rays, metric)
     assert np.allclose(rays.max(axis=1), 1)
     assert (rays == 1).all(axis=1).any()
-    # The test itself can fail.
+    # The check itself can fail.
     assert not in_cone(rays**1.1, metric)
 
 
 def test_the_plane_is_recognised() -> None:
-    found = {name: laid_out(metric) for name, metric in metrics().items()}
+    found = {name: lay_out(metric) for name, metric in metrics().items()}
     assert {name: layout.euclidean for name, layout in found.items()} == {
         "plane": True,
         "Manhattan": False,
@@ -62,10 +62,10 @@ def test_the_closure_is_the_least_function_of_the_cone() -> None:
     metric = metrics()["roads"]
     random = np.random.default_rng(3)
     members, values = np.array([2, 5, 11]), random.uniform(0.1, 1, 3)
-    found = closed(values, members, metric)
+    found = extend_into_cone(values, members, metric)
     assert in_cone(found[None], metric)
     assert (found[members] >= values).all()
-    assert np.allclose(closed(found, np.arange(15), metric), found)
+    assert np.allclose(extend_into_cone(found, np.arange(15), metric), found)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,7 +75,7 @@ def test_the_master_program_against_highs(seed: int) -> None:
     columns[0] = 1.0
     right = np.ones(12)
     oracle = linprog(cost, A_eq=columns.T, b_eq=right)
-    found = least_mixture(columns, cost, right, 1e-8)
+    found = solve_master(columns, cost, right, 1e-8)
     assert found.cost == pytest.approx(oracle.fun, rel=1e-7)
     assert right @ found.prices == pytest.approx(oracle.fun, rel=1e-7)
     assert np.abs(columns.T @ found.weights - 1).max() < 1e-12
@@ -85,11 +85,11 @@ def test_the_master_program_against_highs(seed: int) -> None:
 def test_a_master_program_without_solution_says_so() -> None:
     columns = np.array([[1.0, 0.5], [1.0, 0.6]])
     with pytest.raises(SolverError, match="rays"):
-        least_mixture(columns, np.ones(2), np.array([1.0, 2.0]), 1e-6)
+        solve_master(columns, np.ones(2), np.array([1.0, 2.0]), 1e-6)
 
 
 def served(lack: np.ndarray, spare: np.ndarray, arrives: np.ndarray, choices: Choices | None = None) -> float:
-    """Return the least sum that is lacking, by HiGHS."""
+    """Return the least total deficit, computed by HiGHS."""
     r, k = arrives.shape
     w = 0 if choices is None else len(choices.lacks)
     cost = np.concatenate([np.zeros(r * k), np.ones(r), np.zeros(w)])
@@ -113,11 +113,11 @@ def test_transport_against_highs(seed: int) -> None:
     random = np.random.default_rng(seed)
     lack, spare = random.uniform(0.1, 1, 5), random.uniform(0.01, 1, 9)
     arrives = np.exp(-random.uniform(0, 3, (5, 9)))
-    found = transport(lack, spare, arrives, 1e-7)
+    found = solve_transport(lack, spare, arrives, 1e-7)
     assert found.lacking.sum() == pytest.approx(served(lack, spare, arrives), abs=1e-5)
     assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
     assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()
-    # The prices prove it from the other side.
+    # The prices prove the optimum by duality.
     value = lack @ found.prices - spare @ (arrives * found.prices[:, None]).max(axis=0)
     assert value == pytest.approx(found.lacking.sum(), abs=1e-5)
 
@@ -129,21 +129,21 @@ def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     arrives = np.exp(-random.uniform(0, 3, (5, 9)))
     member = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
     choices = Choices(random.uniform(0, 1, (5, 5)), random.uniform(0, 0.3, (5, 9)), member, np.array([0.7, 0.3]))
-    found = transport(lack, spare, arrives, 1e-7, choices)
+    found = solve_transport(lack, spare, arrives, 1e-7, choices)
     assert found.lacking.sum() == pytest.approx(served(lack, spare, arrives, choices), abs=1e-5)
     assert member @ found.weights == pytest.approx(choices.totals)
     assert (found.flows.sum(axis=0) <= (spare - found.weights @ choices.spares) * (1 + 1e-9)).all()
 
 
-def test_nothing_to_give() -> None:
-    found = transport(np.array([1.0, 0.5]), np.zeros(0), np.zeros((2, 0)), 1e-6)
+def test_transport_without_spares() -> None:
+    found = solve_transport(np.array([1.0, 0.5]), np.zeros(0), np.zeros((2, 0)), 1e-6)
     assert found.lacking.tolist() == [1.0, 0.5]
     assert found.prices == pytest.approx([1, 1], abs=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
 def test_every_observable_is_in_one_batch(count: int) -> None:
-    order = np.concatenate(list(_batches(count)))
+    order = np.concatenate(list(_order_in_batches(count)))
     assert sorted(order.tolist()) == list(range(count))
 
 
@@ -152,6 +152,6 @@ def test_the_weight_that_rounding_needs_grows_with_the_error() -> None:
     form = normalise(md.Problem(np.full(3, 1 / 3), distance, [md.MetricPrivacy("0.6", distance)]))
     matrix = np.exp(-form.implied)
     matrix /= matrix.sum(axis=1, keepdims=True)
-    small, large = (_nearly_private(form, matrix, error).weights.max() for error in (1e-13, 1e-6))
+    small, large = (_mix_nearly_private(form, matrix, error).weights.max() for error in (1e-13, 1e-6))
     assert 0 < small < 1e-11
     assert 1e-7 < large < 1e-4

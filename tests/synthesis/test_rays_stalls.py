@@ -1,4 +1,4 @@
-"""Rays where rounding or the problem keeps the bracket wide: no untyped error, and a warning with the bracket."""
+"""Rays that stall by rounding errors or difficult problems: typed errors only, and a warning with the bracket."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rays import generation, transport
-from mechdesign.synthesis._rays.generators import falling
-from mechdesign.synthesis._rays.master import least_mixture
-from mechdesign.synthesis._rays.metric import laid_out
-from mechdesign.synthesis._result import stalled
+from mechdesign.synthesis._rays.generators import make_first_rays
+from mechdesign.synthesis._rays.master import solve_master
+from mechdesign.synthesis._rays.metric import lay_out
+from mechdesign.synthesis._result import has_stalled
 from mechdesign.synthesis._settings import SolveSettings
 
 
@@ -42,7 +42,7 @@ def random_costs(seed: int, count: int) -> md.Problem:
 
 @pytest.mark.parametrize("make", [threshold, random_costs])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_what_the_guide_says_is_taken_ends_at_the_tolerance(make: Any, seed: int) -> None:
+def test_problems_of_the_guide_reach_the_tolerance(make: Any, seed: int) -> None:
     problem = make(seed, 14)
     found = md.design(problem, rows="rays", tolerance=0.05).certificate
     optimum = md.design(problem).certificate
@@ -51,7 +51,7 @@ def test_what_the_guide_says_is_taken_ends_at_the_tolerance(make: Any, seed: int
     assert found.lower_bound <= optimum.expected_cost <= found.expected_cost * (1 + 1e-6)
 
 
-# The largest exponents hide nothing.
+# Bounds with the largest exponents give no protection.
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
 @pytest.mark.parametrize("count", [2, 5])
@@ -66,12 +66,12 @@ def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
 @pytest.mark.parametrize("scale", [1e-90, 1e90])
 def test_distances_at_both_ends_are_laid_out_alike(scale: float) -> None:
     distance = scattered(3, 9)[0]
-    layout, scaled = laid_out(distance), laid_out(scale * distance)
+    layout, scaled = lay_out(distance), lay_out(scale * distance)
     assert layout.euclidean
     assert scaled.euclidean
     np.testing.assert_allclose(np.abs(scaled.points / scale), np.abs(layout.points), rtol=1e-6, atol=1e-9)
-    # Places that are very far apart have no lattice between them.
-    assert len(falling(scale * distance, scaled)) <= 400 * 9
+    # There is no lattice between places that are very far apart.
+    assert len(make_first_rays(scale * distance, scaled)) <= 400 * 9
 
 
 def skewed(seed: int, share: float) -> md.Problem:
@@ -93,11 +93,11 @@ def test_floors_and_skewed_priors(seed: int) -> None:
     assert found.lower_bound <= md.design(problem).certificate.expected_cost * (1 + 1e-6)
 
 
-def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_singular_matrix_ends_a_transport_problem_with_valid_flows(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     lack, spare = random.uniform(1, 2, 4), random.uniform(0.1, 1, 6)
     arrives = np.exp(-random.uniform(0, 2, (4, 6)))
-    whole = transport.transport(lack, spare, arrives, 1e-6)
+    whole = transport.solve_transport(lack, spare, arrives, 1e-6)
     inverse, calls = np.linalg.inv, []
 
     def singular(matrix: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatc
         return inverse(matrix)
 
     monkeypatch.setattr(np.linalg, "inv", singular)
-    found = transport.transport(lack, spare, arrives, 1e-6)
+    found = transport.solve_transport(lack, spare, arrives, 1e-6)
     assert len(calls) == 5
     assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
     assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()
@@ -116,37 +116,37 @@ def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatc
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_master_program_whose_optimum_has_few_columns(seed: int) -> None:
-    """All distances equal: many columns are alike, and fewer have a weight than there are rows."""
+    """All distances are equal: many columns coincide, and fewer columns than rows have positive weights."""
     form = normalise(threshold(seed, 20))
     exponents = form.exponents.copy()
     np.fill_diagonal(exponents, 0.0)
-    rays = falling(exponents, laid_out(exponents))
+    rays = make_first_rays(exponents, lay_out(exponents))
     cost = (rays @ form.gather(form.problem.prior[:, None] * form.problem.cost)).min(axis=1)
-    found = least_mixture(rays, cost, np.ones(20), 1e-3)
+    found = solve_master(rays, cost, np.ones(20), 1e-3)
     oracle = linprog(cost, A_eq=rays.T, b_eq=np.ones(20)).fun
     assert np.abs(rays.T @ found.weights - 1).max() <= 1e-9
     assert found.weights.min() >= 0
     assert oracle * (1 - 1e-9) <= found.cost <= oracle * (1 + 1e-2)
 
 
-def test_a_master_program_stops_when_it_is_late() -> None:
+def test_a_master_program_stops_at_the_deadline() -> None:
     random = np.random.default_rng(1)
     columns, cost = random.uniform(0, 1, (60, 12)), random.uniform(0.1, 1, 60)
     columns[0] = 1.0
     seconds = itertools.count()
-    hurried = least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(8.0, clock=lambda: float(next(seconds))))
+    hurried = solve_master(columns, cost, np.ones(12), 1e-12, Deadline(8.0, clock=lambda: float(next(seconds))))
     assert next(seconds) == 9
-    assert hurried.cost >= least_mixture(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
+    assert hurried.cost >= solve_master(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
     with pytest.raises(SolverError):
-        least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(0.0))
+        solve_master(columns, cost, np.ones(12), 1e-12, Deadline(0.0))
 
 
-def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_mixture_the_result_is_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise SolverError("rays: the master program is out of order")
 
-    monkeypatch.setattr(generation, "least_mixture", never)
-    with pytest.warns(BracketWarning, match="nothing bounds"):
+    monkeypatch.setattr(generation, "solve_master", never)
+    with pytest.warns(BracketWarning, match="no positive lower bound"):
         made = md.design(threshold(0, 8), rows="rays", tolerance=0.05)
     assert made.certificate.holds
     assert made.status is Status.STALLED
@@ -155,10 +155,10 @@ def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.Monk
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation, "_ROUNDS", 1)
+    monkeypatch.setattr(generation, "_MAX_ROUNDS", 1)
 
 
-def test_a_wide_bracket_is_warned_of_and_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wide_bracket_gives_a_warning_and_a_design(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch)
     with pytest.warns(BracketWarning, match="rays stalled: the least cost lies between") as caught:
         made = md.design(threshold(0, 14), rows="rays", tolerance=0.01)
@@ -171,12 +171,12 @@ def test_a_wide_bracket_is_warned_of_and_returned(monkeypatch: pytest.MonkeyPatc
     assert caught[0].filename == __file__
 
 
-def test_which_brackets_are_warned_of() -> None:
+def test_which_brackets_give_a_warning() -> None:
     made = md.design(threshold(0, 6), rows="rays", tolerance=0.05)
 
     def wide(gap: float, tolerance: float = 1e-3, rows: str = "rays", status: Status = Status.STALLED) -> bool:
         other = replace(made.noted(status=status), certificate=replace(made.certificate, relative_gap=gap))
-        return stalled(other, SolveSettings(tolerance=tolerance, rows=rows))  # type: ignore[arg-type]
+        return has_stalled(other, SolveSettings(tolerance=tolerance, rows=rows))  # type: ignore[arg-type]
 
     assert not wide(0.02)
     assert wide(np.nextafter(0.02, 1))

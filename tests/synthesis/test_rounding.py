@@ -51,7 +51,7 @@ def test_any_matrix_becomes_a_channel_that_holds(seed, epsilon, floor):
             assert check(found.numerators, 62, claim) is None
 
 
-def test_a_feasible_matrix_is_hardly_moved():
+def test_a_feasible_matrix_hardly_changes():
     problem = line(5)
     matrix = np.exp(-0.5 * problem.cost)
     matrix /= matrix.sum(axis=1, keepdims=True)
@@ -60,7 +60,7 @@ def test_a_feasible_matrix_is_hardly_moved():
     np.testing.assert_allclose(found.numerators / 2.0**62, matrix, rtol=1e-13)
 
 
-def test_a_violation_is_paid_for_in_proportion():
+def test_the_mixing_weight_is_proportional_to_the_violation():
     problem = line(2)
     ratio = np.exp(1)
     exact = np.array([[ratio, 1], [1, ratio]]) / (1 + ratio)
@@ -78,24 +78,24 @@ def test_columns_that_are_never_used_stay_empty():
 
 def test_columns_of_rounding_noise_are_emptied():
     matrix = np.tile([0.0, 1.0, 0.0], (3, 1))
-    matrix[0, 0] = 1e-15  # 1e-15 beside zeros would be an infinite ratio
+    matrix[0, 0] = 1e-15  # An entry of 1e-15 above zeros would be an infinite ratio.
     found = rounded(line(3), matrix)
     assert (found.numerators[:, 1] > ONE * (1 - 1e-12)).all()
 
 
-def test_a_floor_that_ends_short_is_met_exactly():
+def test_a_missed_floor_is_met_exactly():
     problem = line(3, 50, floor="0.5")
     found = rounded(problem, np.eye(3))
     value = distortion(found.numerators, 62, problem.prior, problem.claims[1].error)
     assert Fraction(1, 2) <= value <= Fraction(1, 2) + Fraction(1, 10**9)
 
 
-def test_numbers_that_are_none_are_refused():
+def test_a_matrix_that_is_not_finite_is_refused():
     assert rounded(line(2), np.full((2, 2), np.nan)) is None
     assert rounded(line(2), np.array([[1, np.inf], [0, 1]])) is None
 
 
-def test_a_judge_that_accepts_nothing_ends_the_search():
+def test_a_check_that_never_passes_ends_the_search():
     form = normalise(line(3))
     assert round_channel(form, np.eye(3), lambda numerators: False, lambda numerators: ()) is None
 

@@ -1,4 +1,4 @@
-"""Every step of the rounding by itself, against plain Python."""
+"""Each step of the rounding separately, against plain Python."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rounding import (
     _apportion,
-    _Chosen,
     _clean,
-    _common,
-    _least_weights,
-    _met,
+    _clean_permitted,
+    _compute_common,
+    _compute_shortage,
+    _compute_weights,
+    _meet_floors,
     _mix,
-    _permitted,
-    _raise,
-    _shortage,
-    channel_cost,
-    cheapest_constant,
+    _Mixing,
+    _raise_along_paths,
+    compute_cost,
+    find_cheapest_constant,
+    has_tight_floor,
     round_channel,
-    tight,
 )
 
 ONE = 2**62
@@ -53,7 +53,7 @@ def test_units_go_to_the_largest_remainders(seed: int) -> None:
         assert least >= most - Fraction(1, 2**50)
 
 
-def test_equal_rests_are_served_from_the_left() -> None:
+def test_equal_remainders_are_rounded_up_from_the_left() -> None:
     assert _apportion(np.array([[1.0, 1.0, 1.0]])).tolist() == [[ONE // 3 + 1, ONE // 3, ONE // 3]]
     assert _apportion(np.array([[0.0, 5.0, 0.0]])).tolist() == [[0, ONE, 0]]
 
@@ -65,7 +65,7 @@ def test_mixing() -> None:
 
 def test_the_common_distribution_of_each_connected_set() -> None:
     rows = np.array([[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [0.0, 0.0, 1.0]])
-    found = _common(rows, np.array([4, 4, 9]))
+    found = _compute_common(rows, np.array([4, 4, 9]))
     assert found[0].tolist() == found[1].tolist() == [0.5 / 1.75, 0.5 / 1.75, 0.75 / 1.75]
     assert found[2].tolist() == [0.0, 0.0, 1.0]
 
@@ -78,27 +78,27 @@ def test_negligible_columns_are_emptied_within_a_connected_set() -> None:
     kept = _clean(matrix, 0.9e-7, labels)
     assert kept[0, 1] == pytest.approx(1e-7 / 1.25, rel=1e-6)
     assert kept[2].tolist() == pytest.approx([1, 4e-7, 4e-7], rel=1e-6)
-    # A row that is all negligible gets what the others of its set have.
+    # A row with only negligible entries gets the columns of the other rows in its set.
     emptied = _clean(np.array([[0.5, 0.0, 0.5], [0.0, 1e-9, 0.0]]), 1e-8, np.array([0, 0]))
     assert emptied[1].tolist() == [0.5, 0.0, 0.5]
 
 
-def test_what_is_forbidden_or_negligible_is_emptied() -> None:
+def test_forbidden_or_negligible_entries_are_emptied() -> None:
     matrix = np.array([[2.0, 0.5, 0.25, 1e-7], [-1.0, 1e-7, 0.5, 0.5], [0.0, 1.0, 0.0, 0.0]])
     forbidden = np.array([[False, False, True, False], [False, False, False, True], [False, True, False, False]])
     interior = np.array([[0.25] * 4, [0.25] * 4, [0.5, 0.0, 0.25, 0.25]])
-    found = _permitted(matrix, 1e-7, forbidden, interior)
-    # What is above 1 counts as 1, and a row of which nothing is left is that of the interior channel.
+    found = _clean_permitted(matrix, 1e-7, forbidden, interior)
+    # Entries above 1 count as 1, and an empty row is replaced by the interior channel's row.
     assert found.tolist() == [[2 / 3, 1 / 3, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.25, 0.25]]
-    kept = _permitted(matrix, 0.0, forbidden, interior)
+    kept = _clean_permitted(matrix, 0.0, forbidden, interior)
     assert kept[0].tolist() == pytest.approx([1 / 1.5, 0.5 / 1.5, 0, 1e-7 / 1.5], rel=1e-6)
 
 
-def test_entries_are_raised_to_what_others_require() -> None:
+def test_entries_are_raised_as_bounds_require() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]])
     paths = np.array([[0.0, 1.0, math.inf], [2.0, 0.0, math.inf], [math.inf, math.inf, 0.0]])
     raised = np.array([[0.9, max(0.1, 0.9 * math.exp(-2))], [max(0.1, 0.9 * math.exp(-1)), 0.9], [0.0, 1.0]])
-    np.testing.assert_allclose(_raise(rows, paths), raised / raised.sum(axis=1, keepdims=True), rtol=1e-15)
+    np.testing.assert_allclose(_raise_along_paths(rows, paths), raised / raised.sum(axis=1, keepdims=True), rtol=1e-15)
     assert rows.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]]
 
 
@@ -109,11 +109,11 @@ def least_weight(p: float, q: float, u: float, exponent: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_least_weight_pays_for_violation_and_rounding(seed: int) -> None:
+def test_the_weight_covers_violation_and_rounding(seed: int) -> None:
     random = np.random.default_rng(seed)
     k, m = 4, 3
     rows, common = random.random((k, m)), random.random((k, m))
-    # Tight to the last digits, so that what is added for rounding counts.
+    # The bounds are tight to the last digits, so the allowance for rounding matters.
     exponents = np.log(np.max(rows[:, None] / rows[None], axis=2)) if seed % 2 else random.random((k, k))
     exponents[exponents <= 0] = math.inf
     np.fill_diagonal(exponents, math.inf)
@@ -121,7 +121,7 @@ def test_the_least_weight_pays_for_violation_and_rounding(seed: int) -> None:
     labels = np.array([0, 0, 0, 1])
     common[:3] = common[0]
     common[:3, 1] = 0
-    found = _least_weights(exponents, rows, common, labels)
+    found = _compute_weights(exponents, rows, common, labels)
     expected = max(
         least_weight(rows[s, o], rows[t, o], common[s, o], exponents[s, t])
         for s in range(3)
@@ -139,14 +139,14 @@ def test_tight_rows_cost_a_few_roundings_and_equal_rows_nothing() -> None:
     rows = np.array([[g / (1 + g), 1 / (1 + g)], [1 / (1 + g), g / (1 + g)]])
     exponents = np.array([[math.inf, 0.5], [0.5, math.inf]])
     common = np.full((2, 2), 0.5)
-    found = _least_weights(exponents, rows, common, np.zeros(2, dtype=int))
+    found = _compute_weights(exponents, rows, common, np.zeros(2, dtype=int))
     noise = 16 * 2.0**-53 * g / (1 + g)
     assert found[0] == found[1] == pytest.approx(noise / (0.5 * (g - 1)), rel=0.2)
-    assert _least_weights(exponents, rows[[0, 0]], common, np.zeros(2, dtype=int)).tolist() == [0.0, 0.0]
-    # A unit of rounding counts where entries are as small as it.
+    assert _compute_weights(exponents, rows[[0, 0]], common, np.zeros(2, dtype=int)).tolist() == [0.0, 0.0]
+    # One unit of rounding matters for entries of that size.
     tiny = np.array([[1.0, 0.0], [1.0, UNIT]])
     expected = (UNIT - 0 + (1 + g) * UNIT) / (UNIT + (1 + g) * UNIT + 0.5 * (g - 1))
-    found = _least_weights(np.array([[math.inf, math.inf], [0.5, math.inf]]), tiny, common, np.zeros(2, dtype=int))
+    found = _compute_weights(np.array([[math.inf, math.inf], [0.5, math.inf]]), tiny, common, np.zeros(2, dtype=int))
     assert found[0] == pytest.approx(expected, rel=1e-6, abs=0)
 
 
@@ -160,10 +160,10 @@ def form_of(objective: str = "expected", **fields: Any) -> Any:
 
 def test_costs_and_the_cheapest_constant() -> None:
     rows = np.array([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
-    assert channel_cost(form_of(), rows) == 0.75 * 2 + 0.25 * 3.5
-    assert channel_cost(form_of("worst"), rows) == 3.5
-    assert cheapest_constant(form_of()).tolist() == [1.0, 0.0, 0.0]
-    assert cheapest_constant(form_of("worst")).tolist() == [0.0, 0.0, 1.0]
+    assert compute_cost(form_of(), rows) == 0.75 * 2 + 0.25 * 3.5
+    assert compute_cost(form_of("worst"), rows) == 3.5
+    assert find_cheapest_constant(form_of()).tolist() == [1.0, 0.0, 0.0]
+    assert find_cheapest_constant(form_of("worst")).tolist() == [0.0, 0.0, 1.0]
 
 
 def floor(minimum: Fraction, error: list[list[float]]) -> Any:
@@ -183,26 +183,26 @@ HALF = floor(Fraction(1, 2), [[0.5, 0.5], [1.0, 1.0]])
 
 def test_the_shortage_of_floors() -> None:
     form = with_floors(HALF)
-    assert _shortage(form, (Fraction(1, 2),), 0.25) == 0.0
-    assert _shortage(form, (Fraction(3, 4),), 0.25) == 0.0
-    # A constant answer reaches 1, the smaller of the sums of errors: a third of the way from 1/4 is missing.
-    assert _shortage(form, (Fraction(1, 4),), 0.0) == pytest.approx(1 / 3, rel=1e-15)
-    assert _shortage(form, (Fraction(1, 4),), 0.25) == pytest.approx(0.25 + 0.75 / 3, rel=1e-15)
-    assert _shortage(form, (Fraction(1, 2) - Fraction(1, 2**80),), 0.0) == 2.0**-50
-    # Where even a constant answer is not enough, all of it is asked for.
+    assert _compute_shortage(form, (Fraction(1, 2),), 0.25) == 0.0
+    assert _compute_shortage(form, (Fraction(3, 4),), 0.25) == 0.0
+    # A constant answer reaches 1, the least sum of errors. The floor is a third of the way from 1/4 to 1.
+    assert _compute_shortage(form, (Fraction(1, 4),), 0.0) == pytest.approx(1 / 3, rel=1e-15)
+    assert _compute_shortage(form, (Fraction(1, 4),), 0.25) == pytest.approx(0.25 + 0.75 / 3, rel=1e-15)
+    assert _compute_shortage(form, (Fraction(1, 2) - Fraction(1, 2**80),), 0.0) == 2.0**-50
+    # If a constant answer does not suffice, the weight is 1.
     beyond = with_floors(floor(Fraction(2), [[0.5, 0.5]]))
     for value in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
-        assert _shortage(beyond, (value,), 0.5) == 1.0
+        assert _compute_shortage(beyond, (value,), 0.5) == 1.0
     both = with_floors(HALF, floor(Fraction(1, 4), [[0.5, 0.5]]))
-    assert _shortage(both, (Fraction(1, 4), Fraction(1, 8)), 0.0) == pytest.approx(1 / 3, rel=1e-15)
-    assert _shortage(both, (Fraction(1, 2), Fraction(1, 8)), 0.0) == pytest.approx(1 / 7, rel=1e-15)
+    assert _compute_shortage(both, (Fraction(1, 4), Fraction(1, 8)), 0.0) == pytest.approx(1 / 3, rel=1e-15)
+    assert _compute_shortage(both, (Fraction(1, 2), Fraction(1, 8)), 0.0) == pytest.approx(1 / 7, rel=1e-15)
 
 
 def test_floors_close_to_the_largest_are_tight() -> None:
     for minimum, close in ((1 - 1e-5, True), (1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
-        assert tight(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is close
-    assert not tight(with_floors())
-    assert tight(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
+        assert has_tight_floor(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is close
+    assert not has_tight_floor(with_floors())
+    assert has_tight_floor(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
 
 
 ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -211,7 +211,7 @@ CONSTANT = np.array([0.0, 0.0, 1.0])
 
 
 def judge(*answers: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]]:
-    """Return a function that gives these answers in turn, the last one for ever, and the list of what it was asked."""
+    """Return a function that returns these answers in turn, repeating the last one, and the list of its arguments."""
     asked: list[np.ndarray] = []
 
     def answer(numerators: np.ndarray) -> Any:
@@ -227,7 +227,7 @@ def mixed(weights: list[float], floor_weight: float = 0.0, constant: np.ndarray 
 
 def test_weights_are_doubled_until_the_bounds_hold() -> None:
     holds, asked = judge(False, False, False, True)
-    found = _met(form_of(), _Chosen(ROWS, MEAN, np.array([0.0, 0.25])), CONSTANT, holds, judge(())[0])
+    found = _meet_floors(form_of(), _Mixing(ROWS, MEAN, np.array([0.0, 0.25])), CONSTANT, holds, judge(())[0])
     assert found is not None
     assert (found.privacy_weight, found.floor_weight) == (1.0, 0.0)
     weights = [[0.0, 0.25], [2 * UNIT, 0.5], [4 * UNIT, 1.0], [8 * UNIT, 1.0]]
@@ -236,26 +236,26 @@ def test_weights_are_doubled_until_the_bounds_hold() -> None:
     np.testing.assert_array_equal(found.numerators, mixed(weights[-1]))
 
 
-def test_what_is_all_common_and_still_refused_has_no_rounding() -> None:
+def test_a_refused_common_distribution_has_no_rounding() -> None:
     holds, asked = judge(False)
-    assert _met(form_of(), _Chosen(ROWS, MEAN, np.array([0.3, 1.0])), CONSTANT, holds, judge(())[0]) is None
+    assert _meet_floors(form_of(), _Mixing(ROWS, MEAN, np.array([0.3, 1.0])), CONSTANT, holds, judge(())[0]) is None
     assert len(asked) == 3
 
 
 def met_with_floor(constant: np.ndarray, *values: Fraction) -> tuple[Any, list[np.ndarray]]:
     distortions, asked = judge(*((value,) for value in values))
-    given = _Chosen(ROWS, MEAN, np.array([0.0, 0.0]))
-    return _met(with_floors(HALF), given, constant, lambda _: True, distortions), asked
+    given = _Mixing(ROWS, MEAN, np.array([0.0, 0.0]))
+    return _meet_floors(with_floors(HALF), given, constant, lambda _: True, distortions), asked
 
 
-def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
+def test_floors_are_met_with_the_weight_of_a_constant() -> None:
     found, asked = met_with_floor(CONSTANT, Fraction(1, 4), Fraction(1, 2))
     weight = 1 / 3 * (1 + 1e-9) + 2.0**-50
     assert found.floor_weight == pytest.approx(weight, rel=1e-15, abs=0)
     assert found.privacy_weight == 0
     np.testing.assert_array_equal(asked[0], mixed([0, 0]))
     np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight))
-    # A second time it is doubled at least.
+    # The second increase at least doubles the weight.
     found, asked = met_with_floor(CONSTANT, Fraction(1, 4), Fraction(1, 2) - Fraction(1, 10**6), Fraction(1, 2))
     assert found.floor_weight == pytest.approx(2 * weight, rel=1e-15)
     assert len(asked) == 3
@@ -263,8 +263,8 @@ def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
     assert found.floor_weight == pytest.approx(1 / 3, rel=1e-8)
 
 
-def test_floors_are_met_with_the_share_that_an_interior_channel_lacks() -> None:
-    """It reaches 5/8: two thirds of the way from 1/4 to it are the floor of 1/2."""
+def test_floors_are_met_with_the_weight_of_an_interior_channel() -> None:
+    """The interior channel reaches 5/8; the floor of 1/2 is two thirds of the way from 1/4 to it."""
     interior = np.array([[0.0, 0.25, 0.75], [0.25, 0.25, 0.5]])
     found, asked = met_with_floor(interior, Fraction(5, 8), Fraction(1, 4), Fraction(1, 2))
     assert found.floor_weight == pytest.approx(2 / 3 * (1 + 1e-9), rel=1e-12)
@@ -273,7 +273,7 @@ def test_floors_are_met_with_the_share_that_an_interior_channel_lacks() -> None:
     np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight, interior))
 
 
-def test_floors_are_met_with_ever_more_of_a_distribution() -> None:
+def test_floors_are_met_with_increasing_weights_of_a_distribution() -> None:
     found, asked = met_with_floor(np.array([0.5, 0.0, 0.5]), *[Fraction(1, 4)] * 3, Fraction(1, 2))
     assert found.floor_weight == 64 * 2.0**-50
     assert len(asked) == 4
@@ -281,7 +281,7 @@ def test_floors_are_met_with_ever_more_of_a_distribution() -> None:
 
 
 @pytest.mark.parametrize("constant", [CONSTANT, np.array([0.5, 0.0, 0.5])])
-def test_a_floor_that_nothing_reaches_ends_the_search(constant: np.ndarray) -> None:
+def test_an_unreachable_floor_ends_the_search(constant: np.ndarray) -> None:
     found, asked = met_with_floor(constant, Fraction(0))
     assert found is None
     np.testing.assert_array_equal(asked[-1], mixed([0, 0], 1.0, constant))
@@ -290,13 +290,13 @@ def test_a_floor_that_nothing_reaches_ends_the_search(constant: np.ndarray) -> N
 
 @pytest.fixture
 def spied(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
-    """Record the thresholds that are tried and the distributions that floors are met with."""
+    """Record the tried thresholds, and the distributions that are used to meet floors."""
     calls: dict[str, list[Any]] = {"thresholds": [], "constants": []}
-    clean, met = rounding._clean, rounding._met
+    clean, met = rounding._clean, rounding._meet_floors
     monkeypatch.setattr(
         rounding, "_clean", lambda m, t, labels: (calls["thresholds"].append(t), clean(m, t, labels))[1]
     )
-    monkeypatch.setattr(rounding, "_met", lambda *all: (calls["constants"].append(all[2]), met(*all))[1])
+    monkeypatch.setattr(rounding, "_meet_floors", lambda *all: (calls["constants"].append(all[2]), met(*all))[1])
     return calls
 
 
@@ -306,7 +306,7 @@ def line(n: int, floor_at: Fraction | None = None) -> Any:
     return normalise(md.Problem(np.full(n, 1 / n), d, requirements))
 
 
-def test_one_threshold_is_enough_for_what_is_nearly_private(spied: dict[str, list[Any]]) -> None:
+def test_one_threshold_suffices_for_a_nearly_private_matrix(spied: dict[str, list[Any]]) -> None:
     form = line(3)
     matrix = np.exp(-0.5 * form.problem.cost)
     found = round_channel(form, matrix / matrix.sum(axis=1, keepdims=True), lambda _: True, lambda _: ())
@@ -325,13 +325,13 @@ def test_all_thresholds_are_tried_and_the_cheapest_is_kept(spied: dict[str, list
     assert tried == [0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6][: len(tried)]
     costs = []
     for threshold in tried:
-        rows = _raise(_clean(matrix, threshold, form.components), form.implied)
-        common = _common(rows, form.components)
-        weights = _least_weights(form.exponents, rows, common, form.components)
-        costs.append((channel_cost(form, _mix(rows, common, weights)[form.group]), weights.max()))
+        rows = _raise_along_paths(_clean(matrix, threshold, form.components), form.implied)
+        common = _compute_common(rows, form.components)
+        weights = _compute_weights(form.exponents, rows, common, form.components)
+        costs.append((compute_cost(form, _mix(rows, common, weights)[form.group]), weights.max()))
     assert found is not None
-    assert channel_cost(form, found.numerators / 2.0**62) == pytest.approx(min(cost for cost, _ in costs), abs=1e-15)
-    # The search goes on as long as the weight is not negligible.
+    assert compute_cost(form, found.numerators / 2.0**62) == pytest.approx(min(cost for cost, _ in costs), abs=1e-15)
+    # The search continues until the weight is negligible.
     assert all(weight > 1e-12 for _, weight in costs[:-1])
     assert costs[-1][1] <= 1e-12 or len(tried) == 7
 
@@ -342,7 +342,7 @@ def test_all_thresholds_are_tried_and_the_cheapest_is_kept(spied: dict[str, list
 def test_a_second_distribution_is_tried_for_floors_that_are_tight(
     spied: dict[str, list[Any]], minimum: Fraction | None, tries: int
 ) -> None:
-    """The largest floor on three places in a row is 2/3, the error of the middle one."""
+    """The largest floor on a line of three places is 2/3, the error of guessing the middle one."""
     form = line(3, minimum)
     short = [(Fraction(0),)] * 1 + [(Fraction(2, 3),)] * 99
     answers = iter([*short, *short])
@@ -354,8 +354,8 @@ def test_a_second_distribution_is_tried_for_floors_that_are_tight(
         assert spied["constants"][1].sum() == pytest.approx(1, rel=1e-15)
 
 
-def test_thresholds_are_tried_as_long_as_one_set_of_secrets_needs_weight(spied: dict[str, list[Any]]) -> None:
-    """Of two pairs of secrets that nothing joins, one is private as it is."""
+def test_thresholds_are_tried_while_one_connected_set_needs_weight(spied: dict[str, list[Any]]) -> None:
+    """Of two unconnected pairs of secrets, one already meets its bounds."""
     graph = nx.Graph([(0, 1), (2, 3)])
     form = normalise(md.Problem(np.full(4, 0.25), 1 - np.eye(4), [md.GraphPrivacy(1, graph)]))
     matrix = np.array([[1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 1e-7, 1, 1e-15], [0, 1e-9, 1, 0]])
@@ -364,12 +364,14 @@ def test_thresholds_are_tried_as_long_as_one_set_of_secrets_needs_weight(spied: 
 
 
 @pytest.mark.parametrize(("weight", "tries"), [(0.0, 1), (1e-9, 1), (1.1e-9, 2)])
-def test_what_hardly_costs_anything_is_not_tried_again(
+def test_a_small_floor_weight_needs_no_second_attempt(
     monkeypatch: pytest.MonkeyPatch, weight: float, tries: int
 ) -> None:
     made = []
     numerators = _apportion(np.eye(3))
-    monkeypatch.setattr(rounding, "_met", lambda *_: (made.append(1), rounding.Rounded(numerators, 0.0, weight))[1])
+    monkeypatch.setattr(
+        rounding, "_meet_floors", lambda *_: (made.append(1), rounding.Rounded(numerators, 0.0, weight))[1]
+    )
     found = round_channel(line(3, Fraction(2, 3) - Fraction(1, 10**6)), np.eye(3), lambda _: True, lambda _: ())
     assert found is not None
     assert len(made) == tries
@@ -387,23 +389,23 @@ def test_the_cheaper_of_two_ways_to_meet_a_floor_is_taken(monkeypatch: pytest.Mo
     cheap, dear = (rounding.Rounded(_apportion(np.array(rows)), 0.0, 0.5) for rows in (np.eye(3), np.eye(3)[::-1]))
     for made, expected in (([cheap, dear], cheap), ([dear, cheap], cheap), ([None, dear], dear), ([dear, None], dear)):
         answers = iter(made)
-        monkeypatch.setattr(rounding, "_met", lambda *_, answers=answers: next(answers))
+        monkeypatch.setattr(rounding, "_meet_floors", lambda *_, answers=answers: next(answers))
         form = line(3, Fraction(2, 3) - Fraction(1, 10**6))
         assert round_channel(form, np.eye(3), lambda _: True, lambda _: ()) is expected
 
 
-def test_matrices_of_no_numbers_have_no_rounding() -> None:
+def test_matrices_that_are_not_finite_have_no_rounding() -> None:
     for wrong in (math.nan, math.inf, -math.inf):
         matrix = np.eye(3)
         matrix[0, 1] = wrong
         assert round_channel(line(3), matrix, lambda _: True, lambda _: ()) is None
 
 
-def test_rows_may_be_mixed_with_rows_of_their_own() -> None:
-    """Of what the second row gets, the first one takes its own share: 2 · 0.6 − 0.4 = 0.8 is left."""
+def test_rows_may_be_mixed_with_different_distributions() -> None:
+    """Each row is mixed with its own distribution: the remaining slack is 2 · 0.6 − 0.4 = 0.8."""
     exponents = np.array([[math.inf, math.log(2)], [math.inf, math.inf]])
     rows, common = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([[0.4, 0.6], [0.6, 0.4]])
-    found = _least_weights(exponents, rows, common, np.zeros(2, dtype=int))
+    found = _compute_weights(exponents, rows, common, np.zeros(2, dtype=int))
     assert found[0] == pytest.approx(0.1 / (0.1 + 0.8))
     mixed = _mix(rows, common, found)
     assert mixed[0, 0] == pytest.approx(2 * mixed[1, 0])

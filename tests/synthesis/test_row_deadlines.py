@@ -1,4 +1,4 @@
-"""Programs of rows are prepared within the time limit, or not at all."""
+"""Row programs are built within the time limit, or not at all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _attempts as plans
 from mechdesign.synthesis import _rows as row_generation
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
-from mechdesign.synthesis._rows import all_triples, permitted_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs, mark_irreducible, measure_dilation
+from mechdesign.synthesis._rows import list_all_rows, list_permitted_rows
 
 
 def scattered(n: int, floor: float = 0.0) -> md.Problem:
@@ -34,7 +34,7 @@ def test_a_program_that_takes_longer_to_build_than_there_is_time_is_not_built(
     def build(*given: object, **named: object) -> None:
         raise AssertionError("it is built")
 
-    monkeypatch.setattr(row_generation, "_BUILDING", 1.0)
+    monkeypatch.setattr(row_generation, "_BUILD_S_PER_ROW", 1.0)
     monkeypatch.setattr(row_generation, "RowReduction", build)
     made = md.design(scattered(12, floor), solver="highs-simplex", rows=rows, time_limit=5.0)
     assert made.status is Status.TIME_LIMIT
@@ -57,7 +57,7 @@ def test_a_program_that_is_built_too_late_starts_no_process(monkeypatch: pytest.
         md.design(scattered(12), solver="highs-pdlp", time_limit=10.0)
 
 
-def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_second_near_program_keeps_the_bound_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     solve, count = row_generation.RowPrograms.solve, []
 
     def once(self: row_generation.RowPrograms, *given: object) -> object:
@@ -72,41 +72,41 @@ def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeyp
     assert 0 < made.certificate.lower_bound < made.certificate.expected_cost
 
 
-def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
+def test_the_deadline_is_checked_during_the_search_for_pairs() -> None:
     form, past = normalise(scattered(12)), Deadline(0.0)
-    pairs = bounded_pairs(form, "all")
+    pairs = find_bounded_pairs(form, "all")
     for call in (
-        lambda: irreducible(form.exponents, deadline=past),
-        lambda: bounded_pairs(form, "reduced", past),
-        lambda: dilation(form.exponents, pairs, past),
-        lambda: permitted_triples(pairs, form, past),
+        lambda: mark_irreducible(form.exponents, deadline=past),
+        lambda: find_bounded_pairs(form, "reduced", past),
+        lambda: measure_dilation(form.exponents, pairs, past),
+        lambda: list_permitted_rows(pairs, form, past),
     ):
         with pytest.raises(OutOfTimeError):
             call()
 
 
-def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_listed_in_batches_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(12))
-    pairs = bounded_pairs(form, "reduced")
-    monkeypatch.setattr("mechdesign.synthesis._rows._AT_A_TIME", 300)
-    some, every = permitted_triples(pairs, form), all_triples(pairs, form.observables)
+    pairs = find_bounded_pairs(form, "reduced")
+    monkeypatch.setattr("mechdesign.synthesis._rows._ROWS_PER_CHECK", 300)
+    some, every = list_permitted_rows(pairs, form), list_all_rows(pairs, form.observables)
     for name in ("sources", "targets", "observables"):
         assert np.array_equal(getattr(some, name), getattr(every, name))
 
 
-def test_rows_that_are_many_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(30))
-    assert plans._least_size(form) <= int(bounded_pairs(form, "reduced").sum()) * form.observables
+    assert plans._bound_rows_below(form) <= int(find_bounded_pairs(form, "reduced").sum()) * form.observables
     before = [plans.first_attempt(form, solver) for solver in ("auto", "block")]
-    monkeypatch.setattr(plans, "SMALL", 100)
-    monkeypatch.setattr(plans, "bounded_pairs", None)
+    monkeypatch.setattr(plans, "MAX_SIMPLEX_ROWS", 100)
+    monkeypatch.setattr(plans, "find_bounded_pairs", None)
     after = [plans.first_attempt(form, solver) for solver in ("auto", "block")]
     assert [(one.solver, one.rows, one.reason) for one in after] == [
         (one.solver, one.rows, one.reason) for one in before
     ]
 
 
-def test_rows_that_cannot_be_counted_in_time_are_said_to_be_at_least_so_many() -> None:
+def test_rows_that_cannot_be_counted_in_time_have_a_lower_bound() -> None:
     form, past = normalise(scattered(30)), Deadline(0.0)
     found = plans.first_attempt(form, "highs", deadline=past)
     assert found.rows == "reduced"

@@ -24,33 +24,33 @@ def problem(k):
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """The block method, as if it had ended early."""
+    """Replace the block method by one that stops early."""
     solve = block_program.solve_blocks
 
     def stopped(attempt, settings, deadline, start):
         found = solve(attempt, dataclasses.replace(settings, tolerance=6e-7), deadline)
         blurred = 0.999 * found.matrix + 0.001 / found.matrix.shape[1]
         blurred = dataclasses.replace(found, matrix=blurred)
-        return blurred.noted(status=Status.STALLED, message="stalled on purpose")
+        return blurred.with_facts(status=Status.STALLED, message="stalled on purpose")
 
     monkeypatch.setitem(search._STRATEGIES, "blocks", stopped)
 
 
-def test_the_block_method_is_chosen_where_it_wins():
+def test_the_block_method_is_chosen_if_it_is_faster():
     assert md.design(problem(3)).certificate.provenance["solver"] == "highs-simplex"
     assert md.design(problem(6), tolerance=1e-6).certificate.provenance["solver"] == "block"
     assert md.design(problem(6), rows="lazy").certificate.provenance["solver"] == "highs-ipx"
 
 
 @pytest.mark.parametrize("k", [5, 6, 7])
-def test_the_tolerance_is_reached_where_that_takes_seconds(k):
+def test_the_tolerance_is_reached_if_that_takes_seconds(k):
     design = md.design(problem(k), tolerance=1e-9)
     assert design.certificate.relative_gap <= 1e-9
     assert design.status == "optimal"
 
 
 @pytest.mark.usefixtures("coarse")
-def test_where_we_chose_it_another_solver_takes_over_and_says_so():
+def test_another_solver_follows_an_automatic_choice():
     moments = []
     certificate = md.design(problem(6), tolerance=1e-9, progress=moments.append).certificate
     assert certificate.provenance["solver"] == "highs-ipx"
@@ -62,8 +62,8 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
-    monkeypatch.setattr(attempts, "SMALL", 100)
-    monkeypatch.setattr(attempts, "_SECONDS", 0)
+    monkeypatch.setattr(attempts, "MAX_SIMPLEX_ROWS", 100)
+    monkeypatch.setattr(attempts, "_MAX_QUICK_LAZY_SIZE", 0)
     prior, distance = problem(5).prior, problem(5).cost
     floor = largest_distortion(prior, distance) * (1 - Fraction(1, 10**digits))
     asked = md.Problem(prior, 1 - np.eye(25), [md.DistortionPrivacy(floor, distance)])
@@ -75,7 +75,7 @@ def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
 
 
 @pytest.mark.usefixtures("coarse")
-def test_where_the_caller_chose_it_what_it_found_stands_with_its_own_gap():
+def test_a_solver_chosen_by_the_caller_is_not_replaced():
     design = md.design(problem(6), solver="block")
     assert design.certificate.holds
     assert design.certificate.relative_gap > 1e-6
@@ -83,21 +83,21 @@ def test_where_the_caller_chose_it_what_it_found_stands_with_its_own_gap():
 
 
 @pytest.mark.usefixtures("coarse")
-def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch):
-    monkeypatch.setattr(attempts, "_SECONDS", 100)
-    monkeypatch.setattr(attempts, "_MINUTES", 100)
+def test_no_other_solver_follows_if_it_would_take_hours(monkeypatch):
+    monkeypatch.setattr(attempts, "_MAX_QUICK_LAZY_SIZE", 100)
+    monkeypatch.setattr(attempts, "_MAX_LAZY_SIZE", 100)
     certificate = md.design(problem(6)).certificate
     assert certificate.provenance["solver"] == "block"
     assert certificate.holds
 
 
 @pytest.mark.usefixtures("coarse")
-def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
+def test_the_first_design_is_kept_if_the_other_solver_fails(monkeypatch):
     solve = row_generation.solve_rows
     monkeypatch.setitem(
         search._STRATEGIES,
         "rows",
-        lambda *given: dataclasses.replace(solve(*given), matrix=None).noted(status=Status.FAILED),
+        lambda *given: dataclasses.replace(solve(*given), matrix=None).with_facts(status=Status.FAILED),
     )
     design = md.design(problem(6))
     assert design.certificate.provenance["solver"] == "block"
@@ -112,7 +112,7 @@ def test_a_worse_second_answer_does_not_replace_the_first(monkeypatch):
 
 
 @pytest.mark.parametrize("solver", ["auto", "block"])
-def test_secrets_that_bounds_hardly_tell_apart_are_made_alike_and_that_is_said(solver):
+def test_nearly_equal_secrets_are_merged_and_the_plan_states_it(solver):
     rng = np.random.default_rng(5)
     places = np.repeat(rng.random((4, 2)) * 4, 4, axis=0) + 1e-8 * rng.standard_normal((16, 2))
     d = md.distances.euclidean(md.Domain.from_points(places))
@@ -127,14 +127,14 @@ def test_secrets_that_bounds_hardly_tell_apart_are_made_alike_and_that_is_said(s
 
 
 def test_rows_that_the_caller_chose_are_kept():
-    """Near rows leave a gap by design; no other solver is called in to close it."""
+    """Near rows leave a gap by design; no further solver is tried."""
     design = md.design(problem(3), rows="near")
     assert design.certificate.provenance["rows_policy"] == "near"
     assert "tried" not in design.certificate.provenance
 
 
-def test_after_the_simplex_method_the_block_method_where_that_is_better():
-    """At ε d = 20 between neighbours HiGHS resolves bounds to 1e-10 of the costs, the optimum is e^-20 of them."""
+def test_the_block_method_follows_the_simplex_method_if_it_is_better():
+    """At ε d = 20 the optimum is e^-20 of the costs, while HiGHS resolves bounds to 1e-10 of them."""
     d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))
     weights = np.arange(16) + 1.0
     certificate = md.design(

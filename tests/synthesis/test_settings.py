@@ -15,13 +15,13 @@ HAMMING = 1 - np.eye(3)
 PROBLEM = md.Problem(np.full(3, 1 / 3), HAMMING, [md.MetricPrivacy(1, HAMMING)])
 
 
-def test_a_status_is_its_words():
+def test_a_status_is_printed_as_words():
     assert Status.OPTIMAL == "optimal"
     assert f"{Status.TIME_LIMIT}" == "stopped at the time limit"
     assert Status("stopped by the user") is Status.INTERRUPTED
 
 
-def test_one_value_asks_for_what_the_arguments_ask_for():
+def test_one_value_has_the_settings_of_the_arguments():
     settings = SolveSettings("highs-simplex", 1e-6, rows="all", threads=np.int64(1))
     one = synthesise(PROBLEM, settings)
     other = md.design(PROBLEM, "highs-simplex", 1e-6, rows="all", threads=1)
@@ -30,7 +30,7 @@ def test_one_value_asks_for_what_the_arguments_ask_for():
     assert isinstance(settings.threads, int)
 
 
-def test_the_summary_holds_what_the_provenance_shows():
+def test_the_summary_has_the_facts_of_the_provenance():
     made = md.design(PROBLEM)
     summary = made.summary
     assert made.status is Status.OPTIMAL
@@ -45,7 +45,7 @@ def test_the_summary_holds_what_the_provenance_shows():
     assert "blocks" not in shown
 
 
-def test_what_is_noted_of_a_design_is_in_its_provenance():
+def test_changed_facts_of_a_design_are_in_its_provenance():
     made = md.design(PROBLEM).noted(status=Status.INTERRUPTED, edges_added=2)
     assert made.status == "stopped by the user" == made.certificate.provenance["status"]
     assert made.certificate.provenance["edges_added"] == 2
@@ -55,7 +55,7 @@ def test_every_field_that_applies_is_written_once():
     values = {field.name: index for index, field in enumerate(dataclasses.fields(SolveSummary))}
     summary = SolveSummary(**{**values, "status": Status.OPTIMAL, "tried": ("one", "two")})
     written = summary.provenance()
-    assert len(written) == len(values) - 1  # the message is not for the certificate
+    assert len(written) == len(values) - 1  # The certificate does not store the message.
     assert written["tried"] == "one; two"
 
 
@@ -95,7 +95,7 @@ def test_the_former_name_of_progress_still_works_with_a_warning():
 
 
 @pytest.mark.parametrize("tolerance", [1, 1.0, 5])
-def test_a_gap_that_asks_for_nothing_is_refused(tolerance):
+def test_a_tolerance_of_one_or_more_is_refused(tolerance):
     with pytest.raises(InputError, match=r"tolerance: must be below 1.*between 0 and 1"):
         SolveSettings(tolerance=tolerance)
     assert SolveSettings(tolerance=0.999).tolerance == 0.999

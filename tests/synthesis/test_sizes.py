@@ -1,4 +1,4 @@
-"""What a design takes is said before anything is built."""
+"""Memory and time of a design are estimated before anything is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import split
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size, check_size, estimate, largest, most_symmetries, remedies, size_of
+from mechdesign.synthesis._sizes import (
+    Size,
+    check_size,
+    count_symmetries,
+    estimate,
+    find_largest,
+    list_remedies,
+    size_of,
+)
 
 SPECIFICATION = """
 domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}
@@ -40,7 +48,7 @@ def specification(
     return parse(SPECIFICATION.format(side=side, memory=memory, prior=prior, kind=kind, key=key))
 
 
-def test_what_is_too_large_is_refused_before_anything_is_built() -> None:
+def test_problems_that_are_too_large_are_refused_before_anything_is_built() -> None:
     asked = specification(60, 4e9)
     tracemalloc.start()
     try:
@@ -49,12 +57,12 @@ def test_what_is_too_large_is_refused_before_anything_is_built() -> None:
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # No matrix between all cells was made, not even of single bytes.
+    # No matrix over all pairs of cells was allocated, not even of single bytes.
     assert most < 3600**2
     assert "_data" not in vars(asked)
     message = str(caught.value)
     assert message.startswith("domain: 3600 secrets and 3600 observables do not fit into memory (block: 46,643 million")
-    for remedy in ("secrets would do, such as", "policy graph", "answers ([observables]", "highs-ipx"):
+    for remedy in ("secrets would fit, such as", "policy graph", "answers ([observables]", "highs-ipx"):
         assert remedy in message
 
 
@@ -64,30 +72,30 @@ def test_the_limit_is_the_same_for_problems() -> None:
     problem = md.Problem(np.arange(1, 65) / 2080, distance, [md.MetricPrivacy(1, distance)], secrets=domain)
     with pytest.raises(TooLargeError, match="problem: 64 secrets and 64 observables do not fit into memory"):
         md.design(problem, "block", options={"memory": 1e6})
-    # Secrets that nothing ties together count for themselves.
+    # Unconnected secrets count separately.
     alone = np.where(np.eye(64) + np.eye(64)[::-1] > 0, distance, np.inf)
     apart = md.Problem(np.full(64, 1 / 64), distance, [md.MetricPrivacy(1, alone)])
     assert size_of(apart, split(apart)[0]).secrets == 2
 
 
 @pytest.mark.parametrize("solver", ["block", "highs-ipx"])
-def test_what_is_said_to_fit_fits(solver: str) -> None:
+def test_suggested_sizes_fit(solver: str) -> None:
     settings = SolveSettings(solver, options={"memory": 2e9})
     size = Size(2000, 2000, cells=True)
-    most = largest(size, settings)
+    most = find_largest(size, settings)
     assert 50 < most < 2000
     for count, fits in ((most, True), (most + 1, False)):
         found = estimate(Size(count, count), settings)
         assert (found.fits and found.seconds <= 3600) is fits
-    said = list(remedies(size, settings))
-    assert said[0].startswith(f"up to {most} secrets would do")
+    said = list(list_remedies(size, settings))
+    assert said[0].startswith(f"up to {most} secrets would fit")
     with pytest.raises(TooLargeError):
         check_size(size, settings)
 
 
-def test_what_takes_long_is_said() -> None:
+def test_long_designs_give_a_warning() -> None:
     settings = SolveSettings(rows="lazy", options={"memory": 3e10})
-    assert any("leave out solver and rows" in said for said in remedies(Size(900, 900, cells=True), settings))
+    assert any("leave out solver and rows" in said for said in list_remedies(Size(900, 900, cells=True), settings))
     with pytest.warns(SizeWarning, match=r"900 secrets and 900 observables may take \d+ hours "):
         check_size(Size(900, 900, symmetries=4, cells=True), settings)
     check_size(Size(900, 900, cells=True), settings, warn=False)
@@ -95,8 +103,8 @@ def test_what_takes_long_is_said() -> None:
 
 
 def test_estimates_grow_with_the_problem_and_shrink_with_symmetries(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What the process already holds is part of every estimate.
-    monkeypatch.setattr(memory, "_resident", lambda: 0)
+    # Every estimate includes the memory that the process already uses.
+    monkeypatch.setattr(memory, "_resident_bytes", lambda: 0)
     settings = SolveSettings()
     sizes = [Size(100, 100), Size(200, 100), Size(200, 200), Size(400, 400, floors=1)]
     found = [estimate(size, settings) for size in sizes]
@@ -106,7 +114,7 @@ def test_estimates_grow_with_the_problem_and_shrink_with_symmetries(monkeypatch:
         assert one.rows < two.rows
     every = estimate(Size(400, 400), settings)
     assert estimate(Size(400, 400, symmetries=8), settings).seconds < every.seconds / 7
-    # With floors few answers are taken at a time, but not for the worst cost, nor where that is turned off.
+    # Column generation reduces the estimate with floors, but not for the worst cost, nor if it is turned off.
     assert found[-1].memory < 0.6 * every.memory
     assert estimate(Size(400, 400, floors=1, worst=True), settings).memory > every.memory
     off = SolveSettings(options={"generation": False})
@@ -123,7 +131,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
     size = size_of(problem, split(problem)[0])
     assert size == Size(42, 42, 0, 1, True)
     said = estimate(size, SolveSettings("block"))
-    monkeypatch.setattr(memory, "allowed_memory", lambda limit=None: 1.0)
+    monkeypatch.setattr(memory, "find_allowed_memory", lambda limit=None: 1.0)
     form = normalise(problem)
     with pytest.raises(SolverError) as caught:
         solve_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())
@@ -135,7 +143,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
 def test_sizes_of_specifications() -> None:
     assert specification(20, 1e9).size == Size(400, 400, 0, 8, True)
     assert specification(20, 1e9, prior=PEOPLE).size == Size(400, 400, 0, 1, True)
-    # Thresholds and graphs may leave sets of secrets that nothing ties together.
+    # Thresholds and graphs may give several independent parts.
     assert specification(20, 1e9, kind="graph", key="neighbours = 4").size is None
-    assert most_symmetries(None) == 64
-    assert most_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4
+    assert count_symmetries(None) == 64
+    assert count_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.synthesis._pairs import dilation, irreducible
+from mechdesign.synthesis._pairs import mark_irreducible, measure_dilation
 
 
 def grid_exponents(columns, rows):
@@ -19,7 +19,7 @@ def grid_exponents(columns, rows):
 
 def test_on_a_grid_the_coprime_offsets_remain():
     columns, rows = 7, 5
-    kept = irreducible(grid_exponents(columns, rows))
+    kept = mark_irreducible(grid_exponents(columns, rows))
     for s, t in itertools.permutations(range(columns * rows), 2):
         across, up = abs(s % columns - t % columns), abs(s // columns - t // columns)
         assert kept[s, t] == (math.gcd(across, up) == 1)
@@ -27,22 +27,22 @@ def test_on_a_grid_the_coprime_offsets_remain():
 
 def test_on_the_papers_grid_61_percent_remain():
     exponents = grid_exponents(20, 15)
-    assert irreducible(exponents).sum() / np.isfinite(exponents).sum() == pytest.approx(0.61, abs=0.005)
+    assert mark_irreducible(exponents).sum() / np.isfinite(exponents).sum() == pytest.approx(0.61, abs=0.005)
 
 
 def test_a_near_set_of_eight_neighbours_has_the_stated_dilation():
     exponents = grid_exponents(6, 6)
-    near = irreducible(exponents, 1.0824)
+    near = mark_irreducible(exponents, 1.0824)
     assert (exponents[near] < 1.5).all()
-    assert dilation(exponents, near) == pytest.approx(1 / math.cos(math.pi / 8), abs=1e-3)
-    assert dilation(exponents, exponents <= 1) == pytest.approx(math.sqrt(2))
+    assert measure_dilation(exponents, near) == pytest.approx(1 / math.cos(math.pi / 8), abs=1e-3)
+    assert measure_dilation(exponents, exponents <= 1) == pytest.approx(math.sqrt(2))
 
 
 def test_dilation_of_everything_is_one_and_of_too_little_is_infinite():
     exponents = grid_exponents(3, 2)
-    assert dilation(exponents, np.isfinite(exponents)) == 1.0
-    assert dilation(exponents, np.zeros_like(exponents, dtype=bool)) == math.inf
-    assert dilation(np.full((2, 2), np.inf), np.zeros((2, 2), dtype=bool)) == 1.0
+    assert measure_dilation(exponents, np.isfinite(exponents)) == 1.0
+    assert measure_dilation(exponents, np.zeros_like(exponents, dtype=bool)) == math.inf
+    assert measure_dilation(np.full((2, 2), np.inf), np.zeros((2, 2), dtype=bool)) == 1.0
 
 
 @st.composite
@@ -63,8 +63,8 @@ def shortest(exponents, kept):
 
 
 @given(matrices())
-def test_what_remains_implies_the_rest_for_any_matrix(exponents):
-    kept = irreducible(exponents)
+def test_irreducible_pairs_imply_the_rest_for_any_matrix(exponents):
+    kept = mark_irreducible(exponents)
     closure = shortest(exponents, np.isfinite(exponents))
     from_kept = shortest(exponents, kept)
     off = ~np.eye(len(exponents), dtype=bool)
@@ -73,7 +73,7 @@ def test_what_remains_implies_the_rest_for_any_matrix(exponents):
 
 @given(matrices(), st.floats(1.0, 3.0))
 def test_the_dilation_is_what_paths_over_kept_pairs_guarantee(exponents, allowed):
-    kept = irreducible(exponents, allowed)
+    kept = mark_irreducible(exponents, allowed)
     paths = shortest(exponents, kept)
     required = np.isfinite(exponents)
-    assert (paths[required] <= exponents[required] * dilation(exponents, kept) * (1 + 1e-12)).all()
+    assert (paths[required] <= exponents[required] * measure_dilation(exponents, kept) * (1 + 1e-12)).all()

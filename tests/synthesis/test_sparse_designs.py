@@ -1,4 +1,4 @@
-"""Designs in which few pairs of secrets have bounds: chosen, reduced, estimated and certified as such."""
+"""Designs with few bounded pairs: their selection, reduction, estimates and certificates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._blocks import BlockReduction
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import dilation, few_pairs, irreducible
+from mechdesign.synthesis._pairs import find_few_pairs, mark_irreducible, measure_dilation
 from mechdesign.synthesis._parts import split
-from mechdesign.synthesis._rounding import _apportion, _raise, _raise_step_by_step
+from mechdesign.synthesis._rounding import _apportion, _raise_along_bounds, _raise_along_paths
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, estimate, size_of
 
@@ -36,7 +36,7 @@ def steps() -> np.ndarray:
 
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
-def test_bounds_between_neighbours_cost_what_highs_finds(objective: str) -> None:
+def test_costs_of_bounds_between_neighbours_match_highs(objective: str) -> None:
     problem = md.Problem(PRIOR, WALKS[:, :20], [md.GraphPrivacy("0.6", STREETS)], objective)
     found = md.design(problem, solver="block", tolerance=1e-4)
     other = md.design(problem, solver="highs-ipx", rows="all", tolerance=1e-6)
@@ -51,7 +51,7 @@ def test_lengths_of_paths_are_bounds_between_neighbours(tmp_path) -> None:
     program, _ = BlockReduction().apply(normalise(asked))
     assert np.array_equal(np.isfinite(program.exponents), WALKS == 1)
     every = md.design(asked, solver="block", tolerance=1e-4)
-    # The certificate is about all pairs.
+    # The certificate covers all pairs.
     assert every.certificate.holds
     assert every.certificate.epsilon[0] <= 0.6
     near = md.design(md.Problem(PRIOR, WALKS, [md.GraphPrivacy("0.6", STREETS)]), solver="block", tolerance=1e-4)
@@ -60,56 +60,56 @@ def test_lengths_of_paths_are_bounds_between_neighbours(tmp_path) -> None:
     assert md.verify(tmp_path / "out").holds
 
 
-def test_pairs_that_no_others_imply_are_found_among_near_ones() -> None:
+def test_irreducible_pairs_are_found_among_near_ones() -> None:
     exponents = exponents_of(WALKS)
-    kept = few_pairs(exponents)
+    kept = find_few_pairs(exponents)
     assert kept is not None
     assert np.array_equal(kept, WALKS == 1)
-    assert dilation(exponents, kept) <= 1 + 1e-12
-    few = few_pairs(steps())
+    assert measure_dilation(exponents, kept) <= 1 + 1e-12
+    few = find_few_pairs(steps())
     assert few is not None
     assert np.array_equal(few, WALKS == 1)
 
 
-def test_distances_with_many_irreducible_pairs_have_no_few() -> None:
+def test_many_irreducible_pairs_are_not_few() -> None:
     places = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1).astype(float)
-    assert few_pairs(exponents_of(md.distances.euclidean(places))) is None
-    # A shortcut between far places is implied by nothing near.
+    assert find_few_pairs(exponents_of(md.distances.euclidean(places))) is None
+    # No near bounds imply a shortcut between distant places.
     shortcut = WALKS.copy()
     shortcut[0, -1] = shortcut[-1, 0] = 11.5
-    assert few_pairs(exponents_of(shortcut)) is None
-    assert few_pairs(exponents_of(WALKS[:30, :30])) is None
+    assert find_few_pairs(exponents_of(shortcut)) is None
+    assert find_few_pairs(exponents_of(WALKS[:30, :30])) is None
 
 
-def test_few_bounds_are_reduced_as_many_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_and_many_bounds_are_reduced_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     exponents = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), np.inf)
     np.fill_diagonal(exponents, np.inf)
-    found = irreducible(exponents)
+    found = mark_irreducible(exponents)
     monkeypatch.setattr("mechdesign.synthesis._pairs.is_sparse", lambda *sizes: False)
-    assert np.array_equal(found, irreducible(exponents))
+    assert np.array_equal(found, mark_irreducible(exponents))
     assert found.sum() < np.isfinite(exponents).sum()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_raising_bound_by_bound_ends_where_paths_do(seed: int) -> None:
+def test_raising_bound_by_bound_equals_raising_along_paths(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.random((SIDE**2, 6)) ** rng.integers(1, 12)
     problem = md.Problem(PRIOR, WALKS[:, :6], [md.GraphPrivacy("0.6", STREETS)])
     form = normalise(problem)
-    found = _raise_step_by_step(rows, form.exponents)
-    assert np.allclose(found, _raise(rows, form.implied), rtol=1e-12)
+    found = _raise_along_bounds(rows, form.exponents)
+    assert np.allclose(found, _raise_along_paths(rows, form.implied), rtol=1e-12)
 
 
 def test_rows_are_apportioned_alike_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(2).random((9, 5))
     whole = _apportion(rows)
-    monkeypatch.setattr(rounding, "_CHUNK", 11)
+    monkeypatch.setattr(rounding, "_ENTRIES_PER_BATCH", 11)
     assert np.array_equal(_apportion(rows), whole)
     assert (whole.sum(axis=1) == 2**62).all()
 
 
-def test_sizes_know_of_few_bounds() -> None:
+def test_sizes_account_for_few_bounds() -> None:
     near = md.Problem(PRIOR, WALKS, [md.GraphPrivacy("0.6", STREETS)])
     size = size_of(near, split(near)[0])
     assert size.sparsity is not None
@@ -120,7 +120,7 @@ def test_sizes_know_of_few_bounds() -> None:
     assert size_of(floor, split(floor)[0]).sparsity is None
 
 
-def test_sparse_blocks_need_less() -> None:
+def test_sparse_blocks_need_less_memory() -> None:
     dense = Size(2500, 2500)
     sparse = replace(dense, sparsity=Sparsity(2500, 9800, 166_000))
     settings = SolveSettings(options={"memory": 12e9})

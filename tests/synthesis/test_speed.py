@@ -1,4 +1,4 @@
-"""Times of estimates are work times how slow the machine is, which is measured in less than a second."""
+"""Estimated times are the work multiplied by the machine's slowness, which is measured in less than a second."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 
 from mechdesign.synthesis import _sizes as speed
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size, Speed, estimate, largest, measure_speed, slowness
+from mechdesign.synthesis._sizes import Size, Speed, compute_slowness, estimate, find_largest, measure_speed
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def test_what_is_measured_follows_the_clock(monkeypatch):
-    monkeypatch.setattr(speed, "_SECONDS", 0.01)
+def test_measured_speed_follows_the_clock(monkeypatch):
+    monkeypatch.setattr(speed, "_MEASUREMENT_S", 0.01)
     found = [measure_speed(threads) for threads in (1, 2)]
     assert all(0 < value < 10 for each in found for value in (each.factor, each.sweep, each.sparse))
 
@@ -29,9 +29,9 @@ def test_the_time_grows_with_the_slowness_and_nothing_else_changes():
     once, thrice = estimate(size, settings), estimate(size, settings, 3.0)
     assert thrice.seconds == pytest.approx(3 * once.seconds)
     assert replace(thrice, seconds=once.seconds) == once
-    assert largest(size, settings, slowness=30.0) < largest(size, settings)
+    assert find_largest(size, settings, slowness=30.0) < find_largest(size, settings)
     slow = Speed(*(2 * value for value in (speed._REFERENCE.factor, speed._REFERENCE.sweep, speed._REFERENCE.sparse)))
-    assert slowness(slow) == 2.0
+    assert compute_slowness(slow) == 2.0
 
 
 def test_the_worst_cost_takes_longer_and_symmetry_less():
@@ -55,7 +55,7 @@ def programs():
 
 
 def test_stored_times_are_mostly_within_a_factor_of_two(programs):
-    """The rows are of `benchmarks/estimates.py`; what stands in them does not depend on this machine."""
+    """The stored rows come from `benchmarks/estimates.py`, and do not depend on this machine."""
     from mechdesign.specification._specification import parse
 
     assert len({program.name for program in programs}) == len(programs) == 20
@@ -66,7 +66,7 @@ def test_stored_times_are_mostly_within_a_factor_of_two(programs):
         given, row = parse(program.text), rows.get(program.name)
         assert given.size is not None
         if row is not None:
-            slow = math.sqrt(slowness(Speed(**row["before"])) * slowness(Speed(**row["after"])))
+            slow = math.sqrt(compute_slowness(Speed(**row["before"])) * compute_slowness(Speed(**row["after"])))
             ratio = estimate(given.size, given.settings, slow).seconds / row["seconds"]
             outside += [] if 0.5 <= ratio <= 2 else [(program.name, ratio)]
     assert len(rows) >= 15

@@ -1,4 +1,4 @@
-"""What can fail is tried before a ledger is charged, and what is refused by size says nothing of a private table."""
+"""Steps that can fail run before a ledger is charged, and refusals by size reveal nothing about a private table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.cli import main
 from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.specification._table_specification import parse
-from mechdesign.tables._budget import scaled
+from mechdesign.tables._budget import scale_numbers
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 
@@ -71,13 +71,13 @@ def test_multiples_of_a_step_are_the_nearest_floats():
     for power, size in itertools.product((0, 3, 280, 300, 310, 324, 330), (1, 2**52, 2**61)):
         step = Fraction(int(dice.integers(1, 1000)), 10**power)
         numbers = dice.integers(-size, size + 1, 5)
-        for got, number in zip(scaled(numbers, step), numbers.tolist(), strict=True):
+        for got, number in zip(scale_numbers(numbers, step), numbers.tolist(), strict=True):
             assert got == pytest.approx(nearest(number * step), rel=2**-51, abs=0)
-    # A step whose numerator and denominator are beyond floats, one just inside and one just outside what floats do.
-    assert scaled([3], Fraction(10**400 + 1, 10**400)).tolist() == [3.0]
+    # Steps whose numerators and denominators exceed floats, and steps just inside and just outside their range.
+    assert scale_numbers([3], Fraction(10**400 + 1, 10**400)).tolist() == [3.0]
     for bits in (899, 900, 901, 1074):
-        assert scaled([1.0, 3], Fraction(1, 2**bits)).tolist() == [2.0**-bits, 3 * 2.0**-bits]
-    assert scaled(np.zeros((2, 0)), Fraction(1, 2**1000)).shape == (2, 0)
+        assert scale_numbers([1.0, 3], Fraction(1, 2**bits)).tolist() == [2.0**-bits, 3 * 2.0**-bits]
+    assert scale_numbers(np.zeros((2, 0)), Fraction(1, 2**1000)).shape == (2, 0)
 
 
 STEPS_OF_WEIGHTS = [Fraction(10**320 + 1, 10**320), Fraction(1, 2**53), Fraction(2**53 - 1), "1e-200", "1e200"]
@@ -142,11 +142,11 @@ WORKLOAD = parse(
 )
 STRATEGY = B.strategy("prefixes", POLICY)
 STEPS = [
-    ("_query.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_query.scale_numbers", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
     ("_query.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("_queries._cumulative._inferred", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
+    ("_queries._cumulative._fit_monotone", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
     ("_queries._cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
     ("_queries._trees.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
     ("_queries._trees.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
@@ -192,7 +192,7 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
 def test_exact_answers_are_there_before_their_entry(monkeypatch):
     policy = Policy.partition(Domain({"a": range(4)}), range(4))
     asked = {
-        "_query.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
+        "_query.scale_numbers": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
         "_queries._cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
         "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, epsilon=1, iterations=2, ledger=ledger),
         "_strategies._strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),

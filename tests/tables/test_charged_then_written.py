@@ -1,4 +1,4 @@
-"""What a ledger was charged for is written: all that can fail is tried before, and pages come after the answers."""
+"""Charged releases are written: steps that can fail run before the charge, and pages come after the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.cli import main
 from mechdesign.errors import ExportError, InputError, ReportError
 from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
-from mechdesign.synthesis._folders import check_room
+from mechdesign.synthesis._folders import check_space
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import FILES, Publication
 from mechdesign.tables._policy import Policy
@@ -132,13 +132,13 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_charge(hindrance, mo
 
 
 def test_room_is_tried_and_given_back(tmp_path):
-    check_room(tmp_path / "a" / "b", 10**6, ["x"])
+    check_space(tmp_path / "a" / "b", 10**6, ["x"])
     assert not (tmp_path / "a").exists()
     (tmp_path / "c").mkdir()
-    check_room(tmp_path / "c", 0)
+    check_space(tmp_path / "c", 0)
     assert list((tmp_path / "c").iterdir()) == []
     with pytest.raises(ExportError, match="cannot be written"):
-        check_room(tmp_path / "c", 10**18)
+        check_space(tmp_path / "c", 10**18)
 
 
 def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypatch):

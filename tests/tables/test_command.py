@@ -1,4 +1,4 @@
-"""`mechdesign blowfish`: what is released, planned, charged and refused."""
+"""The command `mechdesign blowfish`: releases, plans, charges and refusals."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged(
     assert (Path("released/answers.csv").read_bytes(), len(md.Ledger(path="l.json").entries)) == (before, 1)
     second = run(*arguments, "--overwrite")
     assert second.exit_code == 0
-    assert "both releases add up: whoever has seen the first learns from both" in said(second)
+    assert "both releases add up: anyone who has seen the first learns from both" in said(second)
     assert len(md.Ledger(path="l.json").entries) == 2
 
 

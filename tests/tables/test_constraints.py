@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._contradictions import contradictory, longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._contradictions import bound_length, find_contradiction, find_rank, minimal_zero_sums
 from mechdesign.tables._policies._known_counts import as_constraints, marginal_constraints
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import release_histogram
@@ -23,7 +23,7 @@ from mechdesign.tables._sensitivity import _constrained as known_counts
 from mechdesign.tables._sensitivity import _linear as linear_queries
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity, constraint_sensitivity
-from mechdesign.tables._sensitivity._linear import Found
+from mechdesign.tables._sensitivity._linear import LargestChange
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 QUERIES = {
@@ -124,7 +124,8 @@ def test_two_chained_queries_reach_six_and_one_range_four() -> None:
 
 
 def test_a_secret_that_only_an_unprotected_record_can_make_up_for_is_not_released():
-    # In the south dx is public: north, hiv can become north, flu only if south, flu becomes south, hiv beside it.
+    # In the south dx is public: a record moves from (north, hiv) to (north, flu) only if another moves from (south,
+    # flu) to (south, hiv).
     domain = Domain({"region": ["north", "south"], "dx": ["hiv", "flu"]})
     policy = Policy.partition(domain, ["n", "n", "s", "s2"], constraints=[([1, 0, 1, 0], 1)])
     assert brute_force(policy, 2) == 4
@@ -145,7 +146,7 @@ def test_the_two_readings_differ_both_ways_and_neither_is_passed():
 
 
 def test_overlapping_counts_of_two_bits_reach_eight():
-    # (C1, A1, B2, D2) -> (B1, D1, A2, C2): four records, no part of which keeps both counts.
+    # (C1, A1, B2, D2) -> (B1, D1, A2, C2): four records move, and no proper subset of the moves preserves both counts.
     domain = Domain({"bits": ["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2"]})
     counts = [[0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]]
     for policy in (Policy.full(domain, constraints=counts), Policy.graph(domain, [(4, 2)], constraints=counts)):
@@ -161,7 +162,7 @@ def test_a_move_that_keeps_all_counts_is_the_only_one():
     assert policy.sensitivity("cumulative") == policy.sensitivity("sum") == 1
     joined = Policy.graph(policy.domain, [(0, 1), (3, 4), (1, 2)], constraints=[[1, 1, 0, 0, 0]])
     assert constraint_sensitivity(joined) == ConstraintSensitivity(4, True, 2)
-    # 1 -> 2 along the edge, and 4 -> 0 beside it.
+    # The move 1 -> 2 is along the edge, and 4 -> 0 is the other move.
     assert joined.sensitivity("sum") == 3
 
 
@@ -255,7 +256,7 @@ def test_no_way_to_bound_is_below_both_readings(compared, monkeypatch, limits):
 
 def test_the_comparison_finds_a_sensitivity_that_is_too_small(compared, monkeypatch):
     # One record alone, along an edge within a kind.
-    monkeypatch.setattr(known_counts, "_together", lambda *_: Found(Fraction(0), None))
+    monkeypatch.setattr(known_counts, "_bound_joint_change", lambda *_: LargestChange(Fraction(0), None))
     powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
     faults = [power < max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True)]
     assert sum(faults) > 40
@@ -292,9 +293,9 @@ def test_marginals() -> None:
         assert (found.value, found.exact) == (2 * cells, True)
     both = marginal_constraints(domain, ["sex"]) + marginal_constraints(domain, ["town"])
     found = constraint_sensitivity(Policy.attribute(domain, constraints=both))
-    # Seven records, one of which changes one attribute.
+    # Seven records move, and one of them changes a single attribute.
     assert (found.value, found.exact, found.moves) == (14, True, 7)
-    # Both sexes and one town: in its place one of two, and four records.
+    # Both sexes and one town are counted; with one of the two sexes instead, four records move.
     assert constraint_sensitivity(Policy.full(domain, constraints=both[:3])).value == 8
     many = Domain({"x": range(40), "y": range(3)})
     found = constraint_sensitivity(Policy.full(many, constraints=marginal_constraints(many, ["x"])))
@@ -336,13 +337,13 @@ def test_zero_sums_against_all_sequences():
             ):
                 expected.add(tuple(np.bincount(chosen, minlength=8).tolist()))
     assert set(map(tuple, found.tolist())) == expected
-    assert found.sum(axis=1).max() == longest(2) == 4
-    assert [longest(q) for q in range(5)] == [0, 2, 4, 10, 9**4]
+    assert found.sum(axis=1).max() == bound_length(2) == 4
+    assert [bound_length(q) for q in range(5)] == [0, 2, 4, 10, 9**4]
 
 
 @given(st.lists(st.lists(st.integers(-1, 1), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_exact_rank(rows):
-    assert rank(np.array(rows)) == np.linalg.matrix_rank(np.array(rows))
+    assert find_rank(np.array(rows)) == np.linalg.matrix_rank(np.array(rows))
 
 
 def test_a_search_that_takes_too_long_says_so():
@@ -391,7 +392,7 @@ def test_contradictions_against_enumeration(constraints) -> None:
             for counts in itertools.product(range(4), repeat=4)
         )
 
-    guilty = contradictory(as_constraints(constraints, 4), 4)
+    guilty = find_contradiction(as_constraints(constraints, 4), 4)
     assert possible(constraints) == (not guilty)
     chosen = [constraints[index] for index in guilty]
     assert not guilty or not possible(chosen)

@@ -1,4 +1,4 @@
-"""Cumulative histograms: measured errors beside the promised ones, intervals that cover, and wrong input refused."""
+"""Cumulative histograms: expected errors match the measured ones, intervals cover the truth, wrong input is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DENSE = np.random.default_rng(8).integers(0, 30, 64)
 
 
 class RecordingLedger:
-    """A ledger that notes what is spent, or refuses."""
+    """A ledger that records the spending, or refuses it."""
 
     def __init__(self, refuses: bool = False) -> None:
         self.refuses = refuses

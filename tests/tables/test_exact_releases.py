@@ -1,4 +1,4 @@
-"""Releases without noise beside others: what a ledger allows leaves every edge of every policy, by brute force."""
+"""Exact releases with other releases: those that a ledger allows protect every edge of every policy, by brute force."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def policies(domain):
 
 
 def releases(domain):
-    """Yield what is asked: functions of a table and a policy."""
+    """Yield the queries as functions of a table and a policy."""
     size = domain.size
     yield lambda table, policy, **more: B.release_histogram(None, policy, 1, positions=table, **more)
     blocks = [x // 2 for x in range(size)]
@@ -72,7 +72,7 @@ def prepared(workload, policy):
 
 
 def exact_answers(release, policy, table):
-    """Return what a release tells without noise: its answers, or what it says is public."""
+    """Return the exact content of a release: its answers, or its public totals."""
     found = release(table, policy)
     if not (found.epsilon or found.rho):
         return found.answers.tolist()
@@ -90,7 +90,7 @@ def exact_answers(release, policy, table):
 
 @functools.cache
 def keeps(release, policy, other):
-    """Tell whether exact answers under a policy leave all edges of another one, on neighbouring tables."""
+    """Return whether exact answers under one policy are equal on all neighbouring tables of another policy."""
     for x, y in other.secret_graph.edges().tolist():
         for rest in (0, policy.domain.size - 1):
             one, two = ([rest] + [end] * (end < policy.domain.size) for end in (x, y))
@@ -141,7 +141,7 @@ def test_two_partitions_that_cross_do_not_tell_the_whole_table():
         B.release_histogram([0, 1, 3], Policy.partition(LINE, second), epsilon=1, partition=second, ledger=ledger)
     assert ledger.entries == (entry,)
     assert ledger.remaining_epsilon == 1
-    # Who insists learns the whole table: this is what is refused.
+    # With together=True the two releases reveal the whole table, so they are otherwise refused.
     insisted = B.release_histogram(
         [0, 1, 3], Policy.partition(LINE, second), epsilon=1, partition=second, ledger=ledger, together=True
     )
@@ -181,7 +181,7 @@ def test_each_place_without_noise_is_an_entry_and_is_refused_beside_a_policy_tha
     assert (found.epsilon or 0, entry.epsilon, entry.rho) == (0, 0, None)
     assert entry.classes is not None
     assert entry.domain == digest_of_domain(LINE)
-    # A release may be made again, and is no other's business.
+    # A repeated release is allowed, and other releases are not affected.
     EXACT[kind](ledger=ledger)
     # k-means does not say which values it tells apart: a noisy release passes.
     if kind != "kmeans":
@@ -227,7 +227,7 @@ DOUBTFUL = {
 def test_where_it_cannot_be_decided_exact_releases_are_refused_and_noisy_ones_pass(kind):
     ledger = md.Ledger()
     DOUBTFUL[kind](ledger)
-    # Exact under a policy of its own, for the policy of k-means leaves everything open.
+    # The policy of this exact release is not the policy of k-means.
     exact = EXACT["blocks"]
     with pytest.raises(ExactReleaseError, match=r"cannot be decided, because"):
         exact(ledger=ledger)
@@ -368,7 +368,7 @@ def test_large_domains_have_short_entries(tmp_path):
         with pytest.raises(ExactReleaseError, match="earlier release is exact" if exact == "x" else "release is exact"):
             B.release_sum([(1, 2)], along[policy], exact, epsilon=1, ledger=ledger)
     assert (tmp_path / "l.json").stat().st_size < 10_000
-    # So many values that nobody lists them.
+    # The domain has too many values to be listed.
     huge = Domain({f"a{i}": range(10) for i in range(15)})
     assert components(Policy.full(huge)).text() == "0*1000000000000000 1"
     assert components(Policy.attribute(huge, unbounded=True)).text() == "0*1000000000000001"

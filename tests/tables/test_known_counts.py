@@ -1,4 +1,4 @@
-"""Releases under publicly known counts: what they say of themselves, what earlier ones are, and what is refused."""
+"""Releases under publicly known counts: their descriptions, releases of earlier versions, and refusals."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
     with pytest.raises(InputError, match="prefixes"):
         plan_cumulative(both, 1)
     assert len(release_linear(DATA, both, as_workload("prefixes", TEN), rho=1, rng=1)) == 10
-    # What is known is answered without noise.
+    # Known counts are answered without noise.
     known = release_linear(DATA, LINE, HALF.astype(int), epsilon=1)
     assert (known.epsilon, known.answers.tolist()) == (0, [80.0])
 
@@ -228,7 +228,7 @@ def test_weights_of_a_workload():
 
 
 def test_k_means_is_refused_with_the_reason():
-    reason = "known counts.*release a histogram.*no bound on what they change together is proven"
+    reason = "known counts.*release a histogram.*no bound on their joint change is proven"
     full = Policy.full(TEN, constraints=[HALF])
     for asked in (
         lambda: md.tables.kmeans(DATA, 2, full, epsilon=1, iterations=3),

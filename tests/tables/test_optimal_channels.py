@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.mechanisms._finite import Geometric
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._optimal import compare_counts, optimal_attribute, optimal_count, remapped_cost
+from mechdesign.tables._optimal import compare_counts, find_remapped_cost, optimal_attribute, optimal_count
 from mechdesign.tables._policy import Policy
 
 LINE = Domain({"floor": range(5)})
@@ -57,7 +57,7 @@ def test_the_remapped_geometric_mechanism_lies_in_the_bracket(alpha, size):
     assert made.certificate.expected_cost == pytest.approx(float(wanted), rel=1e-7)
     floats = Geometric(-np.log(float(alpha)), size).matrix()
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-    assert remapped_cost(floats, np.full(size, 1 / size), distance) == pytest.approx(float(wanted), rel=1e-12)
+    assert find_remapped_cost(floats, np.full(size, 1 / size), distance) == pytest.approx(float(wanted), rel=1e-12)
 
 
 def test_nothing_is_better_than_the_optimum_and_the_picture_shows_all():
@@ -73,9 +73,9 @@ def test_nothing_is_better_than_the_optimum_and_the_picture_shows_all():
 
 
 def test_rounded_laplace_noise_is_a_channel():
-    from mechdesign.tables._optimal import _rounded_laplace
+    from mechdesign.tables._optimal import _make_laplace_channel
 
-    rows = _rounded_laplace(0.7, 4)
+    rows = _make_laplace_channel(0.7, 4)
     assert rows.sum(axis=1) == pytest.approx(1)
     assert rows[1, 1] == pytest.approx(1 - np.exp(-0.35))
     assert rows[0, 0] == pytest.approx(1 - 0.5 * np.exp(-0.35))

@@ -56,7 +56,7 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def outcome(name: str, policy: str, budget: str) -> dict[str, object]:
-    """Return what a query gives under a policy: its sensitivity, its plan, its rehearsal and what it charges."""
+    """Return the results of a query under a policy: its sensitivity, plan, rehearsal and charges."""
     query, ledger = QUERIES[name], md.Ledger(**{budget: 10})
     try:
         found = query.release(RECORDS, POLICIES[policy], BUDGETS[budget], rng=5, ledger=ledger)

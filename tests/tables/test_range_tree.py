@@ -1,4 +1,4 @@
-"""Least squares in linear time against dense linear algebra; what the structure's noise protects, edge by edge."""
+"""Least squares in linear time agrees with dense linear algebra, and the structure's noise protects every edge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES += [(2, 2, 2), (2, 1, 2), (1, 1, 2), (11, 10, 2), (27, 9, 3)]
 
 
 def measured(tree: RangeTree, histogram: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[NDArray[np.int64]]]]:
-    """Return what the structure measures, without noise."""
+    """Return the measurements of the structure without noise."""
     ends = np.cumsum(histogram)[tree.theta - 1 : -1 : tree.theta]
     if tree.levels == 0:
         return ends, []
@@ -140,7 +140,7 @@ def test_the_formula_against_enumerated_decompositions(size: int, theta: int, fa
     # The sum over all pairs of ends of the errors at both: each end has `size` partners.
     exact = error.sum() * size / (size * (size + 1) / 2)
     assert 0.95 <= exact / formula <= 1.03
-    # Least squares uses what is measured better.
+    # Least squares gives more weight to precise measurements.
     assert plan_ranges(size, theta, 1, fanout=fanout).error < exact
 
 

@@ -168,7 +168,7 @@ def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
         (RECORDS, {"epsilon": -1}, "epsilon"),
         (RECORDS, {"epsilon": True}, "epsilon"),
         (RECORDS, {}, "epsilon: is not given"),
-        (RECORDS, {"epsilon": 1, "rho": 1}, "beside rho"),
+        (RECORDS, {"epsilon": 1, "rho": 1}, "together with rho"),
         (RECORDS, {"rho": "inf"}, "rho"),
         (RECORDS, {"epsilon": 1, "confidence": 1}, "confidence"),
         (RECORDS, {"epsilon": 1, "rng": "seed"}, "rng"),

@@ -1,4 +1,4 @@
-"""The report on a release: what it says, that it needs nothing else, and that the data are not in it."""
+"""The report on a release: its content, its independence from other files, and the absence of the data."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_any_function_by_brute_force() -> None:
     )
     assert policy.sensitivity(median, records=3) == truth == 1
     assert Policy.full(Domain({"x": range(4)})).sensitivity(median, records=3) == 3
-    # With the null node databases have at most so many records, and the function sees those that are there.
+    # With the null node, `records` is the largest number of records, and the function gets the present records.
     assert Policy.line(Domain({"x": range(4)}), unbounded=True).sensitivity(len, records=3) == 1
     assert Policy.line(Domain({"x": range(4)})).sensitivity(len, records=3) == 0
     known = Policy.full(Domain({"x": range(3)}), constraints=[([1, 0, 0], 1)])
@@ -333,7 +333,7 @@ def test_under_constraints_other_queries_get_a_safe_bound() -> None:
 def test_matrices_under_constraints(form) -> None:
     policy = Policy.line(LINE, constraints=[[0, 1, 1, 0, 0, 0]])
     matrix = np.vstack((np.arange(6), np.ones(6, dtype=np.int64)))
-    # 0 -> 1 along an edge, and 1 -> 5 beside it.
+    # The move 0 -> 1 is along an edge, and 1 -> 5 is the other move.
     assert sensitivity(policy, form(matrix)).value == sensitivity(policy, "sum").value == 5
     assert policy.sensitivity(form(matrix[0])) == 5
 

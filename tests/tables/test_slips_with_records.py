@@ -11,7 +11,7 @@ PLACES = md.tables.Domain({"x": range(4), "y": range(4)})
 
 
 class Counted:
-    """What `value_counts()` of pandas returns: numbers, whose index has the name of the column."""
+    """A series like the result of pandas' `value_counts()`: its index has the name of the column."""
 
     def __init__(self, name):
         self.name, self.index = name, type("Index", (), {"name": "age"})()
@@ -30,7 +30,7 @@ def test_counts_by_value_are_not_records():
 
 @pytest.mark.parametrize("column", [{39: 10}, "39", 39])
 def test_a_column_is_a_list_of_values(column):
-    with pytest.raises(InputError, match=r"data\['age'\]: is no column"):
+    with pytest.raises(InputError, match=r"data\['age'\]: is not a column"):
         md.tables.release_histogram({"age": column}, FULL, 1)
 
 

@@ -1,4 +1,4 @@
-"""Strategies: their contract, their exact privacy, and that what they promise is what they release."""
+"""Strategies: their interface, their exact privacy, and the agreement of expected and released errors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_kind_can_be_asked_for(kind, noise):
     found = strategy("ranges", policy, noise=noise, kind=kind)
     assert found.kind == kind
     assert len(found.candidates) == 1
-    assert found.reason.startswith("it was asked for")
+    assert found.reason.startswith("it was requested")
     best = strategy("ranges", policy, noise=noise)
     assert best.error(**_NOISES[noise]) <= found.error(**_NOISES[noise]) * (1 + 1e-9)
     assert best.lower_bound(**_NOISES[noise]) == pytest.approx(found.lower_bound(**_NOISES[noise]), rel=1e-6)
@@ -170,7 +170,7 @@ def test_wrong_arguments_are_refused(arguments, path, words):
     ("noise", "budget", "path", "words"),
     [
         ("gaussian", {}, "epsilon", "not given"),
-        ("gaussian", {"rho": 1, "epsilon": 1}, "epsilon", "beside rho"),
+        ("gaussian", {"rho": 1, "epsilon": 1}, "epsilon", "together with rho"),
         ("gaussian", {"epsilon": 1}, "epsilon", "Give rho"),
         ("laplace", {"rho": 1}, "rho", "ε²/2"),
         ("laplace", {"epsilon": 0}, "epsilon", "> 0"),

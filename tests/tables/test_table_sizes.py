@@ -1,4 +1,4 @@
-"""What needs an array of all values of a large domain: a closed form, or a refusal before the memory is full."""
+"""Large domains: closed forms, or a refusal before an array of all values fills the memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = Domain({"x": range(4), "y": [0, 3, 4], "z": range(2)})
 
 @contextmanager
 def memory(limit):
-    """Let the process take so many bytes more, and no further ones."""
+    """Limit the further memory of the process to a number of bytes."""
     statistics = Path("/proc/self/statm")
     if not statistics.exists():
         pytest.skip("this system does not say how much memory the process has")

@@ -27,7 +27,7 @@ THREE = [30, 31, 60]
 
 
 class Series:
-    """The least of a series: rows are found by an index of its own, so that it must be read as an array."""
+    """A minimal series: its index does not start at 0, so it must be read as an array."""
 
     def __init__(self, values):
         self.index, self._values = [f"row {number}" for number in range(len(values))], np.asarray(values)
@@ -123,7 +123,7 @@ def test_positions_are_taken_where_they_are_called_so(kind):
     for wrong in ([74], [-1], [13.0], ["13"], [[13]], 13):
         with pytest.raises(InputError, match="position"):
             release(None, positions=wrong)
-    with pytest.raises(InputError, match="positions: are given beside data"):
+    with pytest.raises(InputError, match="positions: are given together with data"):
         release(THREE, positions=[13])
     with pytest.raises(InputError, match="data: is not a table"):
         release(None)
@@ -199,7 +199,7 @@ def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
         assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]
         assert float(B.range_query(release, 1, Fraction(3, 2))) == 2
         for wrong in (0, 3, 1.25):
-            with pytest.raises(InputError, match="low: is no value of the domain"):
+            with pytest.raises(InputError, match="low: is not a value of the domain"):
                 B.range_query(release, wrong, 2.25)
 
 
@@ -212,24 +212,24 @@ def test_a_release_from_counts_has_the_values_from_0_on():
 @pytest.mark.parametrize(
     ("ends", "given", "words"),
     [
-        # Positions of 30 and 31, which are no ages.
-        ((13, 14), {}, "low: is no value of the domain"),
-        ((17, 91), {}, "high: is no value of the domain"),
-        ((16, 90), {}, "low: is no value"),
-        ((30.5, 40), {}, "low: is no value"),
+        # These are the positions of 30 and 31, and they are not ages of the domain.
+        ((13, 14), {}, "low: is not a value of the domain"),
+        ((17, 91), {}, "high: is not a value of the domain"),
+        ((16, 90), {}, "low: is not a value"),
+        ((30.5, 40), {}, "low: is not a value"),
         (("30", 40), {}, "low: is a text"),
         ((True, 40), {}, "low: is a truth value"),
         ((float("nan"), 40), {}, "low"),
         ((40, 30), {}, "low: is above high"),
         ((30,), {}, "high: is not given"),
         ((), {}, "low: is not given"),
-        ((30, 40), {"positions": (13, 14)}, "positions: are given beside"),
-        ((), {"positions": (13, 74)}, "positions: are no range"),
-        ((), {"positions": (-1, 3)}, "positions: are no range"),
-        ((), {"positions": (14, 13)}, "positions: are no range"),
-        ((), {"positions": (13.0, 14)}, "positions: are no pair"),
-        ((), {"positions": 13}, "positions: are no pair"),
-        ((), {"positions": (False, True)}, "positions: are no range"),
+        ((30, 40), {"positions": (13, 14)}, "positions: are given together with"),
+        ((), {"positions": (13, 74)}, "positions: are not a range"),
+        ((), {"positions": (-1, 3)}, "positions: are not a range"),
+        ((), {"positions": (14, 13)}, "positions: are not a range"),
+        ((), {"positions": (13.0, 14)}, "positions: are not a pair"),
+        ((), {"positions": 13}, "positions: are not a pair"),
+        ((), {"positions": (False, True)}, "positions: are not a range"),
     ],
     ids=str,
 )
@@ -269,12 +269,12 @@ def test_workloads_of_several_attributes_name_values():
 @pytest.mark.parametrize(
     ("ranges", "words"),
     [
-        ([(13, 23)], r"\[0\]: is no value of the domain"),
-        ([(30, 40), (40, 91)], r"\[1\]: is no value of the domain"),
+        ([(13, 23)], r"\[0\]: is not a value of the domain"),
+        ([(30, 40), (40, 91)], r"\[1\]: is not a value of the domain"),
         ([(40, 30)], r"\[0\]: ends before it begins"),
         ([(30, 40, 50)], r"\[0\]: is not a range"),
-        ([("30", "40")], r"\[0\]: is no value of the domain"),
-        ([((30,), (30, 31))], r"\[0\]: has an end that is no value"),
+        ([("30", "40")], r"\[0\]: is not a value of the domain"),
+        ([((30,), (30, 31))], r"\[0\]: has an end that is not a value"),
     ],
     ids=str,
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.errors import InputError
 from mechdesign.traces._adversary import adversarial_level, adversarial_privacy, level_against
 from mechdesign.traces._trace import Trace
@@ -62,7 +62,7 @@ def test_who_knows_the_state_learns_nothing() -> None:
 def test_a_channel_that_tells_all_raises_a_belief_to_certainty() -> None:
     found = adversarial_privacy(channel_of(np.eye(3) + np.zeros((3, 3))), [0.5, 0.25, 0.25])
     assert found.factor == 4
-    assert printed(found.epsilon) >= printed(math.log(4))
+    assert as_decimal(found.epsilon) >= as_decimal(math.log(4))
 
 
 def test_it_is_no_more_than_indistinguishability_and_comes_close_to_it() -> None:

@@ -113,7 +113,7 @@ WRONG: dict[str, Callable[[Path], object]] = {
     "no step": manifest(steps=0),
     "fewer steps than outputs": manifest(steps=2),
     "more steps than outputs": manifest(steps=4),
-    "an epsilon that is no number": lambda folder: edit(
+    "an epsilon that is not a number": lambda folder: edit(
         folder, "release.json", lambda f: f | {"composition": f["composition"] | {"epsilon": "half"}}
     ),
     "outputs that were changed": lambda folder: (folder / "released.csv").write_text("step,state,label,x,y\n"),
@@ -126,9 +126,9 @@ WRONG: dict[str, Callable[[Path], object]] = {
     "an empty table": rows(lambda text: ""),
     "a missing row": rows(lambda text: "\n".join(text.splitlines()[:-1]) + "\n"),
     "a row without its places": rows(lambda text: text.replace(text.splitlines()[1], "0,1,1")),
-    "a place that is no number": rows(lambda text: text.replace("0.5", "here")),
+    "a place that is not a number": rows(lambda text: text.replace("0.5", "here")),
     "a place that is not finite": rows(lambda text: text.replace("0.5", "nan")),
-    "a state that is no number": rows(lambda text: text.replace("\n0,", "\n0,x")),
+    "a state that is not a number": rows(lambda text: text.replace("\n0,", "\n0,x")),
 }
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 
 ROUNDING = 1e-12
 
@@ -147,7 +147,7 @@ def _distinct(sites: Floats, heights: Floats) -> Integers:
     """Return the indices of the sites left when of those at one place only the nearest to the flat are kept."""
     extent = float(np.sqrt((np.ptp(sites, axis=0) ** 2).sum() + heights.max()))
     pairs = cKDTree(sites).query_pairs(ROUNDING * extent, output_type="ndarray")
-    group = connected(len(sites), pairs)
+    group = label_components(len(sites), pairs)
     least = np.full(int(group.max()) + 1, np.inf)
     np.minimum.at(least, group, heights)
     lowest = np.flatnonzero(heights <= least[group] + ROUNDING * extent**2)

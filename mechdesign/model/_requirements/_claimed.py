@@ -1,4 +1,4 @@
-"""A requirement that is known by its claims alone: whoever invented it is not here, and what it demands is."""
+"""The fallback for requirements of unregistered kinds: only their explicit claims are known."""
 
 from __future__ import annotations
 
@@ -18,10 +18,21 @@ from mechdesign.model._words import Words
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClaimedPrivacy(Requirement):
-    """The requirement that makes these statements, on so many secrets.
+    """A requirement of an unregistered kind, known only by its claims.
 
-    Loading an exported set gives this where the kind is not registered. Raises `InputError` when there is no statement,
-    or when one is made for another number of secrets.
+    Loading a bundle returns it if the kind of a requirement is not registered.
+
+    Args:
+        statements: The statements of the requirement, at least one.
+        secrets: The number of secrets.
+
+    Raises:
+        InputError: There is no statement, or one is about another number of secrets.
+
+    >>> from mechdesign.model import GraphPrivacy
+    >>> import networkx as nx
+    >>> ClaimedPrivacy(GraphPrivacy(1, nx.path_graph(3)).stated(), 3)
+    ClaimedPrivacy(graph, 1 claims, 3 secrets)
     """
 
     statements: tuple[Stated, ...]
@@ -39,7 +50,7 @@ class ClaimedPrivacy(Requirement):
 
     @property
     def kind(self) -> str:
-        """The name by which the requirement calls itself."""
+        """The name of the kind in the statements."""
         return self.statements[0].name or self.statements[0].kind
 
     @property
@@ -53,15 +64,28 @@ class ClaimedPrivacy(Requirement):
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that makes these statements."""
+        """Return the requirement with these statements.
+
+        Args:
+            stated: The statements.
+            secrets: The number of secrets.
+        """
         return cls(stated, secrets)
 
     def title(self, words: Words) -> str:
-        """Name the requirement as it calls itself."""
+        """Return the name of the requirement.
+
+        Args:
+            words: Unused; a claim has no distance.
+        """
         return f"{self.kind} privacy"
 
     def promise(self, words: Words) -> str:
-        """Say what the claims come to."""
+        """Return the limits that the claims set on an adversary, in words.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         return "; they can ".join(_limit(claim, words) for claim in self.claims())
 
 

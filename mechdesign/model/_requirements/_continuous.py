@@ -29,18 +29,20 @@ Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 
-# With ε·h beyond this the rows of neighbours allow factors of 1 + ε·h only where exp(ε·h) would be private.
-_COARSE = 2
-# About where finer anchors gain little.
-_FINE = Fraction(1, 2)
-# Numerators and denominators of factors have at most 18 digits, which 63 bits hold.
+# Warn above this product of ε and the spacing h: neighbours get the factor 1 + ε·h instead of the private exp(ε·h).
+_MAX_EPSILON_SPACING = 2
+
+# Recommended product of ε and the spacing; finer anchors gain little.
+_GOOD_EPSILON_SPACING = Fraction(1, 2)
+
+# Numerators and denominators of factors have at most 18 digits, which fit 63 bits.
 _LARGEST = 10**18
 
 
 class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     """Privacy of every real coordinate: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
 
-    The secrets are anchors: the domain has the key ``anchors``.
+    The secrets must be anchors: the domain needs the key ``anchors``.
     """
 
     epsilon: Annotated[
@@ -57,24 +59,25 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
 class ContinuousPrivacy(RequirementKind):
     """Continuous geo-indistinguishability: p(o|x) <= exp(ε d(x, x')) p(o|x') for all points x, x' of the plane.
 
-    A channel from anchors (`Domain.anchors`) answers for a point by the row of a corner of its patch, drawn with
-    bilinear weights (`Design.sample_at`). It is asked that neighbours a, b along x keep p(o|b) <= (1 + ε_x h_x) p(o|a),
-    and along y likewise, which implies the above: with ε_x² + ε_y² = ε² for the Euclidean distance, ε_x = ε_y = ε for
-    the Manhattan distance, and ε_x + ε_y = ε for the Chebyshev distance. All these numbers are rational, and rounded
-    down where they must be. What the certificate says of the requirement is the least ε that holds for all points.
+    A channel from anchors (`Domain.anchors`) answers for a point with the row of one of the four anchors around it,
+    drawn with bilinear weights (`Design.sample_at`). The requirement bounds neighbouring anchors a, b along x by
+    p(o|b) <= (1 + ε_x h_x) p(o|a), and neighbours along y by the same inequality with ε_y h_y. These bounds imply the
+    bound for all points if ε_x² + ε_y² = ε² (Euclidean), ε_x = ε_y = ε (Manhattan), or ε_x + ε_y = ε (Chebyshev). All
+    these numbers are rational; they are rounded down if necessary. The certificate gives the least ε that holds for all
+    points.
 
     Args:
-        epsilon: ε in nats per unit of distance.
+        epsilon: ε in nats per unit of distance, > 0.
         domain: The anchors.
         distance: "euclidean", "manhattan" or "chebyshev".
-        split: The share of ε² that goes to ε_x², for the Chebyshev distance that of ε; half unless given. The Manhattan
-            distance needs none.
+        split: The share, in (0, 1), of ε² for ε_x² (Euclidean) or of ε for ε_x (Chebyshev). None means 1/2; the
+            Manhattan distance takes no split.
 
     Raises:
-        InputError: The domain has no anchors, or another argument is wrong.
+        InputError: The domain has no anchors, or another argument is invalid.
 
     Warns:
-        SpacingWarning: Anchors are so far apart that the rows are of little use.
+        SpacingWarning: The anchors are too far apart for a useful channel.
 
     >>> ContinuousPrivacy(0.5, Domain.anchors(columns=9, rows=9, width=8.0, height=8.0))
     ContinuousPrivacy(epsilon=0.5, 9 × 9 anchors, euclidean)
@@ -127,7 +130,7 @@ class ContinuousPrivacy(RequirementKind):
         return self.domain.lattice.columns, self.domain.lattice.rows
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the bound between all points, and those between neighbours along x and along y that imply it."""
+        """Return the bound for all points, and the bounds on neighbours along x and along y that imply it."""
         columns, rows = self._lattice_shape
         anchors = np.arange(columns * rows).reshape(rows, columns)
         edges = (
@@ -142,9 +145,13 @@ class ContinuousPrivacy(RequirementKind):
         return (between, *neighbours)
 
     def least_epsilon(self, channel: Channel) -> float:
-        """Return the least ε with which a channel from these anchors, of whatever origin, protects all points.
+        """Return the least ε for which a channel from these anchors protects all points.
 
-        Exact, rounded up; infinite where there is none. The ε of the requirement does not enter.
+        The value is exact, rounded up to float64, and infinite if there is no such ε. It does not depend on the ε of
+        the requirement.
+
+        Args:
+            channel: Any channel with a row for each anchor.
 
         >>> anchors = Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
         >>> snapped = Channel.from_matrix([[0.75, 0.25], [0.5, 0.5], [0.75, 0.25], [0.5, 0.5]])
@@ -153,12 +160,17 @@ class ContinuousPrivacy(RequirementKind):
         """
         claim = self.claims().point_bounds[0]
         if channel.numerators.shape[0] != self.size:
-            raise InputError("channel", "is not one from these anchors", value=channel, bound=f"{self.size} rows")
+            raise InputError("channel", "does not match the anchors", value=channel, bound=f"{self.size} rows")
         return claim.least(claim.steepest(channel.numerators))
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated."""
+        """Return the requirement with these statements.
+
+        Args:
+            stated: Its three statements.
+            secrets: The number of anchors.
+        """
         stated = check_stated(stated, 3)
         between, along_x, along_y = stated
         numbers = between.numbers
@@ -175,36 +187,57 @@ class ContinuousPrivacy(RequirementKind):
         if any(
             each.claim(secrets) != own.claim(secrets) for each, own in zip(stated[:1], made.stated()[:1], strict=True)
         ):
-            raise InputError("step_x", "is no decimal width over the number of patches", value=str(steps[0]))
+            raise InputError("step_x", "is not a decimal width over the number of patches", value=str(steps[0]))
         return made
 
     @classmethod
     def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
-        """Return the requirement that a specification states."""
+        """Return the requirement of a specification.
+
+        Args:
+            table: A ``[[privacy]]`` table of this kind.
+            reading: The domain, distances and priors of the specification.
+        """
         require_kind(table, cls.table, "table", cls.table.__name__)
         if reading.secrets.lattice is None:
-            raise InputError(
-                "domain", "has no anchors", bound="a domain with anchors = { … }, where others have a grid"
-            )
+            raise InputError("domain", "has no anchors", bound="a domain with anchors = { … } instead of a grid")
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Keep all of it: between some anchors alone nothing is interpolated."""
+        """Return the requirement unchanged; raise `InputError` for a proper subset, which allows no interpolation.
+
+        Args:
+            secrets: Indices of all anchors.
+            floors: Unused; the requirement has no floors.
+        """
         if len(secrets) != self.size:
-            raise InputError("secrets", "are some of the anchors, and the requirement is about all", value=len(secrets))
+            problem = "are some of the anchors, but the requirement needs all of them"
+            raise InputError("secrets", problem, value=len(secrets))
         return with_fields(self)
 
     def title(self, words: Words) -> str:
-        """Name the requirement, its unit and its distance."""
+        """Return the name of the requirement with its unit and distance.
+
+        Args:
+            words: The names of distances.
+        """
         unit = words.measure(distances.euclidean(self.domain)).unit
         return f"continuous privacy, ε per {unit or 'unit of distance'} ({_NAMES[self.distance]} distance, all points)"
 
     def titles(self, words: Words) -> tuple[str, ...]:
-        """Name the bound between all points, and those between neighbouring anchors that imply it."""
+        """Return names of the bound for all points, and of the bounds on neighbouring anchors that imply it.
+
+        Args:
+            words: The names of distances.
+        """
         return self.title(words), "between neighbouring anchors along x", "between neighbouring anchors along y"
 
     def promise(self, words: Words) -> str:
-        """Say how much the odds of two points change."""
+        """Return the largest change of the odds between two points, in words.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         found = words.measure(distances.euclidean(self.domain))
         length = 1.0
         while float(self.epsilon) * length > 3:
@@ -220,7 +253,7 @@ _NAMES = {"euclidean": "Euclidean", "manhattan": "Manhattan", "chebyshev": "Cheb
 
 
 def _rates(epsilon: Fraction, distance: str, split: Number | None) -> tuple[Fraction, Fraction]:
-    """Return ε_x and ε_y, which together are at most ε in the norm dual to that of the distance."""
+    """Return ε_x and ε_y, such that the dual norm of (ε_x, ε_y) is at most ε."""
     if distance == "manhattan":
         if split is not None:
             raise InputError("split", "does not go with the Manhattan distance", value=split, remedy="leave it out")
@@ -240,7 +273,7 @@ def _root_below(square: Fraction) -> Fraction:
 
 
 def _factor(growth: Fraction) -> Fraction:
-    """Return 1 + ε·h, rounded down where it has more digits than a factor may have."""
+    """Return 1 + ε·h, rounded down if it has too many digits for a factor."""
     factor = 1 + growth
     if max(factor.as_integer_ratio()) < _LARGEST:
         return factor
@@ -251,15 +284,15 @@ def _factor(growth: Fraction) -> Fraction:
 
 
 def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
-    if epsilon * step <= _COARSE:
+    if epsilon * step <= _MAX_EPSILON_SPACING:
         return
     behind = f" {unit}" if unit else ""
     warn(
         f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}: "
-        f"neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} where exp(ε·h) would be "
-        f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and most of the cost is that of the spacing. Take "
-        f"anchors at most {nearest(_COARSE / epsilon):.3g}{behind} apart, "
-        f"better {nearest(_FINE / epsilon):.3g}{behind}",
+        f"neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = "
+        f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and the spacing causes most of the cost. Place "
+        f"anchors at most {nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
+        f"better {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
         SpacingWarning,
         stacklevel=3,
     )

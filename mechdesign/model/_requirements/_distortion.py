@@ -1,4 +1,4 @@
-"""Distortion privacy: whoever guesses the secret from an answer errs by at least so much on average."""
+"""Distortion privacy: a lower bound on the expected error of an adversary who guesses the secret from an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_amounts, as_array
-from mechdesign.base._check import renamed, require_kind
+from mechdesign.base._check import rename_path, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
@@ -23,12 +23,12 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
 from mechdesign.model._words import Words
 
-# Probabilities that differ by no more than rounding make a uniform prior.
-_EQUAL = 1e-12
+# A prior is called uniform if its probabilities differ by at most this share of the largest one.
+_UNIFORM_TOLERANCE = 1e-12
 
 
 class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows prior and channel errs by at least the minimum on average."""
+    """Distortion privacy: an adversary who knows prior and channel has at least the minimum expected error."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
@@ -36,35 +36,36 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
     prior: Annotated[
         PriorTable | list[PriorTable] | None,
         says(
-            "what the adversary believes, where that is not the prior of the specification; a list of several means "
-            "that each of these adversaries errs by the minimum."
+            "the prior of the adversary, if it differs from the prior of the specification. A list of priors requires "
+            "the minimum error for each of these adversaries."
         ),
     ] = None
-    distance: Annotated[Distance | None, says("the error of an estimate as a distance by its name.")] = None
+    distance: Annotated[Distance | None, says("the name of the distance that measures the error of an estimate.")] = (
+        None
+    )
     matrix: Annotated[
         MatrixFile | None, says("the error of every estimate from a file; rows are estimates, columns are secrets.")
     ] = None
-    graph: Annotated[GraphTable | None, says("the error as lengths of shortest paths.")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class DistortionPrivacy(RequirementKind):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
-    The best attack on the channel has at least this expected error, as an adversary expects it who believes π. That is
-    the prior of the problem or, where one is given, another one: that of an adversary who knows more or less than the
-    designer, or who is wrong. Several priors, such as those of single days, make as many floors, and all of them hold
-    at once.
+    The best attack on the channel has at least this expected error under the adversary's prior π. By default, π is the
+    prior of the problem. Another prior describes an adversary who knows more or less than the designer, or who is
+    wrong. Several priors, for example one for each day, require one floor each; all floors hold at once.
 
-    Where an adversary is wrong, the floor bounds the error that they expect; under the true prior their error may be
-    larger or smaller. A channel that tells nothing leaves an adversary who believes (0.6, 0.4) expecting an error of
-    0.4, Hamming distance; where (0.9, 0.1) is true, it is 0.1.
+    If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
+    prior may be larger or smaller. For example, let a channel release nothing and let the error be the Hamming distance.
+    An adversary with the prior (0.6, 0.4) expects an error of 0.4; if (0.9, 0.1) is true, the error is 0.1.
 
     Args:
-        minimum: The least expected error, in the unit of `distance`, exact.
-        distance: The error a(ŝ, s) of every estimate, (k, n): estimates by secrets.
-        prior: What the adversary believes: a `Prior` or an array (n,), several of them in a list or an array (r, n);
-            None for the prior of the problem.
+        minimum: The least expected error, >= 0, in the unit of `distance`, exact.
+        distance: The error a(ŝ, s) of each estimate for each secret, (k, n).
+        prior: The adversary's prior: a `Prior` or an array (n,), or several of them as a list or an array (r, n). None
+            means the prior of the problem.
 
     Raises:
         InputError: An argument has the wrong shape or is out of range.
@@ -102,24 +103,27 @@ class DistortionPrivacy(RequirementKind):
         weights: ArrayLike | None = None,
         believed: bool = False,
     ) -> Self:
-        """State a floor on the error about raw visits, for a problem on anchors (`Problem.from_visits`).
+        """Return a floor on the error about raw visits, for a problem on anchors (`Problem.from_visits`).
 
-        The error of an estimate ŝ is Σ_x π(x) w_a(x) d(ŝ, x) / π_a at anchor a, with the weights w_a(x) of a visit x:
-        what the adversary errs by about where the visit really was. Estimates are those listed. Who may name any point
-        errs less, by at most the distance from that point to the nearest one listed: list them densely, or ask for that
-        much more.
+        The error of an estimate ŝ at the anchor a is Σ_x π(x) w_a(x) d(ŝ, x) / π_a, with the weights w_a(x) of a visit
+        x. It measures the distance of the estimate from the true place of the visit. Only the listed estimates are
+        considered. An adversary who may name any point can reduce the error by up to the distance between that point
+        and the nearest listed one. List estimates densely, or raise the minimum by this distance.
 
         Args:
             minimum: The least expected error, in the unit of the anchors, exact.
             points: Visits, (k, 2), as in `Problem.from_visits`.
             anchors: The anchors.
-            estimates: The places that the adversary may name; the anchors unless given.
+            estimates: The places that the adversary may name; None means the anchors.
             distance: "euclidean", "manhattan", "chebyshev" or "haversine".
-            weights: How often each visit counts, (k,).
-            believed: Whether these visits are what the adversary believes, while the problem is stated for others.
+            weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
+            believed: Whether the visits also define the adversary's prior, for a problem stated with other visits.
+
+        Returns:
+            The requirement.
         """
         errors = between(anchors, points, anchors if estimates is None else estimates, distance)
-        # Of its own visits the problem says how many lie outside.
+        # The problem already warns about points outside among its own visits.
         prior, means = anchor_means(anchors, points, errors, weights, quiet=not believed)
         return cls(minimum, means.T, prior if believed else None)
 
@@ -134,7 +138,7 @@ class DistortionPrivacy(RequirementKind):
         return int(self.distance.shape[1])
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the floor on the adversary's expected error; one for each prior, where it has its own."""
+        """Return the floor on the adversary's expected error, or one floor for each prior of the requirement."""
         if not self.priors:
             return (Stated.distortion(self.minimum, self.distance),)
         return tuple(
@@ -144,7 +148,12 @@ class DistortionPrivacy(RequirementKind):
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated."""
+        """Return the requirement with these statements.
+
+        Args:
+            stated: Its floors.
+            secrets: The number of secrets.
+        """
         stated = check_stated(stated)
         first = stated[0]
         priors = [
@@ -154,7 +163,12 @@ class DistortionPrivacy(RequirementKind):
 
     @classmethod
     def from_table(cls, table: DistortionTable, reading: Reading) -> Self:
-        """Return the requirement that a specification states."""
+        """Return the requirement of a specification.
+
+        Args:
+            table: A ``[[privacy]]`` table of this kind.
+            reading: The domain, distances and priors of the specification.
+        """
         require_kind(table, cls.table, "table", cls.table.__name__)
         error = reading.measure(table, any_rows=True)
         if isinstance(table.prior, list):
@@ -162,7 +176,11 @@ class DistortionPrivacy(RequirementKind):
         return cls(table.minimum, error, None if table.prior is None else reading.prior(table.prior, "prior"))
 
     def title(self, words: Words) -> str:
-        """Name the requirement, its unit and its distance."""
+        """Return the name of the requirement with its unit and distance.
+
+        Args:
+            words: The names of distances.
+        """
         found = words.measure(self.distance)
         unit, name = f" in {found.unit}" if found.unit else "", f" ({found.name})" if found.name else ""
         own = {0: "", 1: ", under a prior of its own"}.get(
@@ -171,7 +189,11 @@ class DistortionPrivacy(RequirementKind):
         return f"distortion privacy, expected error{unit}{own}{name}"
 
     def promise(self, words: Words) -> str:
-        """Say how far off the best guess is, and who guesses."""
+        """Return the least expected error of a guess and the prior of the adversary, in words.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
         if not self.priors:
             return f"guess the secret, even knowing the prior, but will then be off by at least {least} on average"
@@ -183,12 +205,12 @@ class DistortionPrivacy(RequirementKind):
         if len(self.priors) > 1:
             return f"any of {len(self.priors)} priors that were given for it"
         (only,) = self.priors
-        uniform = np.ptp(only.probabilities) <= _EQUAL * only.probabilities.max()
+        uniform = np.ptp(only.probabilities) <= _UNIFORM_TOLERANCE * only.probabilities.max()
         return "all secrets equally likely" if uniform else "another prior than that of the mechanism"
 
 
 def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[Prior, ...]:
-    """Return the priors that were given, one or several; raise `InputError` for a wrong one."""
+    """Return one or several given priors as a tuple; raise `InputError` for an invalid one."""
     if given is None:
         return ()
     several = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) > 0
@@ -199,10 +221,10 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
         try:
             prior = each if isinstance(each, Prior) else Prior(as_array(each, "prior"))
         except InputError as error:
-            raise renamed(error, path, "prior") from error
+            raise rename_path(error, path, "prior") from error
         if len(prior) != n:
-            raise InputError(path, "is made for another number of secrets", value=len(prior), bound=f"{n}")
+            raise InputError(path, "has another number of secrets", value=len(prior), bound=f"{n}")
         found.append(prior)
     if not found:
-        raise InputError("prior", "is empty", bound="at least one prior, or None for that of the problem")
+        raise InputError("prior", "is empty", bound="at least one prior, or None for the prior of the problem")
     return tuple(found)

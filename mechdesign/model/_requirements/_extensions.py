@@ -1,4 +1,4 @@
-"""Whether a kind of requirement that is not known is looked for in the packages that are installed."""
+"""Controls whether unknown kinds of requirements are searched for in installed packages."""
 
 from __future__ import annotations
 
@@ -9,22 +9,32 @@ from contextvars import ContextVar
 EXTENSIONS = "mechdesign.requirements"
 
 
-class _Search:
-    """Whether extensions were looked for: once is enough, however many names are not known."""
+class _ExtensionSearch:
+    """State of one search: extensions are loaded at most once, for any number of unknown names."""
 
     begun = False
 
 
-_SEARCH: ContextVar[_Search | None] = ContextVar("search", default=None)
+_SEARCH: ContextVar[_ExtensionSearch | None] = ContextVar("search", default=None)
 
 
 @contextmanager
 def finding_extensions(finds: bool = True) -> Iterator[None]:
-    """Load the kinds of other packages in the block, or do not, as soon as one is named that is not known.
+    """Return a context in which an unknown kind of requirement loads the kinds of installed packages, or does not.
 
-    It holds for the thread, or task, that it is entered in.
+    The setting applies to the current thread or task.
+
+    Args:
+        finds: Whether to load extensions.
+
+    Returns:
+        A context manager.
+
+    >>> with finding_extensions(False):
+    ...     begin_search()
+    False
     """
-    before = _SEARCH.set(_Search() if finds else None)
+    before = _SEARCH.set(_ExtensionSearch() if finds else None)
     try:
         yield
     finally:
@@ -32,7 +42,7 @@ def finding_extensions(finds: bool = True) -> Iterator[None]:
 
 
 def begin_search() -> bool:
-    """Tell whether extensions are to be loaded now: they are wanted, and were not looked for in this block."""
+    """Return whether to load extensions now: the setting allows it, and this block has not loaded them before."""
     search = _SEARCH.get()
     if search is None or search.begun:
         return False

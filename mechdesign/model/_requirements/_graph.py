@@ -1,4 +1,4 @@
-"""Graph privacy: the edges of a policy graph join the secrets that are indistinguishable from each other."""
+"""Graph privacy: the two ends of every edge of a policy graph are indistinguishable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mechdesign.model._words import Words
 class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
-    Several such tables require what each of them requires.
+    With several such tables, all of their bounds hold.
     """
 
     alternatives: ClassVar = (
@@ -48,29 +48,45 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     edges: Edges = None
     edges_csv: EdgesCsv = None
     neighbours: Neighbours = None
-    complete: Annotated[bool | None, says("true: every two secrets.")] = None
-    line: Annotated[bool | None, says("true: each secret and the next.")] = None
+    complete: Annotated[bool | None, says("true: an edge between every two secrets.")] = None
+    line: Annotated[bool | None, says("true: an edge between each secret and the next one.")] = None
     blocks: Annotated[
-        int | tuple[int, int] | None, says("the cells of the same block of a grid, so many columns and rows.")
+        int | tuple[int, int] | None,
+        says("edges within blocks of a grid: the number of columns and rows of a block."),
     ] = None
     categories: Annotated[
         CategoriesFile | list[str] | None,
-        says('secrets of the same category: a category for each secret in order, "" for none, or a file.'),
+        says(
+            'edges between secrets of the same category: a category for each secret in order, "" for none, or a file.'
+        ),
     ] = None
     transitions: Annotated[
-        ChainTable | None, says("states to which one step may lead from the same state; without smoothing.")
+        ChainTable | None,
+        says("edges between states that can follow the same state in one step; without smoothing."),
     ] = None
-    radius: Annotated[Fraction | None, says("secrets at most so far apart, exact; with `distance` or `matrix`.")] = None
-    distance: Annotated[Distance | None, says("the distance for `radius` by its name.")] = None
-    matrix: Annotated[MatrixFile | None, says("the distance for `radius` from a file.")] = None
+    radius: Annotated[
+        Fraction | None, says("edges between secrets up to this distance, exact; with `distance` or `matrix`.")
+    ] = None
+    distance: Annotated[Distance | None, says("the name of the distance for `radius`.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances for `radius`.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class GraphPrivacy(RequirementKind):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
-    `graph` is an undirected networkx graph whose nodes are exactly 0..n-1; k hops then mean kε, and no path means no
-    requirement. `epsilon` is in nats per edge. Self-loops say nothing and are ignored.
+    Secrets k edges apart are then protected with kε; secrets without a path between them are not protected from each
+    other.
+
+    Args:
+        epsilon: ε in nats per edge, > 0.
+        graph: An undirected networkx graph with the nodes 0, …, n−1; self-loops are ignored.
+
+    Raises:
+        InputError: ε is not positive, or the graph is directed or has other nodes.
+
+    >>> GraphPrivacy("0.5", nx.path_graph(3))
+    GraphPrivacy(epsilon=0.5, 3 secrets, 2 edges)
     """
 
     kind: ClassVar[str] = "graph"
@@ -111,12 +127,17 @@ class GraphPrivacy(RequirementKind):
         return np.array(sorted(tuple(sorted(edge)) for edge in self.graph.edges), dtype=np.int64).reshape(-1, 2)
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the bound on both directions of every edge."""
+        """Return the bound on both directions of every edge."""
         return (Stated.graph(self.epsilon, self.edges),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated."""
+        """Return the requirement with these statements.
+
+        Args:
+            stated: Its statements.
+            secrets: The number of secrets.
+        """
         stated = check_stated(stated, 1)
         (only,) = stated
         graph = nx.empty_graph(secrets)
@@ -125,12 +146,22 @@ class GraphPrivacy(RequirementKind):
 
     @classmethod
     def from_table(cls, table: GraphPrivacyTable, reading: Reading) -> Self:
-        """Return the requirement that a specification states."""
+        """Return the requirement of a specification.
+
+        Args:
+            table: A ``[[privacy]]`` table of this kind.
+            reading: The domain, distances and priors of the specification.
+        """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.policy_graph(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Keep the edges between these secrets."""
+        """Return the requirement on some secrets: the edges between them.
+
+        Args:
+            secrets: Ascending indices, renumbered from 0.
+            floors: Unused; the requirement has no floors.
+        """
         chosen = as_indices(secrets, "secrets", self.size)
         number = {secret: index for index, secret in enumerate(chosen.tolist())}
         kept = nx.empty_graph(len(number))
@@ -138,12 +169,20 @@ class GraphPrivacy(RequirementKind):
         return with_fields(self, graph=nx.freeze(kept))
 
     def title(self, words: Words) -> str:
-        """Name the requirement and the number of its edges."""
+        """Return the name of the requirement with its number of edges.
+
+        Args:
+            words: Unused; an edge has no distance.
+        """
         edges = len(self.edges)
         return f"graph privacy, ε per edge ({edges} edge{'' if edges == 1 else 's'})"
 
     def promise(self, words: Words) -> str:
-        """Say how much the odds of two secrets with an edge change."""
+        """Return the largest change of the odds between the ends of an edge, in words.
+
+        Args:
+            words: The format of numbers.
+        """
         factor = words.factor(float(self.epsilon))
         return (
             f"shift the odds between two secrets joined by an edge of the policy graph by a factor of at most {factor}"

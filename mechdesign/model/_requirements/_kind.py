@@ -1,9 +1,9 @@
-"""What a kind of requirement is made of, beside what every requirement can do.
+"""The base class for kinds of requirements that specifications can state and bundles can store.
 
-A kind is one file: a class derived from `RequirementKind` that holds its fields and their checks, says what it states
-(`stated`) and builds itself from that again (`from_stated`), reads itself from a ``[[privacy]]`` table (`table`,
-`from_table`), and puts itself in words (`title`, `promise`). One line in `mechdesign.model._requirements._kinds`, or
-`register` from another package, makes it known to specifications, exports and reports.
+A kind is one file with a class derived from `RequirementKind`. The class has fields and their checks. `stated` returns
+its statements, and `from_stated` is the inverse. `from_table` reads a ``[[privacy]]`` table, whose keys `table`
+defines. `title` and `promise` describe the requirement in words. A kind becomes available to specifications, bundles
+and reports by a line in `mechdesign.model._requirements._kinds`, or by `register` in another package.
 """
 
 from __future__ import annotations
@@ -30,64 +30,121 @@ _R = TypeVar("_R", bound=Requirement)
 
 
 class Reading(Protocol):
-    """What a specification offers to the kind that reads one of its tables; errors name the key that is wrong."""
+    """The values that a specification provides to a kind that reads one of its tables; errors name the wrong key."""
 
     @property
     def secrets(self) -> Domain:
-        """The secrets."""
+        """The domain of the secrets."""
 
     def secret(self, name: int | str, key: str) -> int:
-        """Return the index of a secret that the key `key` gives: a text is its label, an integer its position."""
+        """Return the index of a secret.
+
+        Args:
+            name: The label of the secret, or its position as an integer.
+            key: The key that contains it, for errors.
+        """
 
     def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that the key ``distance``, ``matrix`` or ``graph`` of a table describes.
 
-        With `any_rows` that of a file has any number of rows.
+        Args:
+            table: The table.
+            any_rows: Whether a matrix from a file may have any number of rows.
         """
 
     def margin(self, table: Any) -> float:
-        """Return by how much rounding may have lengthened what a table measures; see `distances.margin`."""
+        """Return the possible rounding error of the distances of a table; see `distances.margin`.
+
+        Args:
+            table: The table.
+        """
 
     def prior(self, table: PriorTable, key: str) -> Prior:
-        """Return the prior over the secrets that a table with the keys of ``[prior]`` describes."""
+        """Return the prior over the secrets that a table describes.
+
+        Args:
+            table: A table with the keys of ``[prior]``.
+            key: The key that contains it, for errors.
+        """
 
     def policy_graph(self, table: Any) -> nx.Graph:
-        """Return the graph on the secrets 0..n-1 that a table with the keys of a policy graph describes."""
+        """Return the graph on the secrets 0, …, n−1 that a table describes.
+
+        Args:
+            table: A table with the keys of a policy graph.
+        """
 
 
 class RequirementKind(Requirement):
-    """A requirement that specifications can state and that exported sets give back."""
+    """A requirement that specifications can state and bundles can store.
+
+    >>> from mechdesign.model import KINDS
+    >>> KIND = KINDS["metric"]
+    >>> issubclass(KIND, RequirementKind), KIND.kind
+    (True, 'metric')
+    """
 
     kind: ClassVar[str]
     table: ClassVar[type[Table]]
-    """The keys of its ``[[privacy]]`` table: a field for each, beside the tag ``kind``, which is the name of the kind.
+    """The keys of its ``[[privacy]]`` table: a field for each key. The tag ``kind`` contains the name of the kind.
 
     A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
 
     joins_all: ClassVar[bool] = False
-    """Whether a named distance between secrets ties all of them together, so that they make one program."""
+    """Whether a named distance between secrets ties all of them together, so that the problem cannot be split."""
 
     @classmethod
     @abstractmethod
     def from_table(cls, table: Any, reading: Reading) -> Self:
-        """Return the requirement that a ``[[privacy]]`` table states, given as an instance of `table`.
+        """Return the requirement of a specification.
 
-        Raises `InputError` for wrong arguments; a path that is the name of an argument is taken for the key.
+        Raises `InputError` for invalid values; its path must be the name of a key.
+
+        Args:
+            table: A ``[[privacy]]`` table, an instance of the class attribute `table`.
+            reading: The domain, distances and priors of the specification.
         """
 
 
 def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:
-    """Return statements as a list; raise `InputError` unless they are statements, and as many as a kind makes."""
+    """Return statements as a list, after checking their type and number.
+
+    Args:
+        stated: The statements.
+        count: The number of statements that the kind makes; None means at least one.
+
+    Returns:
+        The statements.
+
+    Raises:
+        InputError: An entry is not a statement, or the number differs.
+
+    >>> from mechdesign.model import MetricPrivacy
+    >>> len(check_stated(MetricPrivacy(1, [[0, 1], [1, 0]]).stated(), 1))
+    1
+    """
     found = as_list(stated, "stated", "a list of Stated")
     for index, each in enumerate(found):
         require_kind(each, Stated, f"stated[{index}]", "a Stated")
     if not found or (count is not None and len(found) != count):
-        raise InputError("stated", "are not those of this kind", value=len(found), bound=str(count or "at least 1"))
+        raise InputError("stated", "has the wrong length", value=len(found), bound=str(count or "at least 1"))
     return found
 
 
 def with_fields(requirement: _R, **changes: object) -> _R:
-    """Change fields without the checks of the constructor: what was found of all secrets holds for some."""
+    """Return a copy of a requirement with changed fields, without the checks of the constructor.
+
+    Args:
+        requirement: A requirement that is a dataclass.
+        **changes: New values by field name; arrays become read-only.
+
+    Returns:
+        The copy.
+
+    >>> from mechdesign.model import MetricPrivacy
+    >>> with_fields(MetricPrivacy(1, [[0, 1], [1, 0]]), distance=np.zeros((1, 1)))
+    MetricPrivacy(epsilon=1, 1 secrets)
+    """
     made = object.__new__(type(requirement))
     for item in fields(requirement):  # type: ignore[arg-type]
         value = changes.get(item.name, getattr(requirement, item.name))
@@ -98,9 +155,22 @@ def with_fields(requirement: _R, **changes: object) -> _R:
 
 
 def square(values: ArrayLike) -> Floats:
-    """Return distances between secrets, (n, n), infinite where nothing is required."""
+    """Return a square matrix of distances between secrets, after checking it.
+
+    Args:
+        values: Distances >= 0, (n, n); infinity means no bound on a pair.
+
+    Returns:
+        The matrix, float64, read-only.
+
+    Raises:
+        InputError: The matrix is not square or has negative entries.
+
+    >>> square([[0, 2], [2, 0]]).tolist()
+    [[0.0, 2.0], [2.0, 0.0]]
+    """
     matrix = as_floats(values, "distance", "(n, n)")
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
-    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity where nothing is required")
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for no bound")
     return matrix

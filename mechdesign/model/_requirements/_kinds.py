@@ -1,9 +1,8 @@
-"""The kinds of requirements by name, those of other packages too.
+"""The kinds of requirements by name, including kinds from other packages.
 
-A kind of another package is made known by `register`, and is then read from specifications, exported with its claims in
-the open, verified, loaded and phrased in reports as those of this package are. A package that is installed may name its
-kinds as entry points of the group ``mechdesign.requirements``: `load_extensions` imports them, and the command line
-does where it meets a kind that it does not know.
+`register` adds a kind of another package. Specifications, bundles, verifiers and reports then treat it like the kinds
+of this package; bundles contain its explicit claims. An installed package may name its kinds as entry points of the
+group ``mechdesign.requirements``. `load_extensions` imports them; the command line calls it for an unknown kind.
 """
 
 from __future__ import annotations
@@ -29,11 +28,9 @@ from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
-"""The group of entry points that name kinds of other packages: a class of a kind, or a module that registers some."""
-
 
 class _Kinds(Registry[type[RequirementKind]]):
-    """The kinds by name; within `finding_extensions` a name that is not known loads the extensions first."""
+    """The kinds by name; within `finding_extensions`, an unknown name first loads the extensions."""
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and not super().__contains__(name) and begin_search():
@@ -41,22 +38,32 @@ class _Kinds(Registry[type[RequirementKind]]):
         return super().__contains__(name)
 
     def __getitem__(self, name: str) -> type[RequirementKind]:
-        # Looking for it loads it.
+        # The membership test loads extensions.
         _ = name in self
         return super().__getitem__(name)
 
 
 KINDS: Registry[type[RequirementKind]] = _Kinds("kind")
-"""Every kind of requirement that a ``[[privacy]]`` table may state, by the name that stands under ``kind``."""
+"""Every kind of requirement that a ``[[privacy]]`` table may state, by the value of its key ``kind``."""
 
 _K = TypeVar("_K", bound=RequirementKind)
 
 
 def register(kind: type[_K]) -> type[_K]:
-    """Make a kind of requirement known; use it as a decorator of the class.
+    """Register a kind of requirement; use it as a decorator of the class.
+
+    Args:
+        kind: A class derived from `RequirementKind`.
+
+    Returns:
+        The class.
 
     Raises:
-        InputError: For what is no such class, for a table with another tag, and for a name that is taken.
+        InputError: The argument is not such a class, its table has another tag, or the name is already registered.
+
+    >>> register(MetricPrivacy)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    InputError: the name is taken
     """
     if not (isinstance(kind, type) and issubclass(kind, RequirementKind)):
         raise InputError("kind", "is not a class derived from RequirementKind", value=kind)
@@ -69,40 +76,42 @@ def register(kind: type[_K]) -> type[_K]:
 
 
 def kind_of(table: Table) -> type[RequirementKind]:
-    """Return the kind of requirement that a ``[[privacy]]`` table states."""
+    """Return the kind of requirement of a ``[[privacy]]`` table."""
     return KINDS[str(table.__struct_config__.tag)]
 
 
 def look_for_kinds(tables: object) -> None:
-    """Let kinds of other packages that ``[[privacy]]`` tables state be loaded, where they are to be."""
+    """Load extensions if a ``[[privacy]]`` table has an unknown kind and `finding_extensions` allows it."""
     for table in tables if isinstance(tables, list) else ():
         if isinstance(table, dict):
-            # Looking for it loads it.
+            # The membership test loads extensions.
             _ = table.get("kind") in KINDS
 
 
 def load_extensions() -> None:
-    """Import the entry points of the group `EXTENSIONS` of all packages installed, and register the kinds they name.
+    """Import the entry points of the group `EXTENSIONS` in all installed packages, and register their kinds.
 
-    What was loaded before is left as it is. One that cannot be loaded, names something else, or has a name that is
-    taken is left out, with an `ExtensionWarning`.
+    Kinds that are already registered stay. An entry point that cannot be loaded, is not a kind, or has a name that is
+    already registered, is skipped with an `ExtensionWarning`.
+
+    >>> load_extensions()
     """
     for point in entry_points(group=EXTENSIONS):
         try:
             _load(point)
-        except Exception as error:  # What the code of another package raises can be anything.
+        except Exception as error:  # The code of another package can raise anything.
             package = point.dist.name if point.dist is not None else "a package"
             message = f"the requirement {point.name} of {package}, {point.value}, cannot be loaded: {error}"
             warn(message, ExtensionWarning, stacklevel=2)
 
 
 def _load(point: EntryPoint) -> None:
-    """Import what an entry point names; a module registers its kinds itself."""
+    """Import the object of an entry point: a class, which is registered, or a module, which registers its kinds."""
     found = point.load()
     if isinstance(found, ModuleType):
         return
     if not (isinstance(found, type) and issubclass(found, RequirementKind)):
-        raise InputError(point.value, "is no class derived from RequirementKind, and no module", value=found)
+        raise InputError(point.value, "is neither a class derived from RequirementKind nor a module", value=found)
     if found not in KINDS.values():
         register(found)
 
@@ -115,10 +124,22 @@ register(ContinuousPrivacy)
 
 
 def load_requirements(stated: Sequence[Stated], secrets: int) -> list[Requirement]:
-    """Return the requirements on so many secrets that made these statements, in their order.
+    """Return the requirements behind the statements of a bundle, in their order.
 
-    A kind that is not registered comes back as `ClaimedPrivacy`, with the same claims. Raises `InputError` for
-    statements that their kind did not make.
+    A requirement of an unregistered kind is returned as `ClaimedPrivacy`, with the same claims.
+
+    Args:
+        stated: The statements.
+        secrets: The number of secrets.
+
+    Returns:
+        The requirements.
+
+    Raises:
+        InputError: The statements are inconsistent, or do not match their kind.
+
+    >>> load_requirements(MetricPrivacy(1, [[0, 1], [1, 0]]).stated(), 2)
+    [MetricPrivacy(epsilon=1, 2 secrets)]
     """
     found: list[Requirement] = []
     starts = 0

@@ -1,4 +1,4 @@
-"""Metric privacy, also called d-privacy: the odds of two secrets change the less, the closer they are."""
+"""Metric privacy, also called d-privacy: an answer changes the odds of two closer secrets by less."""
 
 from __future__ import annotations
 
@@ -32,22 +32,30 @@ class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
     epsilon: Annotated[
         Epsilon, says('ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.')
     ]
-    distance: Annotated[Distance | None, says("the distance d by its name.")] = None
-    matrix: Annotated[MatrixFile | None, says("the distance d from a file.")] = None
-    graph: Annotated[GraphTable | None, says("the distance d as lengths of shortest paths.")] = None
+    distance: Annotated[Distance | None, says("the name of the distance d.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances d.")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
 
 
-# Beyond this exponent a factor says no more than its exponent.
-_LARGEST_FACTOR = 13.0
+# Largest exponent for which the sentence of `promise` also states the factor.
+_MAX_EXPONENT_WITH_FACTOR = 13.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class MetricPrivacy(RequirementKind):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
 
-    `epsilon` is in nats per unit of distance; `distance` (n, n) is taken exactly as its float64 numbers, infinite
-    where nothing is required. It need not be a metric: a matrix that is not warns with MetricWarning, and the channel
-    is still right for the matrix as given.
+    The matrix need not be a metric: otherwise a `MetricWarning` is issued, and the bounds use the matrix as given.
+
+    Args:
+        epsilon: ε in nats per unit of distance, > 0.
+        distance: Distances d >= 0, (n, n), used as exact float64 numbers; infinity means no bound on a pair.
+
+    Raises:
+        InputError: ε is not positive, or the matrix is not square or has negative entries.
+
+    >>> MetricPrivacy("0.5", distances.hamming(3))
+    MetricPrivacy(epsilon=0.5, 3 secrets)
     """
 
     kind: ClassVar[str] = "metric"
@@ -70,35 +78,58 @@ class MetricPrivacy(RequirementKind):
         return int(self.distance.shape[0])
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the bound on every ordered pair at finite distance."""
+        """Return the bounds on all ordered pairs with finite distances."""
         return (Stated.metric(self.epsilon, self.distance),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated."""
+        """Return the requirement with these statements.
+
+        Args:
+            stated: Its statements.
+            secrets: The number of secrets.
+        """
         stated = check_stated(stated, 1)
         (only,) = stated
         return cls(only.numbers["epsilon"], only.arrays["distance"])
 
     @classmethod
     def from_table(cls, table: MetricTable, reading: Reading) -> Self:
-        """Return the requirement that a specification states."""
+        """Return the requirement of a specification.
+
+        Args:
+            table: A ``[[privacy]]`` table of this kind.
+            reading: The domain, distances and priors of the specification.
+        """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Keep the distances between these secrets."""
+        """Return the requirement on some secrets: the distances between them.
+
+        Args:
+            secrets: Ascending indices, renumbered from 0.
+            floors: Unused; the requirement has no floors.
+        """
         kept = as_indices(secrets, "secrets", self.size)
         return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
 
     def title(self, words: Words) -> str:
-        """Name the requirement, its unit and its distance."""
+        """Return the name of the requirement with its unit and distance.
+
+        Args:
+            words: The names of distances.
+        """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
         return f"metric privacy, ε per {_one(found.unit) or 'unit of distance'}{name}"
 
     def promise(self, words: Words) -> str:
-        """Say how much the odds of two secrets change, at a typical distance."""
+        """Return the largest change of the odds between two secrets at a typical distance, in words.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         found = words.measure(self.distance)
         length, exponent = self._example()
         apart = words.number(length)
@@ -107,26 +138,26 @@ class MetricPrivacy(RequirementKind):
         return f"shift the odds between two secrets {apart} by {factor}"
 
     def _farthest(self, words: Words, exponent: float) -> str:
-        """Say how much the odds of the two secrets that are farthest apart change, where that is more."""
+        """Return the largest change of the odds between any two secrets, in words, if it exceeds `exponent`."""
         lengths = self.distance[np.isfinite(self.distance)]
         most = float(self.epsilon) * float(lengths.max(initial=0.0))
         if most <= exponent:
             return ""
-        factor = f", a factor of about {float(f'{math.exp(most):.2g}'):,g}," if most < _LARGEST_FACTOR else ""
+        factor = f", a factor of about {float(f'{math.exp(most):.2g}'):,g}," if most < _MAX_EXPONENT_WITH_FACTOR else ""
         return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
-        """Return a distance to give as an example, 1 where the secrets are at such distances, and ε times it."""
+        """Return an example distance, 1 if it is typical for the secrets, and its product with ε."""
         lengths = self.distance[np.isfinite(self.distance) & (self.distance > 0)]
         length = 1.0
         if lengths.size and not lengths.min() / 2 <= 1.0 <= lengths.max():
-            # The power of ten next to the typical distance.
+            # The power of ten nearest to the median distance.
             length = 10.0 ** round(math.log10(float(np.median(lengths))))
         return length, float(self.epsilon) * length
 
 
 def _one(unit: str) -> str:
-    """Return the name of one unit: "mile" for "miles"."""
+    """Return the singular of a unit: "mile" for "miles"."""
     if unit in _IRREGULAR:
         return _IRREGULAR[unit]
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith(("ss", "us")) else unit

@@ -1,4 +1,4 @@
-"""What every requirement on a channel can do; the kinds of requirement are in `mechdesign.requirements`."""
+"""The interface of all requirements on a channel."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ from mechdesign.model._words import Words
 
 
 class Requirement(ABC):
-    """A requirement on a channel: it knows what it claims, exactly, and how it is put in words."""
+    """A requirement on a channel, with its exact claims and its description in words.
+
+    >>> from mechdesign.model import MetricPrivacy
+    >>> isinstance(MetricPrivacy(1, [[0, 1], [1, 0]]), Requirement)
+    True
+    """
 
     number: ClassVar[str] = "epsilon"
-    """What its number is called in specifications: "epsilon", "factor" or "minimum", say."""
+    """The key of its main number in specifications, such as "epsilon", "factor" or "minimum"."""
 
     @property
     @abstractmethod
@@ -38,65 +43,93 @@ class Requirement(ABC):
 
     @property
     def anchors(self) -> Domain | None:
-        """The anchors that the secrets are, for a requirement about all points between them; else None."""
+        """The domain of anchors, for a requirement about all points between anchors; None for other kinds."""
         return None
 
     @abstractmethod
     def stated(self) -> tuple[Stated, ...]:
-        """Return the requirement in the words of the verifier: one statement for each claim, always in one order."""
+        """Return the requirement as statements for the verifier: one for each claim, in a fixed order."""
 
     @classmethod
     @abstractmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
+        """Return the requirement with these statements: the inverse of `stated`.
+
+        Args:
+            stated: The statements.
+            secrets: The number of secrets.
+        """
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Requirement:
-        """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0.
+        """Return the requirement on a subset of the secrets.
 
-        As many statements remain, in their order. Those of floors have the minimum 0, since what the secrets add to the
-        floor is not said for them alone. With `floors` they keep it, under the prior given that the secret is one of
-        these: only these are then possible. Raises `InputError` for a prior of its own under which none of them is.
+        The number and order of statements are preserved. By default, floors get the minimum 0, because the contribution
+        of a subset of secrets to a floor is not determined.
+
+        Args:
+            secrets: Ascending indices, renumbered from 0.
+            floors: Whether floors keep their minimum; their prior is then conditioned on the subset.
+
+        Returns:
+            The requirement on the subset.
+
+        Raises:
+            InputError: A floor is kept, and its prior gives the subset probability 0.
         """
         kept = as_indices(secrets, "secrets", self.size)
         return self.from_stated([restricted(each, kept, floors=floors) for each in self._statements], len(kept))
 
     @abstractmethod
     def title(self, words: Words) -> str:
-        """Name the requirement and what its number means, such as "metric privacy, ε per km (Euclidean distance)"."""
+        """Return the name of the requirement with its unit, such as "metric privacy, ε per km (Euclidean distance)".
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
 
     def titles(self, words: Words) -> tuple[str, ...]:
-        """Name each of the statements: they share the title, unless they are about different things."""
+        """Return a name for each statement: by default the title.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         return (self.title(words),) * len(self.stated())
 
     @abstractmethod
     def promise(self, words: Words) -> str:
-        """Say what whoever sees an answer can do at most, after "Whoever sees an answer can"."""
+        """Return the limit on an adversary in words, as the end of the sentence "Anyone who sees an answer can …".
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
 
     def left_free(self, margin: float = 0.0) -> int:
-        """Return how many ordered pairs lie at a radius, to within rounding, and are not bounded.
+        """Return the number of ordered pairs that lie at a radius up to rounding but are not bounded.
 
-        Only requirements that an earlier version stated leave such pairs. `margin` is by how much, beside 1e-9 of the
-        radius, rounding may have lengthened distances; see `distances.margin`.
+        Only bundles of an earlier version contain requirements with such pairs.
+
+        Args:
+            margin: The possible rounding error of distances, in addition to 1e-9 of the radius; see `distances.margin`.
         """
         return 0
 
     @property
     def policy_graph(self) -> nx.Graph | None:
-        """The graph whose edges the requirement bounds, by the ε of its statement, and nothing else; else None."""
+        """The policy graph, if the bounds of the requirement are exactly those on its edges; None for other kinds."""
         return None
 
     def claims(self) -> Claims:
-        """Return what the requirement claims of a channel: bounds on pairs, floors on the adversary's error."""
+        """Return the claims of the requirement: bounds on pairs and on points, and floors on the adversary's error."""
         return self._claims
 
     @property
     def pair_bounds(self) -> tuple[PairBound, ...]:
-        """Its bounds on pairs of secrets."""
+        """The bounds on pairs of secrets among the claims."""
         return tuple(self._claims.pair_bounds.values())
 
     @property
     def floors(self) -> tuple[Floor, ...]:
-        """Its floors on the adversary's error."""
+        """The floors on the adversary's error among the claims."""
         return tuple(self._claims.floors.values())
 
     @cached_property
@@ -109,7 +142,7 @@ class Requirement(ABC):
 
 
 def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, ...]:
-    """Return requirements on n secrets; raise `InputError` for what is none, or is about another number of them."""
+    """Return requirements as a tuple; raise `InputError` for other values, or for another number of secrets."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InputError("requirements", "is not a list", value=values, bound="a list of requirements")
     for index, requirement in enumerate(values):
@@ -117,20 +150,33 @@ def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, 
         if not isinstance(requirement, Requirement):
             raise InputError(path, "is not a requirement", value=requirement, bound="MetricPrivacy, …")
         if requirement.size != n:
-            problem = "speaks of another number of secrets"
+            problem = "has another number of secrets"
             raise InputError(path, problem, value=requirement.size, bound=f"{n}{whose}")
     return tuple(values)
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
-    """Return what a statement says of some secrets alone, given by ascending indices and numbered anew from 0.
+    """Return a statement for a subset of the secrets.
 
-    Floors become 0 unless `floors` are to be kept; their own prior, if any, is that given that the secret is one of
-    these. Raises `InputError` for a floor that is kept where no such secret is possible.
+    Args:
+        stated: The statement.
+        secrets: Ascending indices, renumbered from 0.
+        floors: Whether floors keep their minimum instead of 0. The prior of a floor is conditioned on the subset.
+
+    Returns:
+        The statement on the subset.
+
+    Raises:
+        InputError: A floor is kept, and its prior gives the subset probability 0; or the statement needs all anchors.
+
+    >>> from mechdesign.model import GraphPrivacy
+    >>> (graph,) = GraphPrivacy(1, nx.path_graph(4)).stated()
+    >>> restricted(graph, np.array([1, 2])).arrays["edges"].tolist()
+    [[0, 1]]
     """
     if stated.kind == "dithered" and len(secrets) != stated.numbers["columns"] * stated.numbers["rows"]:
         raise InputError(
-            "secrets", f"are some of the anchors, and {stated.name} privacy is about all of them", value=len(secrets)
+            "secrets", f"are some of the anchors, but {stated.name} privacy needs all of them", value=len(secrets)
         )
     arrays = dict(stated.arrays)
     for name in ("edges", "pairs"):
@@ -144,18 +190,18 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     if "error" in arrays:
         arrays["error"] = arrays["error"][:, secrets]
     if "prior" in arrays:
-        arrays["prior"] = _given(np.asarray(arrays["prior"], dtype=np.float64), secrets, floors)
+        arrays["prior"] = _condition_prior(np.asarray(arrays["prior"], dtype=np.float64), secrets, floors)
     numbers = dict(stated.numbers)
     if not floors and "minimum" in numbers:
         numbers["minimum"] = Fraction(0)
     return Stated(stated.kind, numbers, arrays, stated.name, stated.part)
 
 
-def _given(prior: Floats, secrets: Integers, required: bool) -> Floats:
+def _condition_prior(prior: Floats, secrets: Integers, required: bool) -> Floats:
     total = prior[secrets].sum()
     if total > 0:
         given: Floats = prior[secrets] / total
         return given
     if required:
-        raise InputError("prior", "is zero on every secret that is possible", bound="above 0 on at least one")
+        raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one")
     return np.full(secrets.size, 1 / secrets.size)

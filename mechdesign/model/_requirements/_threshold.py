@@ -1,4 +1,4 @@
-"""Threshold privacy: secrets within a radius of each other are indistinguishable, others are not bounded."""
+"""Threshold privacy: secrets within a radius of each other are indistinguishable; other pairs are not bounded."""
 
 from __future__ import annotations
 
@@ -28,20 +28,30 @@ class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
 
     epsilon: Annotated[Epsilon, says('ε in nats, exact: a number, a text such as "1/3", or a file of budgets.')]
     radius: Annotated[Fraction, says("the radius in the unit of the distance, exact.")]
-    distance: Annotated[Distance | None, says("the distance by its name.")] = None
-    matrix: Annotated[MatrixFile | None, says("the distance from a file.")] = None
-    graph: Annotated[GraphTable | None, says("the distance as lengths of shortest paths.")] = None
+    distance: Annotated[Distance | None, says("the name of the distance.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ThresholdPrivacy(RequirementKind):
-    """Threshold privacy: p(o|s) <= e^ε p(o|s') wherever d(s, s') <= radius (Privacy Games, equations 14 and 23b).
+    """Threshold privacy: p(o|s) <= e^ε p(o|s') if d(s, s') <= radius (Privacy Games, equations 14 and 23b).
 
-    `epsilon` is in nats; `distance` (n, n) and `radius` share a unit. Rounding may have made a distance longer than a
-    radius that it equals. What is at most `distances.reach(radius, margin)` = radius · (1 + 1e-9) + `margin` is
-    therefore within the radius, and the attribute `distance` has the radius in its place: the requirement is then that
-    d(s, s') <= radius, as stated. Give the `margin` of distances between coordinates that were computed, far from their
-    origin: `distances.margin(domain)`.
+    Rounding may have lengthened a distance that equals the radius. Distances up to `distances.reach(radius, margin)` =
+    radius · (1 + 1e-9) + `margin` therefore count as within the radius. The attribute `distance` contains the radius
+    instead of such distances, so the bound d(s, s') <= radius holds as stated.
+
+    Args:
+        epsilon: ε in nats, > 0.
+        distance: Distances d >= 0, (n, n), in the unit of the radius; infinity means no bound on a pair.
+        radius: The radius, > 0, exact.
+        margin: The possible rounding error of distances between computed coordinates: `distances.margin(domain)`.
+
+    Raises:
+        InputError: A number is not positive, or the matrix is not square or has negative entries.
+
+    >>> ThresholdPrivacy(1, [[0, 1, 2], [1, 0, 1], [2, 1, 0]], radius=1)
+    ThresholdPrivacy(epsilon=1, radius=1, 3 secrets)
     """
 
     kind: ClassVar[str] = "threshold"
@@ -68,12 +78,17 @@ class ThresholdPrivacy(RequirementKind):
         return int(self.distance.shape[0])
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the bound on every ordered pair within the radius."""
+        """Return the bounds on all ordered pairs within the radius."""
         return (Stated.threshold(self.epsilon, self.distance, self.radius),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated: on the pairs that it states, whatever rounding did to others."""
+        """Return the requirement with these statements, without correcting distances for rounding.
+
+        Args:
+            stated: Its statement.
+            secrets: The number of secrets.
+        """
         stated = check_stated(stated, 1)
         (only,) = stated
         made = object.__new__(cls)
@@ -82,23 +97,40 @@ class ThresholdPrivacy(RequirementKind):
         return made
 
     def left_free(self, margin: float = 0.0) -> int:
-        """Return how many ordered pairs lie at the radius, to within rounding, and are not bounded."""
+        """Return the number of ordered pairs that lie at the radius up to rounding but are not bounded.
+
+        Args:
+            margin: The possible rounding error of distances; see `distances.margin`.
+        """
         return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
 
     @classmethod
     def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
-        """Return the requirement that a specification states."""
+        """Return the requirement of a specification.
+
+        Args:
+            table: A ``[[privacy]]`` table of this kind.
+            reading: The domain, distances and priors of the specification.
+        """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
 
     def title(self, words: Words) -> str:
-        """Name the requirement, its radius and its distance."""
+        """Return the name of the requirement with its radius and distance.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
         return f"threshold privacy, ε within {found.with_unit(words.decimal(self.radius))}{name}"
 
     def promise(self, words: Words) -> str:
-        """Say how much the odds of two secrets within the radius change."""
+        """Return the largest change of the odds between two secrets within the radius, in words.
+
+        Args:
+            words: The names of distances and the format of numbers.
+        """
         within = words.measure(self.distance).with_unit(words.decimal(self.radius))
         factor = words.factor(float(self.epsilon))
         return f"shift the odds between two secrets within {within} of each other by a factor of at most {factor}"

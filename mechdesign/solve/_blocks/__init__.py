@@ -1,5 +1,6 @@
-"""A primal-dual interior-point method for block-angular programs, with all ratio rows at once.
+"""A primal-dual interior-point method for block-angular programs, with all ratio rows in memory.
 
-`column_generation.py` solves with all columns or with few, `interior_point.py` iterates, `step.py` is one iteration,
-`newton.py` the linear algebra, and `kernels/` the array libraries. `tuning.py` states the constants.
+`column_generation.py` chooses between all columns and column generation. `interior_point.py` iterates, `step.py` takes
+one step, and `newton.py` solves the linear systems. `kernels/` holds one implementation per array library, and
+`tuning.py` the constants. The page docs/theory/interior_point.md derives the method and names the file of each section.
 """

@@ -1,7 +1,9 @@
-"""The rows besides the ratio rows: floors, their parts w_of >= 0, and the slacks of the linking rows, as flat vectors.
+"""The auxiliary rows: rows of the floors, contributions w_of >= 0, and slacks of the linking rows, as flat vectors.
 
-Order: for each floor the rows z_oh (block by block), then all w_of, then the slacks of the linking rows (floors, worst
-cost). The multipliers of the last are v and ω, the tail of Λ.
+The order is: for each floor its rows z_oh, block by block; then all w_of; then the slacks of the linking rows (floors,
+worst cost). The multipliers of the last group are v and ω, the tail of Λ.
+
+Theory: interior_point, Program.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from mechdesign.base._arrays import Flags, Floats
 
 
 class AuxiliaryRows:
-    """Shapes, weights and the linear maps of these rows; slacks and multipliers are vectors of `size` numbers.
+    """Shapes, weights and linear maps of the auxiliary rows. Slacks and multipliers are vectors of length `size`.
 
-    `weights` (size,) are those of the central path, `counts` (size,) how many rows of the program each stands for.
-    Where columns are priced, floors are not to be met: without `linked`, there are no slacks of linking rows.
-    Rows of estimates that are not `near` (B, k) are `absent`: their weight and multiplier are 0, their slack stays 1.
+    `weights` (size,) are the weights of the central path, and `counts` (size,) the number of rows that each one
+    represents. In pricing, floors are not constraints: without `linked`, there are no slacks of linking rows. Rows of
+    estimates that are not `active` (B, k) are `absent`: their weight and multiplier are 0, and their slack is 1.
     """
 
     def __init__(
@@ -27,7 +29,7 @@ class AuxiliaryRows:
         errors: tuple[Floats, ...],
         members: int,
         link_weight: float,
-        near: tuple[Flags, ...] | None = None,
+        active: tuple[Flags, ...] | None = None,
         *,
         linked: bool = True,
     ) -> None:
@@ -36,25 +38,25 @@ class AuxiliaryRows:
         sizes = [self.blocks * error.shape[0] for error in errors]
         stops = np.cumsum([0, *sizes]).tolist()
         self.floor_slices = [slice(a, b) for a, b in itertools.pairwise(stops)]
-        self.parts = slice(stops[-1], stops[-1] + self.blocks * floors)
+        self.contribution_slice = slice(stops[-1], stops[-1] + self.blocks * floors)
         links = floors + members if linked else 0
-        self.linking = slice(self.parts.stop, self.parts.stop + links)
+        self.linking = slice(self.contribution_slice.stop, self.contribution_slice.stop + links)
         self.size = self.linking.stop
         self.weights = np.ones(self.size)
         self.weights[self.linking] = link_weight
-        for index, flags in enumerate(near or ()):
+        for index, flags in enumerate(active or ()):
             self.floor(self.weights, index)[~flags] = 0.0
         self.absent = np.flatnonzero(self.weights == 0)
         repeated = [np.repeat(counts, error.shape[0]) for error in errors]
         self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(links)])
 
     def floor(self, vector: Floats, index: int) -> Floats:
-        """View the rows of one floor as (B, k)."""
+        """Return a view (B, k) of the rows of one floor."""
         return vector[self.floor_slices[index]].reshape(self.blocks, -1)
 
-    def part(self, vector: Floats) -> Floats:
-        """View the rows w_of >= 0 as (B, F)."""
-        return vector[self.parts].reshape(self.blocks, len(self.errors))
+    def contributions(self, vector: Floats) -> Floats:
+        """Return a view (B, F) of the rows w_of >= 0."""
+        return vector[self.contribution_slice].reshape(self.blocks, len(self.errors))
 
     def slacks(self, points: Floats, link_slacks: Floats) -> Floats:
         """Return z for the points ξ (B, N) and the slacks of the linking rows."""
@@ -62,15 +64,15 @@ class AuxiliaryRows:
         n = points.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):
             self.floor(z, index)[:] = points[:, :n] @ error.T - points[:, n + index, None]
-        self.part(z)[:] = points[:, n:]
+        self.contributions(z)[:] = points[:, n:]
         z[self.linking] = link_slacks
         z[self.absent] = 1.0
         return z
 
-    def relative(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
-        """Return q = dz/z for the relative steps u (B, N) and the steps of the linking slacks.
+    def relative_steps(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
+        """Return q = dz/z for relative steps u (B, N) and the steps of the linking slacks.
 
-        For a floor row z q = error·(x∘(u − u_w)) + z u_w: nothing cancels along the ray u = 1.
+        For a floor row, z q = error·(x∘(u − u_w)) + z u_w, which cancels nothing in the direction u = 1.
         """
         q = np.empty(self.size)
         n = points.shape[1] - len(self.errors)
@@ -78,21 +80,21 @@ class AuxiliaryRows:
             shift = u[:, n + index, None]
             moved = (points[:, :n] * (u[:, :n] - shift)) @ error.T
             self.floor(q, index)[:] = moved / self.floor(z, index) + shift
-        self.part(q)[:] = u[:, n:]
+        self.contributions(q)[:] = u[:, n:]
         q[self.linking] = link_steps / z[self.linking]
         q[self.absent] = 0.0
         return q
 
     def relative_change(self, y: Floats, dy: Floats) -> Floats:
-        """Return dy/y, 0 for rows that do not take part."""
+        """Return dy/y, and 0 for absent rows."""
         change: Floats = np.divide(dy, y, out=np.zeros(self.size), where=y > 0)
         return change
 
     def add_adjoint(self, values: Floats, out: Floats) -> None:
-        """Add the transpose of the blocks' rows, applied to `values`, to `out` (B, N)."""
+        """Add the transpose of the auxiliary rows, applied to `values`, to `out` (B, N)."""
         n = out.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):
             mine = self.floor(values, index)
             out[:, :n] += mine @ error
             out[:, n + index] -= mine.sum(axis=1)
-        out[:, n:] += self.part(values)
+        out[:, n:] += self.contributions(values)

@@ -1,14 +1,16 @@
-"""Multipliers corrected for columns that a restricted program lacks.
+"""Correct the lower bound for columns that are missing from a restricted problem.
 
-A few missing columns hardly change the value of a restricted program, but all of them improve the objective at its
-multipliers λ, and to lower λ everywhere until none does costs the bound far more. Where it has to fall is found by the
-program in which, beside the missing columns J, one column at the prices λ, the rest, stands for all others:
+A few missing columns hardly change the value of the restricted problem. Yet their reduced costs at its multipliers λ
+are negative, and lowering all of λ until none is negative weakens the bound much more. A small program finds where to
+lower λ. It contains the missing columns J, and one column x_0 at the prices λ that substitutes for all others:
 
     min  λ·x_0 + Σ_{o∈J} (c_o·x_o − Σ_f v_f w_of)   with  x_0 + Σ_{o∈J} x_o = 1,  ratio bounds,  w_of <= error_f[h]·x_o
 
-Its multipliers λ′ of the row sums keep λ − λ′ − Bᵀy_0 >= 0. So a column with c_o − λ − Bᵀy_o >= 0 has
-c_o − λ′ − Bᵀ(y_o + y_0) >= 0: what proves λ for the others proves λ′ with y_0 added, and none is priced again. The
-bound is the value of this program plus Σ_f v_f minimum_f.
+Its multipliers λ′ of the row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If c_o − λ − Bᵀy_o >= 0 for another column o, then
+c_o − λ′ − Bᵀ(y_o + y_0) >= 0. The proof for λ therefore becomes a proof for λ′ by adding y_0, without pricing again.
+The bound is the value of this program plus Σ_f v_f minimum_f.
+
+Theory: interior_point, Bound correction.
 """
 
 from __future__ import annotations
@@ -30,31 +32,34 @@ from mechdesign.solve._blocks.estimates import with_all_estimates
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.tuning import CorrectionTuning
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Status
 
 
-def pays(
+def is_correction_worthwhile(
     missing: int,
     lost: float,
     lower: float,
-    best: Best[Floats, BlockMultipliers],
+    best: Bracket[Floats, BlockMultipliers],
     gap: float,
     used: int,
     tuning: CorrectionTuning,
 ) -> bool:
-    """Tell whether correcting the bound is worth its time: few columns are missing, or what it recovers is enough.
+    """Return whether correcting the bound pays: few columns are missing, or the correction may close the gap.
 
-    Its time, as a share of a round's, is the share of missing columns in the working set.
+    Relative to a round, the correction takes a time equal to the share of missing columns in the working set.
 
     Args:
         missing: Number of missing columns.
-        lost: Amount by which they lower the bound.
-        lower: The bound of the restricted problem.
-        best: The bracket.
-        gap: The relative gap asked for.
+        lost: Loss of the lower bound caused by them.
+        lower: Lower bound of the restricted problem.
+        best: The bracket over all columns.
+        gap: Target relative gap.
         used: Number of columns in use.
-        tuning: The constants.
+        tuning: Constants of the correction.
+
+    Returns:
+        Whether to correct the bound.
     """
     few = missing <= tuning.few * used
     enough = lost <= tuning.max_loss * (gap * abs(best.upper) - (best.upper - lower))
@@ -70,26 +75,29 @@ def correct_bound(
     gap: float,
     budget: MemoryBudget | None = None,
 ) -> BlockMultipliers:
-    """Return multipliers that prove a better bound where some columns are missing.
+    """Return multipliers that prove a better lower bound when columns are missing.
 
     Args:
-        program: The program with all its columns.
-        multipliers: Multipliers of all columns. Those that are not missing give λ and v.
-        missing: The columns that improve the objective at these (j,).
-        estimates: For each floor those that may matter to them.
+        program: The program with all columns.
+        multipliers: Multipliers of all columns. Those of the other columns determine λ and v.
+        missing: The columns with negative reduced costs at these multipliers (j,).
+        estimates: For each floor, the estimates that may matter to the missing columns.
         options: Options of `solve_block`.
-        gap: Relative gap of the program with the rest.
-        budget: The memory that the process may take.
+        gap: Relative gap of the small program.
+        budget: The memory budget of the process.
+
+    Returns:
+        Corrected multipliers of all columns; the given ones if the small program proves nothing.
 
     Raises:
-        SolverError: There is no memory for the blocks of the missing columns.
-        KeyboardInterrupt: The user stopped it.
+        SolverError: If the memory does not suffice for the blocks of the missing columns.
+        KeyboardInterrupt: If the user has stopped the correction.
     """
     others = np.setdiff1d(np.arange(program.columns), missing)
     reduced = reduced_costs(program, multipliers)[:, others]
     prices = reduced.min(axis=1)
     weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
-    # The same in each row, so that the value is that of the program.
+    # Spread the constant Σ_f v_f minimum_f over the rows, so that the small program has the full value.
     constant = sum(v * floor.minimum for v, floor in zip(weights, program.floors, strict=True)) / program.rows
     cost = np.column_stack([priced_cost(program, multipliers.weights)[:, missing], prices]) + constant
     floors = tuple(
@@ -102,16 +110,16 @@ def correct_bound(
         raise KeyboardInterrupt
     found = solution.multipliers
     if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
-        # They prove nothing.
+        # Negative multipliers prove nothing.
         return multipliers
-    fallen = reduced_costs(small, found).min(axis=1) - constant
-    dear = others[(reduced < fallen[:, None]).any(axis=0)]
-    rest = _of_columns(found.ratios, np.array([missing.size]))
-    ratios = _sum(
+    lowest = reduced_costs(small, found).min(axis=1) - constant
+    affected = others[(reduced < lowest[:, None]).any(axis=0)]
+    substitute = _select_columns(found.ratios, np.array([missing.size]))
+    ratios = _add_multipliers(
         program.rows,
-        _of_columns(multipliers.ratios, others),
-        _moved(_of_columns(found.ratios, np.arange(missing.size)), missing),
-        *(_moved(rest, np.full(missing.size + 1, column)) for column in dear.tolist()),
+        _select_columns(multipliers.ratios, others),
+        _assign_columns(_select_columns(found.ratios, np.arange(missing.size)), missing),
+        *(_assign_columns(substitute, np.full(missing.size + 1, column)) for column in affected.tolist()),
     )
     own = with_all_estimates(program, estimates, found).floors
     both = [values.copy() for values in multipliers.floors]
@@ -120,19 +128,19 @@ def correct_bound(
     return BlockMultipliers(ratios, tuple(both), multipliers.weights)
 
 
-def _of_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+def _select_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
     """Return the multipliers of some columns."""
     kept = np.isin(ratios.columns, columns)
     return RatioMultipliers(ratios.sources[kept], ratios.targets[kept], ratios.columns[kept], ratios.values[kept])
 
 
-def _moved(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
-    """Return the multipliers as those of other columns, the first as of the first, and so on."""
+def _assign_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+    """Return the multipliers with column i renamed to columns[i]."""
     return RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
 
 
-def _sum(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
-    """Return the sum of multipliers, each entry once."""
+def _add_multipliers(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
+    """Return the sum of multipliers, with one entry for each row and column."""
     sources, targets, columns, values = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
     )

@@ -1,8 +1,10 @@
-"""How linking rows couple the blocks: all of them by the row sums of the program, or none while columns are priced.
+"""The coupling of the blocks by linking rows: all blocks in the main iteration, each block alone in pricing.
 
-A step solves G systems of L linking rows. In the main iteration the row sums, the floors and the worst cost are one
-system (`RowSums`), whose Schur complement comes from the inverses of all blocks. A column that is priced has its own
-system, with its unit mass as the only row (`UnitMass`): one solution with the block gives its Schur complement.
+A step solves G systems of L linking rows. In the main iteration, the row sums, the floors and the worst cost form one
+system (`RowSums`). Its Schur complement needs the inverses of all blocks. In pricing, each column has its own system,
+whose only row is its unit mass (`UnitMass`). One solution with the block gives its Schur complement.
+
+Theory: interior_point, Newton system in relative steps.
 """
 
 from __future__ import annotations
@@ -18,30 +20,30 @@ from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.iterate import Iterate, link_residual
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING
 
 Value = TypeVar("Value", bound=np.generic)
 
 
 class StallError(Exception):
-    """The iteration cannot go on; where it stands is still valid."""
+    """The iteration cannot continue; the last iterate remains valid."""
 
 
 class Coupling(Protocol):
-    """The linking rows of G systems, L each; every block belongs to one system. Arrays of blocks have B rows."""
+    """The linking rows of G systems with L rows each. Each of the B blocks belongs to one system."""
 
     def active(self) -> slice | Flags:
-        """Return the systems under way."""
+        """Return the unfinished systems."""
 
     def total(self, values: Floats) -> Floats:
-        """Add values (B,) of blocks up by system (G,)."""
+        """Sum the values (B,) of blocks by system (G,)."""
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the least value (G,) over blocks (B,) or (G,), over auxiliary rows, and 0."""
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
+        """Return the smallest value (G,) over blocks (B,) or (G,), over auxiliary rows, and 0."""
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
-        """Spread values (G,) to the auxiliary rows."""
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+        """Assign the values (G,) of systems to their auxiliary rows."""
 
     def sums(self, steps: Floats) -> Floats:
         """Return Σ E ξ (G, L) of steps (B, N)."""
@@ -53,29 +55,29 @@ class Coupling(Protocol):
         """Return the residual (G, L) of the linking rows for targets T/z = `f` of the auxiliary rows."""
 
     def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
-        """Solve with the Schur complement: dΛ (G, L) and dθ."""
+        """Solve the Schur complement system; return dΛ (G, L) and dθ."""
 
     def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Return the steps (B, N) for `right` once the multipliers move by `change`; `u` are those before."""
+        """Return the steps (B, N) after a change of the multipliers, given the steps `u` for `right` before it."""
 
     def refine(self, u: Floats, change: Floats) -> Floats:
-        """Return the steps once the multipliers move by `change` more."""
+        """Return the steps after a further change of the multipliers."""
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
-        """Return by how much a direction misses the linking rows (G, L)."""
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+        """Return the residual (G, L) of the linking rows after a full step."""
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks."""
 
 
 class SchurComplement:
-    """The Schur complement with its slacks, S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
+    """The Schur complement S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
 
-    For the worst cost it is bordered by θ: S dΛ + e dθ = right, eᵀdΛ = corner, e the indicator of ω.
-    Raises StallError where it cannot be factored.
+    For the worst cost, θ borders it: S dΛ + e dθ = right, eᵀdΛ = corner, where e indicates ω. The constructor raises
+    StallError if S cannot be factored.
     """
 
-    def __init__(self, layout: Layout, iterate: Iterate, matrix: Floats) -> None:
+    def __init__(self, layout: BlockLayout, iterate: Iterate, matrix: Floats) -> None:
         linking = layout.auxiliary.linking
         self._matrix = matrix.copy()
         tail = np.arange(layout.rows, layout.links)
@@ -101,26 +103,26 @@ class SchurComplement:
         """Solve without the border, with one step of iterative refinement."""
         scale = self._scale
         first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
-        rest = right - self._matrix @ first
-        return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * rest, check_finite=False))
+        remainder = right - self._matrix @ first
+        return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * remainder, check_finite=False))
 
     def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
-        # Rounding breaks the symmetry of the solution, and a poorly conditioned matrix enlarges it.
+        # An ill-conditioned matrix amplifies asymmetric rounding errors, so average over the symmetry group.
         free = self._average(self._refine_once(right))
         if not self._members:
             return free, 0.0
         total = float(self._border @ self._bordered)
         if not total > 0:
-            raise StallError("the worst cost no longer moves")
+            raise StallError("the Schur complement of the worst cost is not positive")
         theta = (float(self._border @ free) - corner) / total
         return free - theta * self._bordered, theta
 
 
 class RowSums:
-    """The row sums, floors and members of the worst cost of a program: one system."""
+    """The row sums, floors and worst-cost members of a program, as one system."""
 
-    def __init__(self, layout: Layout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
+    def __init__(self, layout: BlockLayout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.layout, self._solve_blocks = layout, solve
         self._schur = SchurComplement(layout, iterate, schur)
         self._corner = 0.0
@@ -130,15 +132,15 @@ class RowSums:
         return slice(None)
 
     def total(self, values: Floats) -> Floats:
-        """Add values of blocks up, each as often as its column occurs."""
+        """Sum the values of blocks, each multiplied by the number of columns that it represents."""
         return np.array([float(self.layout.counts @ values)])
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the least of all values, at most 0."""
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
+        """Return the smallest of all values, at most 0."""
         return np.array([min(float(by_block.min()), float(by_row.min(initial=0.0)))])
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
-        """Return the one value, which broadcasts."""
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+        """Return the single value, which broadcasts to all rows."""
         return values
 
     def sums(self, steps: Floats) -> Floats:
@@ -150,7 +152,7 @@ class RowSums:
         return self.layout.adjoint(multipliers[0])
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return the residual (1, L), with what the slacks of the linking rows are to gain."""
+        """Return the residual (1, L), including the target change of the linking slacks."""
         residual = link_residual(self.layout, iterate)
         residual[self.layout.rows :] += self._gain(iterate, f)
         y = iterate.y[self.layout.auxiliary.linking]
@@ -158,34 +160,35 @@ class RowSums:
         return residual[None]
 
     def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
-        """Return dΛ (1, L) and dθ; θ moves to where the weights of the worst cost sum to 1, the `first` time."""
+        """Return dΛ (1, L) and dθ. In the `first` solve, the weights of the worst cost are steered to sum 1."""
         change, theta = self._schur.solve(right[0], self._corner if first else 0.0)
         return change[None], theta
 
     def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Solve with the blocks again."""
+        """Solve the block systems again with the changed multipliers."""
         return self._solve_blocks(right + self.layout.adjoint(change[0]))
 
     def refine(self, u: Floats, change: Floats) -> Floats:
-        """Return the steps once the multipliers move by `change` more."""
+        """Return the steps after a further change of the multipliers."""
         return u + self._solve_blocks(self.layout.adjoint(change[0]))
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
-        """Return by how much a direction misses the linking rows (1, L)."""
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+        """Return the residual (1, L) of the linking rows after a full step."""
         link, n = self.layout.auxiliary.linking, self.layout.rows
-        rest = residual - self.sums(iterate.points * u)
-        rest[0, n:] -= iterate.z[link] / iterate.y[link] * change[0, n:]
-        rest[0, self.layout.width :] -= theta
-        return rest
+        remainder = residual - self.sums(iterate.points * u)
+        remainder[0, n:] -= iterate.z[link] / iterate.y[link] * change[0, n:]
+        remainder[0, self.layout.width :] -= theta
+        return remainder
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks.
 
-        A large slack takes up what its row still lacks: z/y would enlarge the rounding of its small multiplier.
+        A large slack absorbs the residual of its row, because the factor z/y would amplify rounding errors of its small
+        multiplier.
         """
         link, n = self.layout.auxiliary.linking, self.layout.rows
         z, y = iterate.z[link], iterate.y[link]
-        taken = np.where(np.abs(rest[0, n:]) <= TUNING.newton.max_absorbed_share * z, rest[0, n:], 0.0)
+        taken = np.where(np.abs(remainder[0, n:]) <= TUNING.newton.max_absorbed_share * z, remainder[0, n:], 0.0)
         return change[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * change[0, n:] - taken
 
     def _gain(self, iterate: Iterate, f: Floats) -> Floats:
@@ -196,31 +199,31 @@ class RowSums:
 
 
 class UnitMass:
-    """The row 1·x = 1 of each column that is priced: B systems of one row, with a multiplier ρ each."""
+    """The rows 1·x = 1 of priced columns: B systems with one row and one multiplier ρ each."""
 
     def __init__(self, auxiliary: AuxiliaryRows, rows: int, points: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.auxiliary, self.rows = auxiliary, rows
-        self.under_way = np.ones(len(points), dtype=np.bool_)
+        self.unfinished = np.ones(len(points), dtype=np.bool_)
         self.link = np.zeros(points.shape)
         self.link[:, :rows] = 1.0
         self._along = solve(self.link)
         self._schur = (points[:, :rows] * self._along[:, :rows]).sum(axis=1)
 
     def active(self) -> Flags:
-        """Return the columns under way."""
-        return self.under_way
+        """Return flags of the unfinished columns."""
+        return self.unfinished
 
     def total(self, values: Floats) -> Floats:
-        """Return the values: each block is a system."""
+        """Return the values unchanged, because each block is a system."""
         return values
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the least value of each block and its auxiliary rows, at most 0."""
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
+        """Return the smallest value of each block and its auxiliary rows, at most 0."""
         least = [each.min(axis=1, initial=0.0) for each in self._by_block(by_row)]
         return np.asarray(np.minimum.reduce([by_block, *least]))
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
-        """Spread values (B,) to the auxiliary rows."""
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+        """Assign the value of each block (B,) to its auxiliary rows."""
         spread = np.empty(self.auxiliary.size, dtype=values.dtype)
         for each in self._by_block(spread):
             each[:] = values[:, None]
@@ -232,7 +235,7 @@ class UnitMass:
         return total
 
     def adjoint(self, multipliers: Floats) -> Floats:
-        """Return ρ (B, N), 0 for the parts of the floors."""
+        """Return ρ (B, N), with 0 for the contributions to the floors."""
         spread: Floats = multipliers * self.link
         return spread
 
@@ -246,25 +249,25 @@ class UnitMass:
         return right / self._schur[:, None], 0.0
 
     def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Move along the solution for the linking row: the blocks need not be solved with again."""
+        """Move along the solution for the linking row, without solving the block systems again."""
         moved: Floats = u + change * self._along
         return moved
 
     def refine(self, u: Floats, change: Floats) -> Floats:
-        """Return the steps once ρ moves by `change` more."""
+        """Return the steps after a further change of ρ."""
         return self.respond(u, u, change)
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
-        """Return by how much a direction misses 1·x = 1 (B, 1)."""
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+        """Return the residual (B, 1) of 1·x = 1 after a full step."""
         missed: Floats = residual - self.sums(iterate.points * u)
         return missed
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
-        """Return nothing: the row has no slack."""
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
+        """Return empty arrays, because the row has no slack."""
         return np.zeros(0), np.zeros(0)
 
     def _by_block(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         for index in range(len(self.auxiliary.errors)):
             yield self.auxiliary.floor(values, index)
         if self.auxiliary.errors:
-            yield self.auxiliary.part(values)
+            yield self.auxiliary.contributions(values)

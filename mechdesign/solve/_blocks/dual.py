@@ -1,4 +1,7 @@
-"""The lower bound that an iterate proves, and sparse multipliers that prove nearly the same one."""
+"""The lower bound that an iterate proves, and sparse multipliers that prove nearly the same bound.
+
+Theory: interior_point, Lower bound.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import scipy.sparse as sparse
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, RatioMultipliers
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.newton import FactoredBlocks
 
-Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
-"""Rows s, columns t and values of the multipliers of one block."""
+BlockEntries = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
+"""Rows s, rows t and values of the multipliers of one block."""
 
 _SUM_ROUNDING = 1e-13
 
@@ -21,24 +24,24 @@ _SUM_ROUNDING = 1e-13
 def dual_bound(blocks: FactoredBlocks) -> float:
     """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
 
-    Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v plus what the block earns for its part
-    (what w_o >= 0 then costs is nothing), and once all is divided by Σ ω for the worst cost. It is better without the
-    multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1.
+    Any y, v, ω >= 0 make the bound valid after two scalings. In each block, the multipliers of each floor must sum to v
+    plus the block's reward for its contribution. For the worst cost, the bound is divided by Σ ω. Omitting the
+    multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1, improves the bound.
     """
     layout, iterate = blocks.layout, blocks.iterate
     auxiliary, n, width = layout.auxiliary, layout.rows, layout.width
     multipliers = iterate.multipliers
     adjoint = blocks.adjoint[:, :n] - blocks.ratios.kernel.diagonals()
     reduced = layout.cost - layout.adjoint(multipliers)[:, :n] - adjoint
-    for index, (error, scaled) in enumerate(zip(layout.errors, _floor_multipliers(layout, iterate), strict=True)):
+    for index, (error, scaled) in enumerate(zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True)):
         reduced -= (scaled - auxiliary.floor(iterate.y, index)) @ error
     least = reduced.min(axis=0)[layout.images[:, :n]].min(axis=0)
     total = float((multipliers[:n] + least).sum()) + float(multipliers[n:width] @ layout.minima)
     return total / float(multipliers[width:].sum()) if layout.members else total
 
 
-def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
-    """Return for each floor its multipliers (B, k), scaled in every block to sum to v and what the block earns."""
+def _scale_floor_multipliers(layout: BlockLayout, iterate: Iterate) -> list[Floats]:
+    """Return the multipliers (B, k) of each floor, scaled in every block to sum to v plus the block's reward."""
     result = []
     for index in range(layout.floors):
         mine = layout.auxiliary.floor(iterate.y, index)
@@ -48,46 +51,67 @@ def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
 
 
 def sparsify(
-    layout: Layout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
+    layout: BlockLayout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
 ) -> BlockMultipliers:
-    """Drop the smallest multipliers y, (B, n, n) or those of `pairs` alone; the bound falls by at most `allowance`.
+    """Drop the smallest multipliers y; the bound falls by at most `allowance`.
 
-    Dropping y_st of a column raises the reduced cost of t there and lowers that of s by y_st. Only the least reduced
-    cost of a row counts in the bound, so in each row and column the smallest multipliers go as long as their sum is at
-    most the distance of the reduced cost from that least one, plus allowance/n. Blocks that stand for several columns
-    are then unfolded. Multipliers of floors and worst cost are kept whole.
+    Dropping y_st of a column raises the reduced cost of t in this column, and lowers the reduced cost of s by y_st.
+    Only the least reduced cost of a row counts in the bound. In each row and column, the smallest multipliers are
+    dropped while their sum is within a budget. The budget is the distance of the reduced cost from the least one, plus
+    allowance/n. Blocks that represent several columns are then unfolded. Multipliers of floors and worst cost are kept
+    whole.
+
+    Args:
+        layout: The layout of the program.
+        iterate: The iterate.
+        y: Multipliers of the ratio rows (B, n, n), or (B, K) for the given `pairs`.
+        allowance: Largest loss of the bound, in units of the cost.
+        pairs: Rows s and t of the multipliers of sparse blocks.
+
+    Returns:
+        Multipliers of all columns of the program.
     """
     n = layout.rows
     share = allowance / n
     if layout.members:
         share *= float(iterate.multipliers[layout.width :].sum())
-    budget = _reduced(layout, iterate)
+    budget = _compute_reduced_costs(layout, iterate)
     _subtract_adjoint(layout, y, pairs, budget)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts = trimmed(layout, y, budget, pairs)
+    parts = trim_multipliers(layout, y, budget, pairs)
     scale, weights = 1.0, None
     if layout.members:
         weights = iterate.multipliers[layout.width :].copy()
         scale = float(weights.sum())
         weights /= scale
-    ratios = _unfolded(layout, parts, scale)
-    return BlockMultipliers(ratios, _floors(layout, iterate), weights)
+    ratios = _unfold(layout, parts, scale)
+    return BlockMultipliers(ratios, _unfold_floors(layout, iterate), weights)
 
 
-def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+def trim_multipliers(
+    layout: BlockLayout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None
+) -> list[BlockEntries]:
     """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
 
-    The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
-    and raises that of t.
+    Dropping y_st lowers the reduced cost of s by y_st, and raises the reduced cost of t.
+
+    Args:
+        layout: The layout of the program.
+        y: Multipliers (B, n, n), or (B, K) for the given `pairs`.
+        budget: Largest sum of dropped multipliers (B, n).
+        pairs: Rows s and t of the multipliers of sparse blocks.
+
+    Returns:
+        The remaining entries of each block.
     """
     if pairs is not None:
-        return _trimmed_pairs(pairs, y, budget)
+        return _trim_pairs(pairs, y, budget)
     n = layout.rows
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
         allowed &= ~layout.free
-    parts: list[Part] = []
+    parts: list[BlockEntries] = []
     for index in range(len(y)):
         values = np.where(allowed, y[index], 0.0)
         ordered = np.sort(values, axis=1)
@@ -98,24 +122,24 @@ def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, In
     return parts
 
 
-def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[Part]:
-    """Return what `trimmed` does, from the multipliers (B, K) of pairs."""
+def _trim_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[BlockEntries]:
+    """Trim multipliers (B, K) of pairs, as `trim_multipliers` does."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
-    parts: list[Part] = []
+    parts: list[BlockEntries] = []
     for values, room in zip(y, budget, strict=True):
         order = np.lexsort((values, sources))
         rows, ordered = sources[order], values[order]
         total = np.concatenate([[0.0], np.cumsum(ordered)])
         before = total[np.searchsorted(rows, rows)]
-        # The difference of sums of the whole block is only as good as the largest of them.
+        # The rounding error of a difference of cumulative sums is relative to the largest sum.
         sums = total[1:] - before + _SUM_ROUNDING * total[-1]
         kept = order[(sums > room[rows]) & (ordered > 0)]
         parts.append((sources[kept], targets[kept], values[kept]))
     return parts
 
 
-def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultipliers:
-    """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
+def _unfold(layout: BlockLayout, parts: list[BlockEntries], scale: float) -> RatioMultipliers:
+    """Return the multipliers of all columns, divided by `scale`, from the blocks that represent them."""
     mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes[block])])
@@ -131,16 +155,16 @@ def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultiplie
     return RatioMultipliers(sources, targets, columns, multipliers)
 
 
-def _reduced(layout: Layout, iterate: Iterate) -> Floats:
-    """Return the reduced costs (B, n) before the multipliers of ratio rows are subtracted."""
+def _compute_reduced_costs(layout: BlockLayout, iterate: Iterate) -> Floats:
+    """Return the reduced costs (B, n) without the terms of the ratio rows."""
     reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
-    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
+    for error, values in zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True):
         reduced -= values @ error
     return reduced
 
 
-def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
-    """Subtract Bᵀy without the multipliers of x >= 0, which the bound does not need, from `reduced` (B, n)."""
+def _subtract_adjoint(layout: BlockLayout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
+    """Subtract Bᵀy from `reduced` (B, n), without the multipliers of x >= 0, which the bound does not need."""
     if pairs is not None:
         sources, targets = pairs
         index = np.arange(sources.size)
@@ -156,11 +180,12 @@ def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers
         reduced[block] += y[block].sum(axis=1, dtype=np.float64) - (ratios * y[block]).sum(axis=0)
 
 
-def _floors(layout: Layout, iterate: Iterate) -> tuple[Floats, ...]:
+def _unfold_floors(layout: BlockLayout, iterate: Iterate) -> tuple[Floats, ...]:
+    """Return the multipliers of the floors for all columns."""
     mover, block = layout.origins
     scale = float(iterate.multipliers[layout.width :].sum()) if layout.members else 1.0
     result = []
-    for index, values in enumerate(_floor_multipliers(layout, iterate)):
+    for index, values in enumerate(_scale_floor_multipliers(layout, iterate)):
         order = layout.symmetry.estimates[index]
         full = np.empty((values.shape[1], block.size))
         for column in range(block.size):

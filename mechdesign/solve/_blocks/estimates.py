@@ -1,8 +1,10 @@
-"""Few of the adversary's estimates: for each column those that are best, or nearly so, for it.
+"""Restrict the adversary's estimates: each column needs only the estimates that are nearly optimal for it.
 
-A floor needs the estimates that the adversary would make on seeing one of the columns in use, and each column those of
-its own. What is proved with some estimates is proved, as multipliers of the others may be 0; whether a channel keeps a
-floor is decided with all.
+A floor needs the estimates that the adversary would make after observing a column in use. A proof with some estimates
+is a proof with all, because the other multipliers may be 0. The floor of a channel is always checked with all
+estimates.
+
+Theory: interior_point, Restricted problems.
 """
 
 from __future__ import annotations
@@ -14,23 +16,23 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import EstimateTuning
 
 
-def close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
-    """Tell for each floor which estimates are within a part `worse` of the best for which of the columns x (k, B)."""
+def find_close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
+    """For each floor, return flags (k, B) of the estimates whose error is within the share `worse` of the best one."""
     errors = [floor.error @ x for floor in program.floors]
     return [error <= (1 + worse) * error.min(axis=0) for error in errors]
 
 
-def with_close_estimates(state: State, program: BlockProgram, tuning: EstimateTuning) -> State:
-    """Return a state in which the estimates that are close at its point take part, besides those that do.
+def activate_close_estimates(state: BlockState, program: BlockProgram, tuning: EstimateTuning) -> BlockState:
+    """Return a state in which the estimates that are close to the best one at its point become active.
 
-    Those that its point does not allow stay out: they can come in later.
+    Estimates with too little slack at the point remain inactive; they can be added later.
     """
     n, floors = program.rows, []
-    x, close = state.points[:, :n], close_estimates(program, state.points[:, :n].T, tuning.active_slack)
+    x, close = state.points[:, :n], find_close_estimates(program, state.points[:, :n].T, tuning.active_slack)
     for index, (floor, flags, y) in enumerate(zip(program.floors, close, state.floor_y, strict=True)):
         parts = state.points[:, n + index, None]
         slacks = x @ floor.error.T - parts
@@ -40,7 +42,7 @@ def with_close_estimates(state: State, program: BlockProgram, tuning: EstimateTu
 
 
 def with_estimates(program: BlockProgram, estimates: Sequence[Integers]) -> BlockProgram:
-    """Return the program with some of the estimates of each floor only."""
+    """Return the program with only some of the estimates of each floor."""
     chosen = zip(program.floors, estimates, strict=True)
     return replace(program, floors=tuple(replace(floor, error=floor.error[some]) for floor, some in chosen))
 
@@ -48,7 +50,7 @@ def with_estimates(program: BlockProgram, estimates: Sequence[Integers]) -> Bloc
 def with_all_estimates(
     program: BlockProgram, estimates: Sequence[Integers], multipliers: BlockMultipliers
 ) -> BlockMultipliers:
-    """Return multipliers of a program with some of the estimates as those of the program, 0 for the others."""
+    """Return multipliers for all estimates of a program, given those for some estimates; the others are 0."""
     floors = []
     for floor, some, mine in zip(program.floors, estimates, multipliers.floors, strict=True):
         values = np.zeros((len(floor.error), mine.shape[1]))

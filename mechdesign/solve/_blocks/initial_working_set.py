@@ -1,4 +1,7 @@
-"""The first working set of a column generation: the columns that coarse problems use."""
+"""The first working set of a column generation: the columns that coarse problems use.
+
+Theory: interior_point, Initial working set.
+"""
 
 from __future__ import annotations
 
@@ -7,64 +10,71 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.base._arrays import Integers
-from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import block_memory, merging_memory
-from mechdesign.solve._blocks.merging import coarse_schedule, coarse_sizes, needs_trial
-from mechdesign.solve._blocks.trial import choose_tried
+from mechdesign.solve._blocks.merging import choose_coarse_schedule, choose_coarse_sizes, needs_trial
+from mechdesign.solve._blocks.trial import choose_trial_columns
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._contract import Status
 
 
 class Initial(NamedTuple):
-    """The first working set; where it is tried, also the candidates (k,) that the trial prices."""
+    """The first working set; before a trial solve also the candidates (k,) to be priced after it."""
 
     working: BlockWorkingSet
     candidates: Integers | None = None
 
 
-def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
-    """Return the columns to begin with; None if all blocks at once are faster.
+def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
+    """Return the first working set, or None if solving with all columns at once is faster.
 
-    All at once are faster if the coarse problem keeps many columns, or needs few iterations. That is not asked if
-    columns are to be generated `always`, or if the memory does not suffice for all blocks. For sparse blocks, and
-    without floors, a coarse problem would save too little: all columns start, and those with little mass are merged.
+    All columns at once are faster if the coarse problem keeps many columns or takes few iterations. This test is
+    skipped if `always` is true, or if the memory does not suffice for all blocks. Sparse blocks, and programs without
+    floors, do not use coarse problems. They start with all columns, and columns with little mass are merged.
+
+    Args:
+        master: Solver of restricted problems.
+        always: Whether to generate columns even if all columns at once may be faster.
+
+    Returns:
+        The first working set, or None.
 
     Raises:
-        SolverError: The memory does not suffice.
-        KeyboardInterrupt: The user stopped it.
+        SolverError: If the memory does not suffice.
+        KeyboardInterrupt: If the user has stopped a coarse problem.
     """
     program, tuning = master.program, master.tuning
-    working = BlockWorkingSet.everything(program, tuning.estimates)
+    working = BlockWorkingSet.with_all_columns(program, tuning.estimates)
     rows, columns = program.rows, program.columns
-    if master.sparse or master.eager:
-        if master.eager:
+    if master.sparse or master.merges_all_columns:
+        if master.merges_all_columns:
             master.budget.require(merging_memory(rows, columns, master.gap), columns, rows)
         return Initial(working)
     always = always or not master.budget.fits(block_memory(rows, columns, columns, len(program.floors), master.gap))
     tried = program.worst is None and needs_trial(rows, master.gap, tuning.trial, tuning.merging)
-    # All columns are candidates of a trial where the coarse problem names none.
+    # Unless the coarse problem selects candidates, all columns are candidates of the trial.
     candidates = np.arange(columns) if tried else None
-    sizes, begun = coarse_sizes(rows, tuning.trial, tuning.merging), 0
+    sizes, begun = choose_coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:
-        coarse, last = working.of(aggregated(program, size)), size == sizes[-1]
-        schedule = coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
+        coarse, last = working.restrict(aggregate_rows(program, size)), size == sizes[-1]
+        schedule = choose_coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
         begun = len(master.history)
-        walk = master.walk(coarse, working, schedule[:1], coarse=True)
-        if walk.status is Status.INTERRUPTED:
+        run = master.run_schedule(coarse, working, schedule[:1], coarse=True)
+        if run.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not always and len(master.history) < tuning.generation.min_coarse_iterations:
             return None
-        if walk.status is Status.OPTIMAL:
-            walk = master.walk(coarse, walk.working, schedule[1:], coarse=True, start=walk.state)
-        if walk.status is Status.INTERRUPTED:
+        if run.status is Status.OPTIMAL:
+            run = master.run_schedule(coarse, run.working, schedule[1:], coarse=True, start=run.state)
+        if run.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        working = walk.working
-        if walk.status is Status.OPTIMAL and walk.state is not None:
-            x = walk.state.points[:, : coarse.rows].T
-            closer = working.closer(coarse, x, 1.0 if last else 3.0)
+        working = run.working
+        if run.status is Status.OPTIMAL and run.state is not None:
+            x = run.state.points[:, : coarse.rows].T
+            closer = working.select_estimates(coarse, x, 1.0 if last else 3.0)
             if last and tried:
-                working, candidates = choose_tried(master, coarse, walk.state, working, closer)
+                working, candidates = choose_trial_columns(master, coarse, run.state, working, closer)
             else:
                 working = closer
     few = len(working) <= tuning.generation.max_column_share * columns

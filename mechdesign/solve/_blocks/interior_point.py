@@ -1,4 +1,7 @@
-"""Solve a block-angular program: set up, iterate, and return the best point with the bound that it proves."""
+"""Solve a block-angular program by the interior-point method; return the best point and the bound that it proves.
+
+Theory: interior_point, Start and stopping.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,29 @@ from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lowe
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
-    SPREAD,
-    UNIFORM,
+    DISTANCE_START,
+    UNIFORM_START,
+    BlockState,
     Iterate,
     Start,
-    State,
-    first_iterate,
     primal_residual,
-    resumed_iterate,
-    state_of,
+    resume_iterate,
+    save_state,
+    start_iterate,
 )
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout, lay_out
-from mechdesign.solve._blocks.memory import COPIED, MemoryBudget, check_memory
+from mechdesign.solve._blocks.layout import BlockLayout, lay_out
+from mechdesign.solve._blocks.memory import MAX_COPIED_ROWS, MemoryBudget, check_memory
 from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solution import BlockSolution, Iteration, floor_multipliers, free_constant, no_time
+from mechdesign.solve._blocks.solution import (
+    BlockSolution,
+    Iteration,
+    find_floor_multipliers,
+    find_free_constant,
+    solve_without_time,
+)
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
@@ -44,7 +53,7 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 @dataclass(frozen=True)
 class _Settings:
-    """The options of a solve, checked."""
+    """The checked options of a solve."""
 
     gap: float
     deadline: Deadline
@@ -61,51 +70,60 @@ def solve_block(
     *,
     gap: float = 3e-7,
     symmetry: Symmetry | None = None,
-    start: State | None = None,
+    start: BlockState | None = None,
     iterates: bool = True,
     budget: MemoryBudget | None = None,
 ) -> BlockSolution:
-    """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
+    """Solve `program` to the relative gap `gap`. With `symmetry`, there is one block for each orbit of columns.
 
-    After Ctrl-C the best so far is returned.
+    After Ctrl-C, the best solution so far is returned.
 
     Args:
-        program: what to minimise.
-        options: the deadline and the threads. Its `extra` may hold "memory", the most bytes that the process may take
-            (default: all free memory); "arrays", the library that does the work ("numpy", "numba", "torch", or "sparse"
-            for few bounds); and "device", where PyTorch does it ("cpu", "cuda").
-        gap: the relative gap at which to stop.
-        symmetry: symmetries of the program, to be used.
-        start: where to start, without symmetry, used up by that; else well inside all bounds.
-        iterates: whether to iterate; otherwise only what the start proves is measured.
-        budget: the memory that the process may take; that of `options` without it.
+        program: The program to minimise.
+        options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in
+            bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for few
+            bounds. The key "device" is "cpu" or "cuda", for PyTorch.
+        gap: Relative gap at which to stop.
+        symmetry: Symmetries of the program to exploit.
+        start: State to continue from, without symmetry; its arrays are overwritten. Default: a point well inside all
+            bounds.
+        iterates: If false, only evaluate the start and its bound.
+        budget: The memory budget of the process. Default: the budget that `options` state.
+
+    Returns:
+        The best point, multipliers that prove the bound, and the history.
 
     Raises:
-        InputError: for options that are not known or no numbers.
-        SolverError: before anything is done, when the estimated memory exceeds what there is.
+        InputError: If an option is unknown or not a number.
+        SolverError: If the estimated memory exceeds the budget; nothing is solved then.
     """
     settings = _settings((options or Options()).begun(), gap, budget)
     clock = settings.deadline.seconds()
-    constant = free_constant(program, settings.deadline.seconds() - clock)
+    constant = find_free_constant(program, settings.deadline.seconds() - clock)
     if constant is not None:
         return constant
     if settings.deadline.left() == 0 and start is None:
-        return no_time(program, settings.deadline.seconds() - clock)
-    first = SPREAD if start is None else start
-    with _method(program, settings, clock, symmetry, first, iterates=iterates) as method:
+        return solve_without_time(program, settings.deadline.seconds() - clock)
+    first = DISTANCE_START if start is None else start
+    with _open_interior_point(program, settings, clock, symmetry, first, iterates=iterates) as method:
         return method.solution(*method.run())
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
-    """Where an iteration ended: why, its state, the lines of its history, and the estimated memory in bytes.
+class IterationEnd:
+    """The end of an iteration.
 
-    There is no state where that was before the first iterate had its multipliers.
+    Attributes:
+        status: Reason for the end.
+        message: The status in words.
+        state: Last state; None if the multipliers did not exist yet.
+        history: The iterations.
+        memory: Estimated memory [bytes].
     """
 
     status: Status
     message: str
-    state: State | None
+    state: BlockState | None
     history: tuple[Iteration, ...]
     memory: int
 
@@ -115,37 +133,51 @@ def iterate_blocks(
     options: Options,
     *,
     gap: float,
-    start: State | Start = UNIFORM,
+    start: BlockState | Start = UNIFORM_START,
     budget: MemoryBudget | None = None,
-) -> Reached:
-    """Iterate until the relative gap is `gap`, from a state, which is used up, or a start, and prove nothing.
+) -> IterationEnd:
+    """Iterate until the relative gap is `gap`, without proving a bound at the end.
 
-    Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
+    With few columns, the uniform start is better than the default start of `solve_block`.
+
+    Args:
+        program: The program to minimise.
+        options: Options of `solve_block`.
+        gap: Relative gap at which to stop.
+        start: A start, or a state to continue from, whose arrays are overwritten.
+        budget: The memory budget of the process. Default: the budget that `options` state.
+
+    Returns:
+        The last state and the history.
+
+    Raises:
+        InputError: If an option is unknown or not a number.
+        SolverError: If the estimated memory exceeds the budget.
     """
     settings = _settings(options, gap, budget)
-    with _method(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
-        return method.reached(*method.run())
+    with _open_interior_point(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
+        return method.as_iteration_end(*method.run())
 
 
 @contextlib.contextmanager
-def _method(
+def _open_interior_point(
     program: BlockProgram,
     settings: _Settings,
     clock: float,
     symmetry: Symmetry | None,
-    start: State | Start,
+    start: BlockState | Start,
     *,
     proves: bool = True,
     iterates: bool = True,
 ) -> Iterator[InteriorPoint]:
-    """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
-    layout = lay_out(program, symmetry, start.near)
+    """Set up a solve with its threads and memory, and release them afterwards."""
+    layout = lay_out(program, symmetry, start.active)
     entries = layout.blocks * layout.rows**2
     left = settings.deadline.left() if iterates else 0.0
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
     cores = count_processors() if entries >= settings.tuning.threads_min_rows else 1
     threads = min(settings.threads or cores, layout.blocks)
-    # A state that is only measured is in memory already.
+    # A state that is only evaluated is in memory already.
     budget = settings.budget if iterates else replace(settings.budget, allowed=None)
     memory = check_memory(layout, threads, kernel, budget, settings.gap, proves=proves)
     settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
@@ -165,6 +197,7 @@ def _method(
 
 
 def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Settings:
+    """Return the checked options of a solve."""
     unknown = set(options.extra) - _EXTRA
     if unknown:
         bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
@@ -179,19 +212,16 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
 
 
 class InteriorPoint:
-    """A solve under way: its iterate, and the best found so far.
-
-    The best x and the best multipliers need not be those of one iterate.
-    """
+    """A running solve: its iterate, and the best point and bound so far, which may come from different iterates."""
 
     def __init__(
         self,
-        layout: Layout,
+        layout: BlockLayout,
         ratios: RatioRows,
         settings: _Settings,
         clock: float,
         memory: int,
-        start: State | Start,
+        start: BlockState | Start,
         *,
         iterates: bool,
     ) -> None:
@@ -199,49 +229,49 @@ class InteriorPoint:
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
-        # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
-        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
+        # Small multipliers are copied at each best bound. Large ones are copied to spare memory, and only near the end.
+        self.copies_multipliers = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
         # Whether the ratio rows have their multipliers.
-        self.begun = isinstance(start, State)
+        self.has_multipliers = isinstance(start, BlockState)
         if isinstance(start, Start):
-            self.iterate, self.mu = first_iterate(layout, start)
+            self.iterate, self.mu = start_iterate(layout, start)
         else:
-            self.iterate, self.mu = resumed_iterate(layout, start), start.mu
+            self.iterate, self.mu = resume_iterate(layout, start), start.mu
             ratios.resume(start.ratio_y, start.mu)
         self.blocks: FactoredBlocks
         self.history: list[Iteration] = []
         self.best: tuple[float, Floats] | None = None
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
-        # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
-        self.precise = start.gap if isinstance(start, State) else np.inf
-        # That of the state which was started from.
-        self.known = self.precise
+        # The relative gap that the arithmetic precision must support. It follows the gap; a stall sets it to 0.
+        self.precision_gap = start.gap if isinstance(start, BlockState) else np.inf
+        # The relative gap of the state that the iteration continues from.
+        self.start_gap = self.precision_gap
 
     def run(self) -> tuple[Status, str]:
-        """Iterate to the end, whatever brings it about; return the status, and the same in words."""
+        """Iterate until an ending condition holds; return the status, and the status in words."""
         try:
-            if not self.begun:
+            if not self.has_multipliers:
                 x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
                 self.ratios.start(x, self.mu)
-                self.begun = True
+                self.has_multipliers = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
-                return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "measured without iterating"
+                return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "evaluated without iterating"
             patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
             for number in range(self.tuning.max_iterations):
                 self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
-                end = self._end(number, lengths, patience)
+                end = self._check_end(number, lengths, patience)
                 if end is not None:
                     return end
-                corrections = self.copied or self.gap > self.tuning.acceptable_gap
+                corrections = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
                 try:
                     step = take_step(self.blocks, corrections=corrections)
                 except StallError:
-                    if not self._sharpen():
+                    if not self._use_double_precision():
                         raise
                     step = take_step(self._factor(1.0, ends=False), corrections=corrections)
                 self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
-            return Status.ITERATION_LIMIT, f"no end after {self.tuning.max_iterations} iterations"
+            return Status.ITERATION_LIMIT, f"gap not reached after {self.tuning.max_iterations} iterations"
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
         except OutOfTimeError:
@@ -249,28 +279,30 @@ class InteriorPoint:
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
-    def _end(self, number: int, lengths: tuple[float, float, int], patience: _Patience) -> tuple[Status, str] | None:
-        """Measure the iterate, and return the status and the words with which the iteration ends there, or None."""
-        relative, absolute, residual = self._measure(number, lengths)
+    def _check_end(
+        self, number: int, lengths: tuple[float, float, int], patience: _Patience
+    ) -> tuple[Status, str] | None:
+        """Record the iterate; return the status and message if the iteration ends here, otherwise None."""
+        relative, absolute, residual = self._record_iterate(number, lengths)
         if relative <= self._stop:
             if residual <= self.tuning.feasibility:
                 return Status.OPTIMAL, f"relative gap {relative:.1e}"
-            # Rough inverses may be what keeps the linking rows from being met.
-            self.precise = 0.0
+            # Inverses in single precision may prevent feasibility of the linking rows.
+            self.precision_gap = 0.0
         if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
-            if not self._sharpen():
+            if not self._use_double_precision():
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
             self.blocks, patience.since = self._factor(1.0, ends=False), 0
         if self.deadline.stop() is Stop.TIME:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
         if not self.blocks.schur.size:
-            # The test on Bᵀy has let the iteration end here, but the gap of the repaired point is too large.
+            # The test on Bᵀy skipped the factorisation, but the gap of the repaired point is too large.
             self.blocks = self._factor(1.0, ends=False)
         return None
 
     def solution(self, status: Status, message: str) -> BlockSolution:
-        """Return the best point with the best multipliers, made sparse, after `run` has ended like that."""
+        """Return the best point and the best multipliers after `run` has ended with this status and message."""
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
@@ -279,7 +311,7 @@ class InteriorPoint:
         proving = self.deadline.seconds() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
             reached, acceptable = (upper - lower) / max(abs(upper), self.unit), self.tuning.acceptable_gap
-            # An x of less than the bound is not feasible.
+            # A point whose cost lies below the bound is infeasible.
             sound = -acceptable <= reached <= max(acceptable, self.settings.gap)
             status = Status.OPTIMAL if sound else Status.STALLED
         if self.deadline.acknowledge():
@@ -289,20 +321,22 @@ class InteriorPoint:
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
 
-    def reached(self, status: Status, message: str) -> Reached:
-        """Return the state after `run` has ended like that."""
+    def as_iteration_end(self, status: Status, message: str) -> IterationEnd:
+        """Return the last state after `run` has ended with this status and message."""
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
-        gap = min(self.gap, self.known)
-        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
-        return Reached(status, message, state, tuple(self.history), self.memory)
+        gap = min(self.gap, self.start_gap)
+        state = (
+            save_state(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.has_multipliers else None
+        )
+        return IterationEnd(status, message, state, tuple(self.history), self.memory)
 
     def _proof(self, upper: float, *, stopped: bool) -> tuple[BlockMultipliers, float]:
-        """Return sparse multipliers and their bound; where the iteration was stopped, a floor alone may prove more."""
-        found: list[BlockMultipliers] = [floor_multipliers(self.program)] if stopped else []
+        """Return sparse multipliers and their bound. After an early stop, one floor alone may prove a better bound."""
+        found: list[BlockMultipliers] = [find_floor_multipliers(self.program)] if stopped else []
         rewarded = any(floor.rewards is not None for floor in self.program.floors)
-        if not stopped or (self.begun and (rewarded or min(self.gap, self.known) < 1)):
+        if not stopped or (self.has_multipliers and (rewarded or min(self.gap, self.start_gap) < 1)):
             iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
             allowance = self.tuning.dropped_share * self.settings.gap * max(upper, self.unit)
             found.append(sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs))
@@ -311,34 +345,39 @@ class InteriorPoint:
         return found[best], bounds[best]
 
     def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
-        """Factor the blocks in the precision that the share `left` of the gap requires; in double after a stall.
+        """Factor the blocks in the precision required by the share `left` of the gap.
 
-        If `ends`, and Bᵀy alone shows that the gap is closed, the blocks are not factored.
+        Double precision follows if single precision fails. If `ends` is true and Bᵀy alone proves that the gap is
+        closed, the blocks are not factored.
         """
-        self.precise = min(self.precise, max(left * self.gap, self._stop))
-        self.ratios.kernel.tune(self.precise)
+        self.precision_gap = min(self.precision_gap, max(left * self.gap, self._stop))
+        self.ratios.kernel.tune(self.precision_gap)
         closed = self._is_closed if ends else None
         try:
             return factor_blocks(self.layout, self.ratios, self.iterate, closed)
         except StallError:
-            if not self._sharpen():
+            if not self._use_double_precision():
                 raise
             return factor_blocks(self.layout, self.ratios, self.iterate, closed)
 
     def _is_closed(self, blocks: FactoredBlocks) -> bool:
-        """Tell from Bᵀy alone whether the iteration may end here."""
+        """Return whether Bᵀy alone proves that the iteration may end."""
         residual = primal_residual(self.layout, self.iterate)
         upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(blocks))
         close = abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
         return close and residual <= self.tuning.feasibility
 
-    def _sharpen(self) -> bool:
-        """Compute in double precision from now on; return whether that changes anything."""
-        self.precise = 0.0
+    def _use_double_precision(self) -> bool:
+        """Switch to double precision for the rest of the solve; return whether that changes anything."""
+        self.precision_gap = 0.0
         return self.ratios.kernel.tune(0.0)
 
-    def _measure(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
-        """Add a line to the history, and keep the best point and bound.
+    def _record_iterate(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
+        """Append the iterate to the history, and keep the best point and bound.
+
+        Args:
+            number: Number of the iteration.
+            lengths: The primal and dual step lengths, and the number of correctors, of the step to the iterate.
 
         Returns:
             The relative gap to the best bound, the absolute gap of the iterate, and its primal residual.
@@ -354,36 +393,36 @@ class InteriorPoint:
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)
         if linked and upper - lower <= tuning.repair_gap * max(abs(upper), self.unit):
             candidate = repaired(self.program, self._channel())
-            # The primal residual is paid for in the end.
+            # Repairing the primal residual at the end has a cost.
             worth = objective(self.program, candidate) * (1 + tuning.residual_price * residual)
             self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best
             upper = objective(self.program, self.best[1])
         relative = abs(upper - self.lower) / max(abs(upper), self.unit)
-        if lower >= self.lower and (self.copied or (linked and relative <= tuning.acceptable_gap)):
-            self.proof = self.iterate, self.ratios.keep(spare=not self.copied)
+        if lower >= self.lower and (self.copies_multipliers or (linked and relative <= tuning.acceptable_gap)):
+            self.proof = self.iterate, self.ratios.keep(spare=not self.copies_multipliers)
         self.gap = min(self.gap, relative)
         return relative, upper - lower, residual
 
     def _channel(self) -> Floats:
-        """Return the iterate's x as a full matrix (n, m)."""
+        """Return the channel x of the iterate as a full matrix (n, m)."""
         return self.layout.unfold(self.iterate.points[:, : self.layout.rows])
 
     @property
     def _stop(self) -> float:
-        """The relative gap to stop at: of a loose one, the cost of dropping multipliers is set aside."""
+        """The relative gap at which to stop. A loose target gap leaves a reserve for dropping multipliers."""
         gap = self.settings.gap
         return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
 
 
 class _Patience:
-    """The gaps when there was progress last, and the number of iterations since."""
+    """The gaps at the last progress, and the number of iterations since then."""
 
     def __init__(self, tuning: InteriorPointTuning) -> None:
         self.tuning, self.since = tuning, 0
         self._marked = (np.inf, np.inf)
 
     def is_spent(self, relative: float, absolute: float, gap: float) -> bool:
-        """Count an iteration with these gaps, and tell whether too many have passed without progress."""
+        """Count an iteration with these gaps; return whether too many iterations have made no progress."""
         factor = self.tuning.progress_factor
         if relative < factor * self._marked[0] or absolute < factor * self._marked[1]:
             self._marked, self.since = (relative, absolute), -1
@@ -392,6 +431,6 @@ class _Patience:
 
 
 def largest_cost(program: BlockProgram) -> float:
-    """Return the largest coefficient of the cost."""
+    """Return the largest absolute coefficient of the cost."""
     cost = program.cost if program.worst is None else program.worst.cost
     return float(np.abs(cost).max(initial=0.0))

@@ -1,9 +1,6 @@
-"""An iterate, what the linking rows lack at it, and where the iteration starts: well inside every bound.
+"""Iterates, their primal residual, and the start of the iteration well inside all bounds.
 
-The start is a channel spread out with distance, or the uniform one; not the solution of a neighbouring program, with ε
-or a floor some per cent away. Halfway between that and the start here, the best of several shares, it took 0 to 37 %
-fewer iterations under metric privacy (64 and 100 cells), but up to a third more with floors, which take 9 to 13 as it
-is; nearer to the old solution it took more, or stalled.
+Theory: interior_point, Start and stopping.
 """
 
 from __future__ import annotations
@@ -14,48 +11,47 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._block_angular import BlockProgram, objective
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where an iteration begins.
+    """The start of an iteration.
 
     Attributes:
-        slope: p(o|s) ∝ exp(−slope · E[s, r(o)]), r(o) the row with the least cost in column o; None: uniform.
-        part: μ as a part of cost / (m Σ w).
-        near: for each floor which estimates take part in which block (B, k); all of them without it.
+        slope: The channel is p(o|s) ∝ exp(−slope · E[s, r(o)]), and r(o) is the row with the least cost in column o.
+            None means the uniform channel.
+        mu_share: μ as a share of cost / (m Σ w).
+        active: For each floor, flags (B, k) of the active estimates; None means all.
     """
 
     slope: float | None
-    part: float
-    near: tuple[Flags, ...] | None = None
+    mu_share: float
+    active: tuple[Flags, ...] | None = None
 
 
-SPREAD = Start(0.45, 1.0)
-"""Where exponents are a metric, ratios are below exp(0.9 E): well inside all bounds, and closer to an optimum than the
-uniform channel is."""
+DISTANCE_START = Start(0.45, 1.0)
+"""The start for metric exponents. Ratios are below exp(0.9 E), and the channel is better than the uniform one."""
 
-UNIFORM = Start(None, 1.0)
-"""The better one where columns are few, or where there is no metric."""
+UNIFORM_START = Start(None, 1.0)
+"""The better start if there are few columns, or if the exponents are not a metric."""
 
-EAGER = Start(0.38, 0.1)
-"""Reaches a gap of 0.4 in half of the iterations (300 cells: 7 instead of 17, 576: 12 instead of 29), from where on
-some more are needed (20 × 20 cells, all at once: 74 instead of 69 in all): it pays where columns are merged then."""
+LOW_MU_START = Start(0.38, 0.1)
+"""The start for merging without floors. It reaches a gap of 0.4 in half of the iterations; a small gap takes more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A primal-dual point. The multipliers of its ratio rows are in `RatioRows`, as long as it is the newest one.
+    """A primal-dual point. `RatioRows` holds the multipliers of the ratio rows of the newest iterate.
 
     Attributes:
-        number: how many steps led here.
-        points: ξ (B, N), the blocks' variables.
-        multipliers: Λ (L,), of the linking rows.
+        number: Number of steps from the start.
+        points: ξ (B, N), the variables of the blocks.
+        multipliers: Λ (L,) of the linking rows.
         theta: θ, the worst cost; 0 without it.
-        z: slacks of the auxiliary rows.
-        y: multipliers of the auxiliary rows.
+        z: Slacks of the auxiliary rows.
+        y: Multipliers of the auxiliary rows.
     """
 
     number: int
@@ -67,21 +63,21 @@ class Iterate:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """An iterate with its multipliers, by block, so that blocks may be taken out and others put in.
+class BlockState:
+    """An iterate with all multipliers by block, so that blocks can be removed and added.
 
-    Going on from it may use it up: a kernel takes the multipliers of the ratio rows over, and moves them.
+    Continuing from a state overwrites it: a kernel takes over the multipliers of the ratio rows and modifies them.
 
     Attributes:
         points: ξ (B, N).
         multipliers: Λ (L,).
         theta: θ, the worst cost.
-        slacks: those of the linking rows (F + q,).
-        ratio_y: multipliers of the ratio rows, as a kernel saves them: (B, n, n), or (B, n + K) of sparse blocks.
-        floor_y: for each floor those of its rows (B, k).
-        part_y: those of w >= 0 (B, F).
+        slacks: Slacks of the linking rows (F + q,).
+        ratio_y: Multipliers of the ratio rows, as a kernel saves them: (B, n, n), or (B, n + K) for sparse blocks.
+        floor_y: For each floor, multipliers of its rows (B, k).
+        contribution_y: Multipliers of w >= 0 (B, F).
         mu: μ.
-        gap: the relative gap.
+        gap: Relative gap.
     """
 
     points: Floats
@@ -90,37 +86,37 @@ class State:
     slacks: Floats
     ratio_y: Floats
     floor_y: tuple[Floats, ...]
-    part_y: Floats
+    contribution_y: Floats
     mu: float
     gap: float
 
     @property
-    def near(self) -> tuple[Flags, ...]:
-        """For each floor which estimates take part in which block (B, k): those with multipliers."""
+    def active(self) -> tuple[Flags, ...]:
+        """For each floor, flags (B, k) of the active estimates: those with multipliers."""
         return tuple(values > 0 for values in self.floor_y)
 
 
-def state_of(layout: Layout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> State:
-    """Return an iterate as a state with the multipliers `ratio_y`."""
+def save_state(layout: BlockLayout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> BlockState:
+    """Return a state with the iterate and the multipliers `ratio_y` of the ratio rows."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
-    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
-    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
+    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.contributions(iterate.y).copy()
+    return BlockState(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
 
 
-def resumed_iterate(layout: Layout, state: State) -> Iterate:
-    """Return the iterate of a state; the multipliers of the ratio rows are for the kernel to load."""
+def resume_iterate(layout: BlockLayout, state: BlockState) -> Iterate:
+    """Return the iterate of a state; the kernel loads the multipliers of the ratio rows separately."""
     auxiliary = layout.auxiliary
     y = np.empty(auxiliary.size)
     for index, values in enumerate(state.floor_y):
         auxiliary.floor(y, index)[:] = values
-    auxiliary.part(y)[:] = state.part_y
+    auxiliary.contributions(y)[:] = state.contribution_y
     y[auxiliary.linking] = state.multipliers[layout.rows :]
     z = auxiliary.slacks(state.points, state.slacks)
     return Iterate(0, state.points, state.multipliers, state.theta, z, y)
 
 
-def link_residual(layout: Layout, iterate: Iterate) -> Floats:
+def link_residual(layout: BlockLayout, iterate: Iterate) -> Floats:
     """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
     total = layout.sums(iterate.points)
     slack = iterate.z[layout.auxiliary.linking]
@@ -132,47 +128,50 @@ def link_residual(layout: Layout, iterate: Iterate) -> Floats:
     return residual
 
 
-def primal_residual(layout: Layout, iterate: Iterate) -> float:
-    """Return the largest residual of a linking row in units of a row sum, of a floor's minimum, of the largest cost."""
+def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
+    """Return the largest residual of a linking row, in units of a row sum, a floor's minimum, or the largest cost."""
     floors = np.where(layout.minima > 0, layout.minima, 1.0)
     costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
     units = np.concatenate([np.ones(layout.rows), floors, costs])
     return float((np.abs(link_residual(layout, iterate)) / units).max())
 
 
-def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float]:
+def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[Iterate, float]:
     """Return the first iterate and its μ: y = μ w / z, λ = 0.
 
-    It is spread out with distance where that is wanted and possible, or uniform.
+    The channel decays with distance if `start` has a slope and the channel is well inside all bounds; otherwise it is
+    uniform.
     """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
-    channel = _channel(program, start.slope)
-    points, slack = _meeting(layout, channel)
-    if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
+    channel = _make_channel(program, start.slope)
+    points, slack = _place_blocks(layout, channel)
+    if (slack[: layout.floors] <= 0).any() or not _is_interior(program, channel) or not _is_invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)
-        points, slack = _meeting(layout, channel)
+        points, slack = _place_blocks(layout, channel)
         unmet = slack[: layout.floors] <= 0
-        slack[: layout.floors][unmet] = np.maximum(TUNING.interior_point.part_start * layout.minima[unmet], 1e-300)
+        slack[: layout.floors][unmet] = np.maximum(
+            TUNING.interior_point.contribution_margin * layout.minima[unmet], 1e-300
+        )
     cost = objective(program, channel)
     theta = 0.0
     if program.worst is not None:
         theta = 1.1 * cost
         slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
     z = auxiliary.slacks(points, slack)
-    # Where parts of floors earn something, the cost may be negative.
+    # With rewards, the cost may be negative.
     spent = max(cost, TUNING.interior_point.min_start_cost * float(np.abs(program.cost).max(initial=1e-300)))
-    mu = start.part * spent / (program.columns * float(layout.weights.sum()))
+    mu = start.mu_share * spent / (program.columns * float(layout.weights.sum()))
     y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
     multipliers[n:] = y[auxiliary.linking]
     return Iterate(0, points, multipliers, theta, z, y), mu
 
 
-def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
+def _place_blocks(layout: BlockLayout, channel: Floats) -> tuple[Floats, Floats]:
     """Return the blocks' points ξ (B, N) for a channel (n, m), and the slacks of the linking rows (floors only).
 
-    The parts w of a floor stay so close below what columns give that the floor is met, where the channel allows it:
-    steps then keep it met. Meeting it only in the end is too late where there is little room.
+    The contributions w lie so close to their upper limits that each floor is met if the channel allows it. Steps then
+    keep the floor satisfied.
     """
     n = layout.rows
     points = np.empty((layout.blocks, layout.width))
@@ -183,14 +182,16 @@ def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
     for index, error in enumerate(layout.errors):
         least = (points[:, :n] @ error.T).min(axis=1)
         total, minimum = float(layout.counts @ least), layout.minima[index]
-        below = min(TUNING.interior_point.part_start, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        below = (
+            min(TUNING.interior_point.contribution_margin, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        )
         points[:, n + index] = least * (1 - below)
         slack[index] = total * (1 - below) - minimum
     return points, slack
 
 
-def _channel(program: BlockProgram, slope: float | None) -> Floats:
-    """Return the channel that a start with this slope has, the uniform one where that is not possible."""
+def _make_channel(program: BlockProgram, slope: float | None) -> Floats:
+    """Return the channel of a start with this slope, or the uniform channel if the slope is unsuitable."""
     cost = program.cost
     uniform = np.full(cost.shape, 1 / program.columns)
     if slope is None:
@@ -208,16 +209,16 @@ def _channel(program: BlockProgram, slope: float | None) -> Floats:
     return spread
 
 
-def _invariant(layout: Layout, channel: Floats) -> bool:
-    """Tell whether the symmetries leave a channel as it is: blocks that stand for several columns must be equal."""
+def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
+    """Return whether a channel is invariant under the symmetries, as blocks that represent several columns require."""
     pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
     return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
 
-def _interior(program: BlockProgram, channel: Floats) -> bool:
-    """Tell whether all ratios stay below exp(0.95 E)."""
+def _is_interior(program: BlockProgram, channel: Floats) -> bool:
+    """Return whether all ratios are below exp(0.95 E)."""
     if channel.min() == channel.max():
-        # Looking at all ratios would take 40 seconds with 2,500 rows.
+        # Comparing all ratios would take 40 seconds with 2,500 rows.
         return True
     logs = np.log(channel)
     limit = 0.95 * program.exponents

@@ -1,13 +1,16 @@
-"""A block-angular program laid out for the solver: floors as further variables, one block per orbit of columns.
+"""The arrays of a block-angular program for the solver: floors add variables, and orbits of columns share a block.
 
-Block o holds ξ_o = (x_o, w_o): the n entries of column o of x, and for each floor f the part w_of of it that the
-column provides, N = n + F in all. Its rows, all homogeneous, are
+Block o has the N = n + F variables ξ_o = (x_o, w_o). Here x_o is column o of x, and w_of is the contribution of
+column o to floor f. All rows of a block are homogeneous:
 
     z_st = g_st x_t − x_s >= 0     (g = exp(exponents); g_ss = 2 turns the diagonal into x_s >= 0)
     z_fh = error_f[h]·x − w_f >= 0     and     w_f >= 0.
 
-Linking rows couple the blocks: Σ_o x_o = 1 with multipliers λ; Σ_o w_of − t_f = minimum_f with slack t and multipliers
-v; for the worst cost θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω. Λ = (λ, v, ω) has length L.
+Linking rows couple the blocks. The row sums Σ_o x_o = 1 have multipliers λ. The floors Σ_o w_of − t_f = minimum_f have
+slacks t and multipliers v. The worst cost adds θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω.
+The vector Λ = (λ, v, ω) has length L.
+
+Theory: interior_point, Program.
 """
 
 from __future__ import annotations
@@ -22,47 +25,49 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
-from mechdesign.solve._blocks.symmetry import Symmetry, trivial
+from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 
-LARGEST_EXPONENT = 43.0
-"""Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
+MAX_EXPONENT = 43.0
+"""Bounds with ratios above e^43 (about 2^62) are omitted: for integers below 2^62, they only constrain zeros."""
 
-# A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
-_FREE = 1e60
-# The weight of a row is (E / E_min) to this power. Where all pairs have rows, far ones, the bulk of them, are allowed
-# less complementarity. In sparse blocks close neighbours are, whose rows have little slack: with the other power roads
-# take twice the iterations (144 to 400 places).
-_DECAY, _SPARSE_DECAY = -1.5, 0.5
-_LEAST_WEIGHT = 1e-9
-# Blocks count as sparse from so many rows on, with bounds on at most this part of all pairs.
-_SPARSE_ROWS, _SPARSE = 40, 1 / 8
+# A ratio that never binds. Its row limits steps exactly as x_t >= 0 does.
+_UNBOUNDED_RATIO = 1e60
+# The weight of a row is (E / E_min) to this power. In dense blocks, distant pairs get less complementarity. In sparse
+# blocks, close pairs get less, because their rows have little slack; the other power doubles the iterations on roads.
+_WEIGHT_POWER, _WEIGHT_POWER_SPARSE = -1.5, 0.5
+_MIN_WEIGHT = 1e-9
+# Blocks count as sparse from this number of rows, if at most this share of all pairs has bounds.
+_SPARSE_MIN_ROWS, _SPARSE_MAX_SHARE = 40, 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """What stays constant during a solve. B is the number of blocks kept.
+class BlockLayout:
+    """The constant arrays of a solve. B is the number of blocks.
 
     Attributes:
-        ratios: g (n, n), a huge value where no bound is required.
-        weights: w (n, n) of the central path, zero where no bound is required.
-        free: (n, n), marks the pairs without a bound; None if there is none.
-        cost: (B, n).
-        kept: (B,), the columns kept as blocks.
-        counts: (B,), how many columns each block stands for.
-        errors: one (k_f, n) per floor.
-        minima: (F,), the least values of the floors.
-        rewards: (B, F), what each block earns for its parts of the floors.
-        member_cost: (q, B), the worst cost's coefficients, in the rows `member_row` (q,).
-        images: (G, L), the linking rows under each element of the symmetry group, the identity first.
-        stabilisers: for each g > 1 the blocks (k,) that g elements map to themselves, with what those do to each
-            block's variables (k, g, N).
-        origins: for every column the group element that brings its representative there (m,), and its block (m,).
-        auxiliary: the rows of the floors, and the slacks of the linking rows.
-        sparse: whether few pairs have bounds, and no floor fills the blocks.
-        geometry: what these follow from.
+        program: The program.
+        symmetry: The symmetry group.
+        ratios: g (n, n), with a huge value for pairs without a bound.
+        weights: w (n, n) of the central path, zero for pairs without a bound.
+        free: Flags (n, n) of the pairs without a bound; None if there are none.
+        cost: Costs (B, n).
+        kept: The columns that have a block (B,).
+        counts: Number of columns that each block represents (B,).
+        errors: Errors (k_f, n) of each floor.
+        minima: Minimum of each floor (F,).
+        rewards: Rewards of the blocks' contributions to the floors (B, F).
+        member_cost: Coefficients (q, B) of the worst cost, in the rows `member_row`.
+        member_row: Row of each member of the worst cost (q,).
+        images: The linking rows under each element of the symmetry group (G, L), the identity first.
+        stabilisers: For each g > 1, the blocks (k,) that g elements map to themselves, and the images (k, g, N) of
+            their variables.
+        origins: For every column, the group element that maps its representative to it (m,), and its block (m,).
+        auxiliary: The auxiliary rows.
+        sparse: Whether few pairs have bounds and there are no floors.
+        geometry: The geometry of the bounds.
 
-    `ratios` are symmetric to the bit, and so are the steps that `symmetrise` returns: all that kernels compute entry by
-    entry then is, too. Otherwise the multipliers would drift apart where symmetric steps cannot correct them.
+    `ratios` are symmetric to the last bit, and so are steps after `symmetrise`. Therefore all entrywise results of
+    kernels are symmetric, too. Otherwise, multipliers would drift in directions that symmetric steps cannot correct.
     """
 
     program: BlockProgram
@@ -83,7 +88,7 @@ class Layout:
     origins: tuple[Integers, Integers]
     auxiliary: AuxiliaryRows
     sparse: bool
-    geometry: Geometry
+    geometry: PairGeometry
 
     @property
     def rows(self) -> int:
@@ -123,7 +128,7 @@ class Layout:
 
     @property
     def total_weight(self) -> float:
-        """Sum Σ w of the weights of all rows of the program, orbits counted in full."""
+        """Sum Σ w of the weights of all rows of the program, with all columns of each orbit."""
         return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)
 
     def average(self, vector: Floats) -> Floats:
@@ -144,10 +149,10 @@ class Layout:
         return total
 
     def symmetrise(self, steps: Floats) -> None:
-        """Average the steps (B, N) of each block over the elements that map it to itself, in place.
+        """Average the steps (B, N) of each block over its stabiliser, in place.
 
-        In exact arithmetic they are symmetric already; rounding along nearly flat directions is not. Entries of one
-        orbit come out equal to the bit.
+        In exact arithmetic, the steps are symmetric already, but rounding errors along flat directions are not. Entries
+        of one orbit become equal to the last bit.
         """
         for blocks, moved in self.stabilisers:
             average = steps[blocks[:, None, None], moved].mean(axis=1)
@@ -155,16 +160,16 @@ class Layout:
 
     @property
     def linked(self) -> Integers:
-        """Variable of a block that each linking row holds (L,)."""
+        """Index of the block variable in each linking row (L,)."""
         return np.concatenate([np.arange(self.width), self.member_row])
 
     def scale(self, points: Floats) -> Floats:
-        """Return e (B, L): what the linking rows change by for relative steps of the variables that they hold."""
+        """Return e (B, L), the change of each linking row per relative step of its variable."""
         members = -self.member_cost.T * points[:, self.member_row]
         return np.hstack([points, members]) if self.members else points
 
     def sums(self, steps: Floats) -> Floats:
-        """Return Σ_o E_o ξ_o (L,) for `steps` (B, N): the blocks' part of the linking rows, averaged over the group."""
+        """Return Σ_o E_o ξ_o (L,) for `steps` (B, N), averaged over the symmetry group."""
         total = np.empty(self.links)
         total[: self.width] = self.counts @ steps
         if self.members:
@@ -190,30 +195,30 @@ class Layout:
         return full
 
 
-def bounded(exponents: Floats) -> Flags:
-    """Tell which pairs (n, n) have ratio rows: larger exponents bind nothing that floating point can tell."""
-    rows: Flags = exponents <= LARGEST_EXPONENT
+def find_bounded_pairs(exponents: Floats) -> Flags:
+    """Return flags (n, n) of the pairs with ratio rows. Larger exponents never bind in floating point."""
+    rows: Flags = exponents <= MAX_EXPONENT
     return rows
 
 
 def has_sparse_blocks(program: BlockProgram) -> bool:
-    """Tell whether the blocks of a program are treated as sparse."""
-    return is_sparse(program.rows, int(np.count_nonzero(bounded(program.exponents))), len(program.floors))
+    """Return whether the blocks of a program are treated as sparse."""
+    return is_sparse(program.rows, int(np.count_nonzero(find_bounded_pairs(program.exponents))), len(program.floors))
 
 
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
-    """Tell whether blocks are treated as sparse: floors fill them."""
-    return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
+    """Return whether blocks of this size are treated as sparse. Floors exclude it, because they make Hessians dense."""
+    return not floors and rows >= _SPARSE_MIN_ROWS and pairs <= _SPARSE_MAX_SHARE * rows**2
 
 
 Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """What the bounds decide for every block: ratios and weights of pairs, free pairs, and whether few are bounded.
+class PairGeometry:
+    """The properties of pairs that all blocks share.
 
-    The attributes are those of `Layout`. All layouts of a geometry share what kernels derive from it.
+    Layouts with one geometry share the values that kernels derive from it. All attributes are those of `BlockLayout`.
     """
 
     ratios: Floats
@@ -224,7 +229,7 @@ class Geometry:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def derive(self, name: str, make: Callable[[], Derived]) -> Derived:
-        """Return a value that follows from the geometry; the first thread that asks for the name makes it."""
+        """Return a value derived from the geometry. The first thread that requests `name` computes it with `make`."""
         with self._lock:
             if name not in self._derived:
                 self._derived[name] = make()
@@ -232,41 +237,49 @@ class Geometry:
         return found
 
 
-def geometry_of(exponents: Floats, floors: int) -> Geometry:
-    """Return the geometry of blocks with bounds of these exponents (n, n), in a program with so many floors."""
+def make_geometry(exponents: Floats, floors: int) -> PairGeometry:
+    """Return the geometry of blocks with bounds of these exponents (n, n), in a program with `floors` floors."""
     n = len(exponents)
-    required = bounded(exponents)
-    ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _FREE)
+    required = find_bounded_pairs(exponents)
+    ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _UNBOUNDED_RATIO)
     least = float(exponents[required].min()) if required.any() else 1.0
     relative = np.where(required, exponents, least) / least
     sparse = is_sparse(n, int(np.count_nonzero(required)), floors)
-    weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
+    weights = np.maximum(relative ** (_WEIGHT_POWER_SPARSE if sparse else _WEIGHT_POWER), _MIN_WEIGHT)
     weights = np.where(required, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)
     np.fill_diagonal(weights, 1.0)
     free = ~required
     np.fill_diagonal(free, False)
-    return Geometry(np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse)
+    return PairGeometry(
+        np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse
+    )
 
 
 def lay_out(
     program: BlockProgram,
     symmetry: Symmetry | None = None,
-    near: tuple[Flags, ...] | None = None,
-    geometry: Geometry | None = None,
-) -> Layout:
-    """Lay a program out, with one block for each orbit of columns under `symmetry`.
+    active: tuple[Flags, ...] | None = None,
+    geometry: PairGeometry | None = None,
+) -> BlockLayout:
+    """Return the layout of a program, with one block for each orbit of columns.
 
-    Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block, and the `geometry`
-    of the bounds may be given.
+    Args:
+        program: The program.
+        symmetry: Symmetries of the program; the trivial group by default.
+        active: For each floor, flags (B, k) of the active estimates; only without symmetry.
+        geometry: The geometry of the bounds, if it is already known; only without symmetry.
+
+    Returns:
+        The layout.
     """
     n, m = program.rows, program.columns
-    symmetry = symmetry if symmetry is not None else trivial(program)
+    symmetry = symmetry if symmetry is not None else trivial_symmetry(program)
     exponents = program.exponents
     for rows in symmetry.rows[1:]:
         exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
     if geometry is None:
-        geometry = geometry_of(exponents, len(program.floors))
+        geometry = make_geometry(exponents, len(program.floors))
     kept, counts = symmetry.representatives(m)
     worst = program.worst
     empty = np.zeros((0, kept.size)), np.zeros(0, dtype=np.int64)
@@ -276,7 +289,7 @@ def lay_out(
     orders = fixed.sum(axis=0)
     repeated = counts.astype(np.float64)
     errors = tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors)
-    # Weight 1 on the linking rows of the worst cost takes twice to three times the iterations.
+    # With weight 1 on the linking rows of the worst cost, the iterations double or triple.
     link_weight = float(repeated.sum()) * n if member_row.size else 1.0
     images = np.hstack(
         [
@@ -285,7 +298,7 @@ def lay_out(
             symmetry.members + width,
         ]
     ).astype(np.int64)
-    return Layout(
+    return BlockLayout(
         program=program,
         symmetry=symmetry,
         ratios=geometry.ratios,
@@ -296,7 +309,7 @@ def lay_out(
         counts=repeated,
         errors=errors,
         minima=np.array([floor.minimum for floor in program.floors]),
-        rewards=_rewards(program, kept),
+        rewards=_select_rewards(program, kept),
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
         images=images,
@@ -305,14 +318,14 @@ def lay_out(
             for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
         ),
         origins=symmetry.origins(m),
-        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
+        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, active),
         sparse=geometry.sparse,
         geometry=geometry,
     )
 
 
-def _rewards(program: BlockProgram, kept: Integers) -> Floats:
-    """Return what the blocks of the columns `kept` earn for their parts of the floors (B, F)."""
+def _select_rewards(program: BlockProgram, kept: Integers) -> Floats:
+    """Return the rewards (B, F) of the blocks of the columns `kept`."""
     rewards = np.zeros((kept.size, len(program.floors)))
     for index, floor in enumerate(program.floors):
         if floor.rewards is not None:

@@ -1,4 +1,7 @@
-"""The restricted problems of a block program, solved by the interior-point method; columns are merged on the way."""
+"""Solve restricted problems of a block program by the interior-point method, with column merging.
+
+Theory: interior_point, Restricted problems.
+"""
 
 from __future__ import annotations
 
@@ -11,162 +14,184 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
-from mechdesign.solve._blocks.estimates import with_close_estimates
-from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, largest_cost, solve_block
-from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, Start, State
+from mechdesign.solve._blocks.estimates import activate_close_estimates
+from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_block
+from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import merge_columns, schedule_of
+from mechdesign.solve._blocks.merging import choose_schedule, merge_columns
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration
 from mechdesign.solve._blocks.tuning import Tuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
-from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
 
-BlockBest = Best[Floats, BlockMultipliers]
-BlockRestricted = Restricted[BlockWorkingSet, BlockSolution]
+BlockBracket = Bracket[Floats, BlockMultipliers]
+BlockRestricted = RestrictedSolution[BlockWorkingSet, BlockSolution]
 
-# Share of its cost by which rounding may put a point below the bound.
+# A point whose cost lies below the lower bound by more than this share is infeasible, not rounded.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """Where an iteration along a schedule ended.
+class ScheduleRun:
+    """The end of an iteration along a merging schedule.
 
     Attributes:
         working: The working set after merging.
-        state: The last state; None after a numerical stall, and before there are multipliers. With STALLED a state
-            means that the memory does not suffice for more digits.
-        status: OPTIMAL at the schedule's end, or why it ended before.
+        state: The last state. None after a numerical stall, and before multipliers exist. A state with the status
+            STALLED means that the memory does not suffice for a higher precision.
+        status: OPTIMAL at the end of the schedule, otherwise the reason for an early end.
     """
 
     working: BlockWorkingSet
-    state: State | None
+    state: BlockState | None
     status: Status
 
 
 class BlockMaster:
-    """Solver of the restricted problems of a program, with the history of all of them.
+    """Solver of the restricted problems of a block program. It records the iterations of all rounds.
 
     Args:
-        program: The program with all its columns.
+        program: The program with all columns.
         options: Options of the solve.
-        gap: The relative gap asked for.
-        best: The bracket that is reported.
-        budget: The memory that the process may take.
-        tuning: The constants.
+        gap: Target relative gap.
+        best: The bracket over all columns.
+        budget: The memory budget of the process.
+        tuning: Constants of all algorithms.
 
     Attributes:
-        history: The iterations of all parts.
+        history: Iterations of all solves, in order.
         memory: Largest memory estimate [bytes].
-        blocks: Largest number of blocks of a round.
+        blocks: Largest number of blocks in a round.
         proving: Time spent on making the multipliers sparse [s].
-        round: Deadline of the restricted problems of the round, fixed when the round begins.
+        round_deadline: Deadline of the restricted problems of the current round.
+        merges_all_columns: Whether the blocks are dense and the program has no floors. The first round then starts with
+            all columns, at a low barrier parameter, and merges the small ones.
+        schedule: Gaps and merging thresholds for this kind of program.
     """
 
     def __init__(
-        self, program: BlockProgram, options: Options, gap: float, best: BlockBest, budget: MemoryBudget, tuning: Tuning
+        self,
+        program: BlockProgram,
+        options: Options,
+        gap: float,
+        best: BlockBracket,
+        budget: MemoryBudget,
+        tuning: Tuning,
     ) -> None:
-        self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
+        self.program, self.options, self.gap, self.budget = program, options, gap, budget
         self.tuning, self.deadline = tuning, options.deadline
         self.began = self.deadline.seconds()
-        self.begin_round()
+        self.begin_round(best)
         self.history: list[Iteration] = []
         self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, options.extra)
-        # Dense blocks without floors begin with all columns, and with an eager start.
-        self.eager = not (program.floors or self.sparse)
-        self.schedule = schedule_of(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
-        # Shown while iterating: a bound whose multipliers are not kept, and the cost of a channel that is not kept.
+        self.merges_all_columns = not (program.floors or self.sparse)
+        self.schedule = choose_schedule(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
+        # Progress reports may show a bound without its multipliers, and the cost of a channel that is not kept.
         self._shown_lower, self._shown_upper = -np.inf, np.inf
 
-    def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
-        """Solve the restricted problem of a round to the relative gap `accuracy`, and offer its point."""
-        self.begin_round()
-        # Each round is more careful than the one before, which may have merged too much.
+    def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
+        """Solve the restricted problem of round `number` to the relative gap `accuracy`, and offer its point."""
+        self.begin_round(best)
+        # Each round merges fewer columns, because the round before may have merged too many.
         schedule = self._schedule(self.tuning.generation.merge_care**number)
-        return self.finish(self.walk(working.of(self.program), working, schedule))
+        return self.finish_run(self.run_schedule(working.restrict(self.program), working, schedule))
 
-    def begin_round(self) -> None:
-        """Fix when the restricted problems of a round end; the rest of the time is for pricing."""
-        self.round = self.deadline.part(self.tuning.generation.master_time_share)
+    def begin_round(self, best: BlockBracket) -> None:
+        """Fix the bracket of this round, and the end of its restricted problems. The remaining time is for pricing."""
+        self.best = best
+        self.round_deadline = self.deadline.part(self.tuning.generation.master_time_share)
 
     @property
     def accuracy(self) -> float:
-        """The relative gap of restricted problems: half of the gap asked for, at most; of a loose gap, a part."""
+        """The relative gap to which restricted problems are solved, a share of the target gap."""
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
-    def walk_and_finish(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
-        """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
-        return self.finish(self.walk(working.of(self.program), working, self._schedule(care)))
+    def solve_with_care(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
+        """Solve a restricted problem along the schedule, with merging thresholds multiplied by `care`."""
+        return self.finish_run(self.run_schedule(working.restrict(self.program), working, self._schedule(care)))
 
     def _schedule(self, care: float) -> list[tuple[float, float]]:
-        """Return the schedule down to the accuracy of a round."""
+        """Return the part of the schedule above twice the accuracy, with thresholds multiplied by `care`."""
         return [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
 
-    def walk(
+    def run_schedule(
         self,
         program: BlockProgram,
         working: BlockWorkingSet,
         schedule: Iterable[tuple[float, float]],
         *,
         coarse: bool = False,
-        start: State | None = None,
-    ) -> Walk:
-        """Iterate to each gap of a schedule in turn, and merge columns there.
+        start: BlockState | None = None,
+    ) -> ScheduleRun:
+        """Iterate to each gap of a schedule in turn, and merge small columns there.
 
         Args:
-            program: The program with the estimates of the working set, or a coarse one like it.
-            working: The working set to begin with.
-            schedule: Gaps and thresholds.
-            coarse: Whether the program is a coarse one.
-            start: The state to begin with, which is used up.
+            program: The program with the estimates of the working set, or its coarse problem.
+            working: The working set to start with.
+            schedule: Relative gaps and merging thresholds.
+            coarse: Whether `program` is a coarse problem.
+            start: State to continue from; the iteration overwrites its arrays.
+
+        Returns:
+            The working set after merging, the last state, and the status.
         """
         for gap, threshold in schedule:
             chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
-            first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
-            begun: State | Start = first if start is None else start
+            first = (
+                LOW_MU_START if self.merges_all_columns else replace(UNIFORM_START, active=working.active_estimates())
+            )
+            first_state: BlockState | Start = first if start is None else start
             try:
-                reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
-                self._note(reached.history, reached.memory)
-                if not coarse and reached.state is not None and self._may_go_on(reached):
-                    # A refused restart leaves this state.
-                    self.round, start = self.deadline, reached.state
+                reached = iterate_blocks(chosen, options, gap=gap, start=first_state, budget=self.budget)
+                self._record(reached.history, reached.memory)
+                if not coarse and reached.state is not None and self._may_use_time_left(reached):
+                    # If the memory budget refuses to continue, this state remains valid.
+                    self.round_deadline, start = self.deadline, reached.state
                     options = self._options(working)
                     reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
-                    self._note(reached.history, reached.memory)
+                    self._record(reached.history, reached.memory)
             except SolverError:
                 if start is None:
                     raise
-                # The memory does not suffice for more digits: the state stands.
-                return Walk(working, start, Status.STALLED)
+                # The memory does not suffice for a higher precision; the last state remains valid.
+                return ScheduleRun(working, start, Status.STALLED)
             if reached.status is not Status.OPTIMAL or reached.state is None:
                 stopped = reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-                return Walk(working, reached.state if stopped else None, reached.status)
+                return ScheduleRun(working, reached.state if stopped else None, reached.status)
             if not coarse:
-                self._show_cost(working, reached.state)
+                self._record_cost(working, reached.state)
             before = len(working)
             start, working = merge_columns(program, working, reached.state, threshold)
-            start = with_close_estimates(start, program, self.tuning.estimates)
-            # Its multipliers may be large.
+            start = activate_close_estimates(start, program, self.tuning.estimates)
+            # Free the multipliers, which may be large.
             del reached
-            if self.eager and len(working) == before:
-                # All columns may be in use, as with Hamming cost: further gaps would cost a factorisation each.
+            if self.merges_all_columns and len(working) == before:
+                # If all columns are in use, as with Hamming cost, each further gap would only cost a factorisation.
                 break
-        return Walk(working, start, Status.OPTIMAL)
+        return ScheduleRun(working, start, Status.OPTIMAL)
 
-    def finish(self, walk: Walk, *, measure: bool = False) -> BlockRestricted:
-        """Go on from the state of a walk to the relative gap `accuracy`, and offer the point.
+    def finish_run(self, run: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
+        """Continue from the end of a schedule to the relative gap `accuracy`, and offer the point.
 
-        The state is used up. If the user stopped the walk, or the state is to be measured, nothing is iterated.
+        The method does not iterate if the user has stopped the run, or if `measure` is true. It then only evaluates the
+        state. The arrays of the state are overwritten.
+
+        Args:
+            run: End of the schedule.
+            measure: Whether to evaluate the state without iterating.
+
+        Returns:
+            The solution, with multipliers for all estimates, and the extended working set.
         """
-        working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
-        near = None if start is None else start.near
-        refused = start is not None and walk.status is Status.STALLED
+        working, stopped, start = run.working, run.status is Status.INTERRUPTED, run.state
+        active = None if start is None else start.active
+        refused = start is not None and run.status is Status.STALLED
         iterates = not (stopped or measure or refused)
-        chosen, options = with_columns(working.of(self.program), working.columns), self._options(working)
+        chosen, options = with_columns(working.restrict(self.program), working.columns), self._options(working)
         try:
             solution = solve_block(
                 chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget
@@ -179,23 +204,25 @@ class BlockMaster:
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         elif refused:
-            solution = replace(solution, status=Status.STALLED, message="the memory does not suffice for more digits")
-        self._note(solution.history, solution.memory)
+            solution = replace(
+                solution, status=Status.STALLED, message="the memory does not suffice for a higher precision"
+            )
+        self._record(solution.history, solution.memory)
         self.proving += solution.proving
         self.blocks = max(self.blocks, solution.blocks)
-        solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
-        completed, complete = working.completed(self.program, solution.x, near)
+        solution = replace(solution, multipliers=working.expand_multipliers(self.program, solution.multipliers))
+        completed, complete = working.add_missing_estimates(self.program, solution.x, active)
         self.offer(working, solution, complete=complete)
-        return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
+        return RestrictedSolution(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
-        """Offer the point of a solution, repaired for all estimates."""
+        """Offer the point of a solution. Unless `complete`, first repair it to meet the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
         unit = self.tuning.interior_point.cost_unit * largest_cost(whole)
         if upper < solution.lower - _ROUNDING * max(abs(upper), unit):
-            # After a stall a point may miss row sums so far that it is not feasible once they are met.
+            # After a stall, normalising the row sums may make the point infeasible.
             point = repaired(whole, np.full(point.shape, 1 / len(working)))
             upper = objective(whole, point)
         if upper < self.best.upper:
@@ -203,37 +230,38 @@ class BlockMaster:
             x[:, working.columns] = point
             self.best.offer_point(upper, x)
 
-    def _show_cost(self, working: BlockWorkingSet, state: State) -> None:
-        """Note the cost of a state's channel once it keeps the floors with all estimates."""
+    def _record_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
+        """Record the cost of the channel at a state, after repairing the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
-    def _may_go_on(self, reached: Reached) -> bool:
-        """Tell whether the round may use all time left, as its bound is not above the best one."""
+    def _may_use_time_left(self, reached: IterationEnd) -> bool:
+        """Return whether the round may use all remaining time, because its bound is too weak for pricing to help."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 
-    def _note(self, history: tuple[Iteration, ...], memory: int) -> None:
-        """Append the iterations of one part to the history of all, and keep the larger memory estimate."""
+    def _record(self, history: tuple[Iteration, ...], memory: int) -> None:
+        """Append the iterations of one solve to the history, and keep the largest memory estimate."""
         self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
-        begun = ended - (history[-1].seconds if history else 0.0)
+        offset_s = ended - (history[-1].seconds if history else 0.0)
         self.history += [
-            replace(each, iteration=first + index, seconds=begun + each.seconds) for index, each in enumerate(history)
+            replace(each, iteration=first + index, seconds=offset_s + each.seconds)
+            for index, each in enumerate(history)
         ]
 
-    def tell(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
-        """Report the stage, with the bracket over all columns."""
+    def report(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
+        """Report a stage to the progress callback, with the bracket over all columns."""
         known = min(upper, self.best.upper, self._shown_upper)
         lower = max(0.0, self.best.lower, self._shown_lower)
         self.deadline.tell(stage, len(self.history) + iterations, lower, known if np.isfinite(known) else None)
 
     def _options(self, working: BlockWorkingSet, *, coarse: bool = False) -> Options:
-        """Return options for a part of the work, whose progress is reported as that of the whole."""
-        # With all columns in use there are no others to price, and the bound is that of the whole.
+        """Return the options of one solve. Its progress is reported as progress of the whole."""
+        # With all columns in use, the bound of the restricted problem holds for the full program.
         whole = not coarse and len(working) == self.program.columns
-        # With some estimates left out, the cost of a point is not that of a channel.
+        # If estimates are omitted, the point may miss a floor, so its cost is not an upper bound.
         exact = not coarse and not self.program.floors
         stage = f"{len(working)} of {self.program.columns} columns" + (", a coarse problem" if coarse else "")
 
@@ -241,7 +269,7 @@ class BlockMaster:
             if whole and moment.lower is not None:
                 self._shown_lower = max(self._shown_lower, moment.lower)
             upper = moment.upper if exact and moment.upper is not None else np.inf
-            self.tell(stage, moment.iteration, upper)
+            self.report(stage, moment.iteration, upper)
 
-        deadline = self.deadline if whole else self.round
+        deadline = self.deadline if whole else self.round_deadline
         return replace(self.options, deadline=deadline.part(report=report))

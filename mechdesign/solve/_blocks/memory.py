@@ -1,4 +1,7 @@
-"""How much memory a solve takes, said before it starts."""
+"""Estimate the memory of a solve before it starts, and compare the estimate with a budget.
+
+Theory: interior_point, Memory and threads.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,41 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.base._machine import free_memory, limited_memory
+from mechdesign.base._machine import free_memory, memory_below_limits
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
 
-COPIED = 4_000_000
-"""Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
-memory."""
+MAX_COPIED_ROWS = 4_000_000
+"""Up to this number of ratio rows, the multipliers of the best bound are copied to separate memory."""
 
-# Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
-_STAY, _MEASURED = 0.8, 500
-_INTERPRETER = 120_000_000
-# The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
-_SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
-# Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
-_LEAST_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
-# What a thread takes at most for its tile and its batch of small dense blocks.
-_DENSE_BATCH = 10_000_000
-# What a thread takes at most for its batch of sparse blocks.
-_SPARSE_BATCH = 150_000_000
-# Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
-_FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
+# Share of columns that remain after merging without floors, and number of rows from which it is known. Measured with
+# Euclidean cost: 0.6 of 300 columns and 0.77 of 1,024.
+_KEPT_SHARE, _KEPT_MIN_ROWS = 0.8, 500
+_INTERPRETER_BYTES = 120_000_000
+# Largest share of multipliers in a proof: share · rows ** power, within limits. Measured: 13 % for 144 cells, 8 % for
+# 300, and 6 % for 500 to 1,024.
+_PROOF_SHARE, _PROOF_POWER, _MAX_PROOF_SHARE, _MIN_PROOF_SHARE = 4.5, -0.7, 0.3, 0.062
+# Bytes per ratio row above each relative gap, in the kernel with the least host memory (`Kernel.entry_bytes`).
+_MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
+# Maximum bytes per thread for its tile and its batch of small dense blocks.
+_DENSE_BATCH_BYTES = 10_000_000
+# Maximum bytes per thread for its batch of sparse blocks.
+_SPARSE_BATCH_BYTES = 150_000_000
+# Bytes per multiplier of a proof: in a block, unfolded while computing the bound, and while certifying afterwards.
+_BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """The memory that the process may take, asked for once in a solve and then compared with estimates.
+    """The memory that the process may use. It is determined once per solve, and then compared with estimates.
 
     Attributes:
-        allowed: Most bytes of the process; None where nobody knows.
-        held: Bytes that it held before the solve.
-        stated: Whether the caller stated the limit.
+        allowed: Maximum memory of the process [bytes]; None if unknown.
+        held: Memory that the process used before the solve [bytes].
+        stated: Whether the caller has stated the limit.
     """
 
     allowed: float | None
@@ -54,15 +58,21 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, limit: float | None = None) -> MemoryBudget:
-        """Return the budget of a solve that begins now, of `limit` bytes or of all that is free."""
-        return cls(allowed_memory(limit), _resident(), limit is not None)
+        """Return the budget of a solve that starts now: `limit` bytes, or all free memory."""
+        return cls(find_allowed_memory(limit), _resident_bytes(), limit is not None)
 
     @classmethod
     def of_options(cls, extra: Mapping[str, object]) -> MemoryBudget:
-        """Return the budget that options of the block solver state as "memory".
+        """Return the budget stated by the option "memory" of the block solver.
+
+        Args:
+            extra: Options of the block solver.
+
+        Returns:
+            The budget.
 
         Raises:
-            InputError: It is not a number of bytes greater than 0.
+            InputError: If the value is not a positive number of bytes.
         """
         limit = extra.get("memory")
         if limit is None:
@@ -73,11 +83,11 @@ class MemoryBudget:
         raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
 
     def fits(self, estimate: float) -> bool:
-        """Tell whether the budget allows this many bytes, as far as is known."""
+        """Return whether the estimate [bytes] is within the budget; true if the budget is unknown."""
         return self.allowed is None or estimate <= self.allowed
 
     def require(self, estimate: float, blocks: int, rows: int) -> None:
-        """Raise `SolverError` where the budget does not allow this many bytes, with both numbers."""
+        """Raise `SolverError` with both numbers if the estimate [bytes] exceeds the budget."""
         if self.allowed is not None and estimate > self.allowed:
             raise SolverError(
                 f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
@@ -87,7 +97,7 @@ class MemoryBudget:
 
 
 def check_memory(
-    layout: Layout,
+    layout: BlockLayout,
     threads: int,
     kernel: type[Kernel],
     budget: MemoryBudget,
@@ -95,44 +105,47 @@ def check_memory(
     *,
     proves: bool = True,
 ) -> int:
-    """Return the estimated peak of the process [bytes].
+    """Return the estimated peak memory of the process [bytes].
 
     Args:
-        layout: The program as it is to be solved.
+        layout: The layout of the program.
         threads: Number of threads that share the blocks.
         kernel: The kernel that holds the large arrays.
-        budget: The memory that the process may take.
-        gap: The relative gap to be reached.
-        proves: Whether the multipliers are proved at the end, which takes memory, too.
+        budget: The memory budget of the process.
+        gap: Relative gap to reach.
+        proves: Whether a proof with sparse multipliers follows, which needs memory, too.
+
+    Returns:
+        The estimate [bytes].
 
     Raises:
-        SolverError: The estimate exceeds the budget.
+        SolverError: If the estimate exceeds the budget.
     """
     shape = layout.rows, layout.program.columns, layout.blocks
     if kernel.SPARSE:
-        sparsity = measure(layout.rows, *np.nonzero(layout.weights))
-        estimate = _sparse(*shape, layout.links, threads, sparsity, held=budget.held)
+        sparsity = measure_sparsity(layout.rows, *np.nonzero(layout.weights))
+        estimate = _estimate_sparse(*shape, layout.links, threads, sparsity, held=budget.held)
     else:
         sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
-        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, held=budget.held)
+        estimate = int(kernel.LIBRARY_BYTES) + _estimate_dense(*sizes, proves=proves, held=budget.held)
     budget.require(estimate, layout.blocks, layout.rows)
     return estimate
 
 
 def merging_memory(rows: int, columns: int, gap: float) -> int:
-    """Estimate the peak of the process in bytes where a large program without floors begins with all its columns.
+    """Estimate the peak memory of a large program without floors that starts with all its columns [bytes].
 
-    In the end `_STAY` of them are left, and the numbers are as precise as the gap requires. Below `_MEASURED` rows room
-    for all of them is asked for: with Hamming cost all stay.
+    At the end, the share `_KEPT_SHARE` of the columns remains, in the precision that the gap requires. Below
+    `_KEPT_MIN_ROWS` rows, the estimate keeps all columns, because with Hamming cost all remain.
     """
-    if rows < _MEASURED:
+    if rows < _KEPT_MIN_ROWS:
         return block_memory(rows, columns, columns, gap=gap)
     entries = columns * rows**2
-    large = max(_entry_bytes(1.0) * entries, _STAY * _entry_bytes(gap) * entries)
-    return int(max(_INTERPRETER, _resident()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
+    large = max(_entry_bytes(1.0) * entries, _KEPT_SHARE * _entry_bytes(gap) * entries)
+    return int(max(_INTERPRETER_BYTES, _resident_bytes()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
 
 
-def few_may_do(
+def generation_may_pay(
     rows: int,
     columns: int,
     floors: int,
@@ -142,53 +155,61 @@ def few_may_do(
     sparse: bool,
     merges: bool = False,
 ) -> bool:
-    """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
+    """Return whether column generation may be faster than all columns at once, according to measurements.
 
-    They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
-    which pays where blocks are sparse, for a column is then priced in a fraction of the time that its block takes, or
-    large, where the kernel `merges` columns in the host's memory.
+    It pays with floors that oppose the cost, because most columns then become empty. Without floors, half of all
+    columns are used. Column generation then pays for sparse blocks, because pricing a column is much faster than
+    solving its block. It also pays for large dense programs if the kernel `merges` columns in host memory.
     """
     pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
     return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 
-def allowed_memory(limit: float | None = None) -> float | None:
-    """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows.
+def find_allowed_memory(limit: float | None = None) -> float | None:
+    """Return the maximum memory of the process [bytes]: `limit`, or all free memory; None if unknown.
 
-    It is never more than the limits of the process and its container leave.
+    The result never exceeds the limits of the process and its container.
     """
-    free = free_memory() if limit is None else limited_memory()
-    left = math.inf if free is None else _resident() + free
+    free = free_memory() if limit is None else memory_below_limits()
+    left = math.inf if free is None else _resident_bytes() + free
     most = left if limit is None else min(limit, left)
     return None if most == math.inf else most
 
 
 def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0) -> int:
-    """Return the number of columns that fit into the budget while they are priced, at least 1.
+    """Return the number of columns, at least 1, that can be priced at a time within the budget.
 
     Args:
         rows: Number of rows.
         columns: Number of columns of the program.
-        budget: The memory that the process may take.
-        block: Bytes of a sparse block; 0 for a dense one.
+        budget: The memory budget of the process.
+        block: Size of a sparse block [bytes]; 0 for dense blocks.
+
+    Returns:
+        The number of columns.
     """
     if budget.allowed is None:
         return columns
-    known = max(_INTERPRETER, budget.held) + 24 * 8 * rows * columns + _FOLDED * _LEAST_SHARE * rows**2 * columns
-    return max(1, int((budget.allowed - known) // (block or _LEAST_ENTRY_BYTES[-1][1] * rows**2)))
+    known = (
+        max(_INTERPRETER_BYTES, budget.held)
+        + 24 * 8 * rows * columns
+        + _BLOCK_BYTES * _MIN_PROOF_SHARE * rows**2 * columns
+    )
+    return max(1, int((budget.allowed - known) // (block or _MIN_ENTRY_BYTES[-1][1] * rows**2)))
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
-    """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
+    """Estimate the peak memory [bytes] from the size of a program alone; usually less than `check_memory` returns."""
     width = rows + floors
-    return _needed(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
+    return _estimate_dense(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
 
 
 def _entry_bytes(gap: float) -> int:
-    return next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
+    """Return the bytes per ratio row at a relative gap."""
+    return next(count for level, count in _MIN_ENTRY_BYTES if gap > level)
 
 
-def _needed(
+def _estimate_dense(
     rows: int,
     columns: int,
     blocks: int,
@@ -200,26 +221,25 @@ def _needed(
     proves: bool = True,
     held: int | None = None,
 ) -> int:
-    """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
+    """Estimate the peak memory [bytes] with dense blocks, including the certificate that follows; rather too high.
 
-    The solve's large arrays are gone when the multipliers are certified, which takes as much where symmetry makes them
-    small.
+    The large arrays of the solve are released before the multipliers are certified.
     """
     entries = blocks * width**2
-    large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= COPIED else 0)
-    large += threads * min(_DENSE_BATCH, 16 * entries)
+    large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= MAX_COPIED_ROWS else 0)
+    large += threads * min(_DENSE_BATCH_BYTES, 16 * entries)
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
-    kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
-    folded = _FOLDED * kept * blocks / columns
-    base = max(_INTERPRETER, _resident() if held is None else held)
+    kept = min(_MAX_PROOF_SHARE, max(_MIN_PROOF_SHARE, _PROOF_SHARE * rows**_PROOF_POWER)) * rows**2 * columns
+    folded = _BLOCK_BYTES * kept * blocks / columns
+    base = max(_INTERPRETER_BYTES, _resident_bytes() if held is None else held)
     if not proves:
         return int(base + large + small)
-    return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
+    return int(base + max(large + small + folded + _UNFOLDED_BYTES * kept, _CERTIFY_BYTES * kept))
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """What makes a sparse block of `rows` large: its bounds on pairs, and how many numbers its factors are."""
+    """The size of a sparse block: number of rows, of bounded pairs, and of entries of its factors."""
 
     rows: int
     pairs: int
@@ -227,41 +247,42 @@ class Sparsity:
 
     @property
     def bytes(self) -> int:
-        """Bytes of one block in the kernel."""
+        """Size of one block in the kernel [bytes]."""
         pairs, rows = self.pairs, self.rows
         return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
-    def scaled(self, rows: int) -> Sparsity:
-        """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
+    def extrapolate(self, rows: int) -> Sparsity:
+        """Return the expected sparsity of a similar graph with `rows` rows, in levels of about √rows rows."""
         growth = rows / self.rows
         return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
 
 
-def measure(rows: int, sources: Integers, targets: Integers) -> Sparsity:
-    """Return the sparsity of blocks with bounds on the pairs (s, t); pairs of a row with itself count for nothing."""
+def measure_sparsity(rows: int, sources: Integers, targets: Integers) -> Sparsity:
+    """Return the sparsity of blocks with bounds on the pairs (s, t); diagonal pairs do not count."""
     apart = sources != targets
     widths = find_levels(rows, sources, targets).widths
     return Sparsity(rows, int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
 
 
 def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> int:
-    """Estimate the peak of the process in bytes where blocks are sparse."""
-    return _sparse(rows, columns, blocks, rows, 1, sparsity)
+    """Estimate the peak memory of the process with sparse blocks [bytes]."""
+    return _estimate_sparse(rows, columns, blocks, rows, 1, sparsity)
 
 
-def _sparse(
+def _estimate_sparse(
     rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, held: int | None = None
 ) -> int:
+    """Estimate the peak memory of the process with sparse blocks, for several threads [bytes]."""
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
-    large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH, blocks * block)
-    base = max(_INTERPRETER, _resident() if held is None else held)
-    return int(base + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
+    large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH_BYTES, blocks * block)
+    base = max(_INTERPRETER_BYTES, _resident_bytes() if held is None else held)
+    return int(base + small + max(large + _BLOCK_BYTES * pairs * blocks, _CERTIFY_BYTES * kept))
 
 
-def _resident() -> int:
-    """Return the bytes that this process holds now, 0 where the system does not say so."""
+def _resident_bytes() -> int:
+    """Return the current memory of this process [bytes]; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,9 +1,11 @@
-"""Nearly empty columns are merged into others while the iteration continues.
+"""Merge nearly empty columns into others during the iteration.
 
-Columns that an optimum does not use vanish along the path, and the more of them there are, the shorter its steps. A sum
-of columns meets every ratio bound that they all meet, and row sums stay. Its part w of a floor is at least the sum of
-their parts. So a column can be added to another, and the iteration goes on with one
-block less.
+Columns that an optimum does not use vanish along the central path, and many such columns shorten its steps. A sum of
+columns satisfies every ratio bound that all of them satisfy, and keeps the row sums. Its contribution w to a floor is
+at least the sum of their contributions. A small column can therefore be added to another one, and the iteration
+continues with one block less.
+
+Theory: interior_point, Column merging.
 """
 
 from __future__ import annotations
@@ -14,32 +16,44 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram, priced_cost
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import MergeTuning, Schedule, TrialTuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 
 
 def merge_columns(
-    program: BlockProgram, working: BlockWorkingSet, state: State, threshold: float
-) -> tuple[State, BlockWorkingSet]:
-    """Merge the columns of a working set that have less than this share of an even mass; return what is left."""
+    program: BlockProgram, working: BlockWorkingSet, state: BlockState, threshold: float
+) -> tuple[BlockState, BlockWorkingSet]:
+    """Merge the columns of a working set that have less than the share `threshold` of an even mass.
+
+    Args:
+        program: The program that the state belongs to.
+        working: The working set.
+        state: A state with the columns of the working set.
+        threshold: Share of an even mass n/B below which a column is merged.
+
+    Returns:
+        The state and the working set after merging.
+    """
     weights = state.multipliers[program.rows + len(program.floors) :]
-    # Only columns whose w meets all estimates may go: otherwise the w of the sum could miss one.
+    # A column may be merged only if its w satisfies all estimates; otherwise the w of the sum could violate one.
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None
-    after, stay = merge(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
-    return after, working.only(working.columns[stay])
+    after, stay = merge_small_columns(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
+    return after, working.replace_columns(working.columns[stay])
 
 
-def merge(state: State, cost: Floats, threshold: float, movable: Flags | None = None) -> tuple[State, Integers]:
-    """Add columns of a state with little mass to those that serve best instead.
+def merge_small_columns(
+    state: BlockState, cost: Floats, threshold: float, movable: Flags | None = None
+) -> tuple[BlockState, Integers]:
+    """Add the columns of a state that have little mass to those that serve best instead.
 
     Args:
         state: A state of B blocks.
-        cost: The costs (n, B) of their columns.
-        threshold: Share of an even mass n/B below which a column goes.
-        movable: Which columns may go (B,); all of them without it.
+        cost: The costs (n, B) of the columns.
+        threshold: Share of an even mass n/B below which a column is merged.
+        movable: Flags (B,) of the columns that may be merged; None means all.
 
     Returns:
         The state of the remaining blocks, and their indices.
@@ -54,20 +68,22 @@ def merge(state: State, cost: Floats, threshold: float, movable: Flags | None = 
     points = state.points[stay].copy()
     np.add.at(points, (x[leave] @ cost[:, stay]).argmin(axis=1), state.points[leave])
     floors = tuple(values[stay] for values in state.floor_y)
-    return replace(state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, part_y=state.part_y[stay]), stay
+    return replace(
+        state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, contribution_y=state.contribution_y[stay]
+    ), stay
 
 
-def schedule_of(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Schedule:
-    """Return the schedule of a program by its kind."""
+def choose_schedule(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Schedule:
+    """Return the merging schedule for a program with or without floors, and with sparse or dense blocks."""
     return tuning.sparse if sparse else tuning.with_floors if floors else tuning.without_floors
 
 
 def needs_trial(rows: int, gap: float, trial: TrialTuning, merging: MergeTuning) -> bool:
-    """Tell whether a program with floors is large enough, and to be solved closely enough, for a trial."""
+    """Return whether a program with floors is so large, and the target gap so small, that a trial solve pays."""
     return rows >= trial.min_rows and gap <= trial.max_gap_share * merging.trial[-1][0]
 
 
-def coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[int]:
+def choose_coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[int]:
     """Return the numbers of rows of the coarse problems, the smallest first."""
     sizes: list[int] = []
     factor = merging.coarse_factor_of_trial if rows >= trial.min_rows else merging.coarse_factor
@@ -76,15 +92,18 @@ def coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[in
     return sizes[::-1]
 
 
-def coarse_schedule(rows: int, gap: float, merging: MergeTuning, *, last: bool, tried: bool) -> Schedule:
-    """Return the schedule of a coarse problem.
+def choose_coarse_schedule(rows: int, gap: float, merging: MergeTuning, *, last: bool, tried: bool) -> Schedule:
+    """Return the merging schedule of a coarse problem.
 
     Args:
-        rows: Number of its rows.
-        gap: The gap asked for.
+        rows: Number of rows of the coarse problem.
+        gap: Target relative gap of the full program.
         merging: The schedules.
-        last: Whether it is the largest one.
-        tried: Whether a trial follows.
+        last: Whether this is the largest coarse problem.
+        tried: Whether a trial solve follows.
+
+    Returns:
+        Relative gaps and merging thresholds.
     """
     large = rows >= merging.coarse_large_rows
     usual = merging.coarse_of_trial if tried else merging.coarse_large if large else merging.coarse

@@ -1,7 +1,9 @@
-"""Groups of columns left out: by the column in use that would serve in their place, and with its estimates.
+"""Group omitted columns by the most similar column in use, with the estimates that matter to that column.
 
-Only a few estimates of a floor matter to a column: those that are best for similar columns. A bound that some
-estimates prove is valid, so that a column is priced with these first.
+Only a few estimates of a floor matter to a column: the best ones for similar columns. Pricing starts with these, since
+a bound proved with some estimates is valid.
+
+Theory: interior_point, Pricing problems.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from mechdesign.solve._blocks.tuning import PricingTuning
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Columns alike, and for each floor the estimates to begin with."""
+class ColumnGroup:
+    """Similar columns, and for each floor the estimates to price them with."""
 
     columns: Integers
     estimates: tuple[Integers, ...]
@@ -31,24 +33,27 @@ def group_columns(
     size: int,
     slack: float,
     tuning: PricingTuning,
-) -> list[Group]:
-    """Group columns of a program by the column in use that is most similar; any columns where there are no floors.
+) -> list[ColumnGroup]:
+    """Group columns by the most similar column in use; without floors, group them in order.
 
     Args:
-        program: The program with all its columns.
-        used: The columns in use.
-        x: Their values (n, used).
+        program: The program with all columns.
+        used: The columns in use (k,).
+        x: Values of the columns in use (n, k).
         others: The columns to group.
-        size: Largest number of columns in a group.
-        slack: Relative amount by which an estimate may be worse than the best one and still count.
-        tuning: The constants.
+        size: Maximum number of columns in a group.
+        slack: Share by which an estimate may be worse than the best one of a similar column.
+        tuning: Constants of pricing.
+
+    Returns:
+        Groups of columns, the largest first.
     """
     if not program.floors:
-        return [Group(others[start : start + size], ()) for start in range(0, others.size, size)]
+        return [ColumnGroup(others[start : start + size], ()) for start in range(0, others.size, size)]
     mass = x.sum(axis=0)
     kept = np.flatnonzero(mass > tuning.min_mass_share * mass.mean())
     shapes = x[:, kept] / mass[kept]
-    # What each of the others would cost in the place of a column in use, beyond what that one does.
+    # The additional cost if an omitted column replaced a column in use.
     beyond = program.cost[:, others].T @ shapes - (program.cost[:, used[kept]] * shapes).sum(axis=0)
     near = np.argsort(beyond, axis=1)[:, : tuning.neighbours]
     errors = [floor.error @ shapes for floor in program.floors]
@@ -59,5 +64,5 @@ def group_columns(
         for start in range(0, alike.size, size):
             mine = alike[start : start + size]
             estimates = tuple(np.flatnonzero(each[:, np.unique(near[mine])].any(axis=1)) for each in matter)
-            groups.append(Group(others[mine], estimates))
+            groups.append(ColumnGroup(others[mine], estimates))
     return sorted(groups, key=lambda group: -group.columns.size)

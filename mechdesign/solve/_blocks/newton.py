@@ -1,10 +1,12 @@
-"""The Newton system at an iterate: factored blocks, the linking rows that couple them, and its solutions.
+"""The Newton system at an iterate: factored blocks, the linking rows that couple them, and its solution.
 
-In relative steps u = dξ/ξ block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling the
-whole block (u = 1) hardly moves active rows and H is nearly singular along it. With a root r = argmax x write
-u = v + τ·1, v_r = 0: row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z, which are computed without
-differences. The result M is factored; with P its inverse, p = P[:, r] without entry r, and P₀ = P without row and
-column r, the block's inverse Hessian is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
+In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling a whole
+block (u = 1) hardly moves its active rows, and H is nearly singular in this direction. With a root r = argmax x, write
+u = v + τ·1, v_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z; neither needs subtraction.
+The resulting matrix M is factored. Let P be its inverse, p = P[:, r] without entry r, and P₀ = P without row and
+column r. The inverse Hessian of the block is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
+
+Theory: interior_point, Newton system in relative steps.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.coupling import Coupling, RowSums, StallError
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The complementarity products T that a direction aims at, as T/z.
+    """The target complementarity products T of a direction, as T/z.
 
     Attributes:
         adjoint: Bᵀ(T/z) (B, n) of the ratio rows, whose targets the kernel holds.
@@ -41,13 +43,13 @@ class Direction:
     """A solution of the Newton system.
 
     Attributes:
-        u: relative steps dξ/ξ (B, N).
-        u_x: those of x alone (B, n), contiguous.
+        u: Relative steps dξ/ξ (B, N).
+        u_x: Relative steps of x alone (B, n), contiguous.
         multipliers: dΛ (G, L).
         theta: dθ.
         q: dz/z of the auxiliary rows.
-        dy: of the auxiliary rows.
-        rest: the largest amount by which it misses a linking row.
+        dy: dy of the auxiliary rows.
+        link_residual: Largest residual of a linking row after a full step.
     """
 
     u: Floats
@@ -56,21 +58,21 @@ class Direction:
     theta: float
     q: Floats
     dy: Floats
-    rest: float
+    link_residual: float
 
 
 @dataclass(frozen=True, eq=False)
 class NewtonSystem:
-    """What a direction is computed from, at an iterate whose blocks are factored.
+    """The Newton system at an iterate with factored blocks.
 
     Attributes:
-        coupling: the linking rows.
-        auxiliary: the rows that are not ratio rows.
-        iterate: the point, with multipliers (G, L).
-        solve: solves H u = ξ∘right for all blocks (B, N).
+        coupling: The linking rows.
+        auxiliary: The rows that are not ratio rows.
+        iterate: The iterate, with multipliers (G, L).
+        solve: Function that solves H u = ξ∘right for all blocks (B, N).
         cost: c (B, n).
-        rewards: of the parts of the floors (B, F).
-        rough: whether the blocks' inverses are in single precision.
+        rewards: Rewards of the contributions to the floors (B, F).
+        rough: Whether the inverses of the blocks are in single precision.
     """
 
     coupling: Coupling
@@ -84,19 +86,22 @@ class NewtonSystem:
 
 @dataclass(frozen=True, eq=False)
 class FactoredBlocks:
-    """The factored Hessians at an iterate, and what assembling them measures; valid until the next ones are factored.
+    """The factored Hessians at an iterate, with sums over their rows; valid until the next blocks are factored.
 
     Attributes:
-        x: the iterate's x (B, n), contiguous.
+        layout: The layout of the program.
+        ratios: The ratio rows.
+        iterate: The iterate.
+        x: The iterate's x (B, n), contiguous.
         adjoint: Bᵀy (B, N).
         products: Σ y z over each block's rows (B,).
-        roots: the root of each block (B,).
+        roots: The root of each block (B,).
         schur: Σ_o E_o Ξ Q Ξ E_oᵀ (L, L), averaged over the symmetry group.
-        regularisation: the largest relative change of a diagonal that factoring needed.
-        mu: the barrier parameter μ = Σ y z / Σ w over all rows.
+        regularisation: Largest relative shift of a diagonal that factoring needed.
+        mu: The barrier parameter μ = Σ y z / Σ w over all rows.
     """
 
-    layout: Layout
+    layout: BlockLayout
     ratios: RatioRows
     iterate: Iterate
     x: Floats
@@ -121,7 +126,7 @@ class FactoredBlocks:
         return steps
 
     def system(self) -> NewtonSystem:
-        """Return the Newton system with the linking rows of the program, their Schur complement factored."""
+        """Return the Newton system with the program's linking rows and the factored Schur complement."""
         layout, kernel = self.layout, self.ratios.kernel
         coupling = RowSums(layout, self.iterate, self.schur, self.solve)
         iterate = replace(self.iterate, multipliers=self.iterate.multipliers[None])
@@ -131,21 +136,27 @@ class FactoredBlocks:
 
 
 def factor_blocks(
-    layout: Layout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
+    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
 ) -> FactoredBlocks:
     """Build and factor the Hessians of all blocks at the newest iterate.
 
-    Sparse kernels keep the Hessians of all blocks. Before they are factored, `closed` may tell from Bᵀy that the
-    iteration ends here: the blocks that are returned then have no factors.
+    Args:
+        layout: The layout of the program.
+        ratios: The ratio rows, at this iterate.
+        iterate: The newest iterate.
+        closed: Test, on Bᵀy alone, whether the iteration ends here. If it does, a sparse kernel skips the factors.
+
+    Returns:
+        The factored blocks, without factors if the iteration ends.
 
     Raises:
-        StallError: where rounding has left a slack that is not positive or a Hessian that cannot be factored.
+        StallError: If rounding has made a slack non-positive, or a Hessian cannot be factored.
     """
-    ratios.require(iterate.number)
+    ratios.require_newest(iterate.number)
     if not (iterate.z > 0).all():
-        raise StallError("rounding has left a slack that is not positive")
+        raise StallError("rounding has made a slack non-positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
-    # Who adds which blocks up is fixed, so that sums are the same every time.
+    # Assign blocks to workers in a fixed way, so that sums are reproducible.
     if closed is None or not kernel.SPARSE:
         regularisation = max(run(assembly.assemble_and_factor, fixed=True))
     elif not all(run(assembly.assemble, fixed=True)):
@@ -157,42 +168,42 @@ def factor_blocks(
     total = kernel.schur()
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
-    total += _around_rays(layout, assembly.roots, assembly.scale, assembly.columns)
-    # Kernels fill one triangle only.
+    total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.columns)
+    # Kernels fill only one triangle.
     return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
 
 
 class _Assembly:
-    """The arrays that assembling and factoring blocks write, a batch at a time."""
+    """The arrays that assembling and factoring blocks fill, one batch at a time."""
 
-    def __init__(self, layout: Layout, ratios: RatioRows, iterate: Iterate) -> None:
+    def __init__(self, layout: BlockLayout, ratios: RatioRows, iterate: Iterate) -> None:
         self.layout, self.ratios, self.iterate = layout, ratios, iterate
         auxiliary, points, z, y = layout.auxiliary, iterate.points, iterate.z, iterate.y
         self.x = np.ascontiguousarray(points[:, : layout.rows])
         self.roots, self.ratio, self.scale = self.x.argmax(axis=1), y / z, layout.scale(points)
-        # Those of the pairs, which kernels add up, and those of the other rows.
+        # Sums over ratio rows, which kernels compute, and over the auxiliary rows.
         self.pairs, self.pair_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
         self.others, work = np.zeros(points.shape), y * z
         auxiliary.add_adjoint(y, self.others)
-        self.products = auxiliary.part(work).sum(axis=1)
+        self.products = auxiliary.contributions(work).sum(axis=1)
         for index in range(layout.floors):
             self.products += auxiliary.floor(work, index).sum(axis=1)
         self.adjoint, self.columns, self.edges = (np.empty(points.shape) for _ in range(3))
 
     def assemble(self, worker: int, blocks: slice) -> bool:
-        """Build the Hessians of a batch, and add up Bᵀy and Σ y z; return whether the factors may follow."""
+        """Build the Hessians of a batch, and sum Bᵀy and Σ y z; return whether the batch can be factored."""
         sound = self.ratios.kernel.assemble(worker, blocks, self.x, self.pairs, self.pair_products)
         self.adjoint[blocks] = self.others[blocks]
         self.adjoint[blocks, : self.layout.rows] += self.pairs[blocks]
         self.products[blocks] += self.pair_products[blocks]
-        # Compiling a pass may take seconds: a stop counts between two of them.
+        # Compiling a pass may take seconds, so a stop is checked between passes.
         return sound and not self.ratios.workers.is_stopped()
 
     def factor(self, worker: int, blocks: slice) -> float:
-        """Factor the Hessians of a batch; return the largest regularisation, infinity where none suffices."""
+        """Factor the Hessians of a batch; return the largest regularisation, or infinity if none suffices."""
         layout, kernel, points = self.layout, self.ratios.kernel, self.iterate.points
         for index in range(layout.floors):
-            own, ratio = layout.auxiliary.part(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
+            own, ratio = layout.auxiliary.contributions(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
             kernel.add_floor(worker, blocks, index, points, ratio, own)
         self.edges[blocks] = points[blocks] * self.adjoint[blocks]
         regularisation = kernel.factor(worker, blocks, self.roots, self.edges, self.products)
@@ -201,7 +212,7 @@ class _Assembly:
         return regularisation
 
     def assemble_and_factor(self, worker: int, blocks: slice) -> float:
-        """Do both, as dense kernels keep the Hessians of one batch only."""
+        """Assemble and factor a batch, because dense kernels hold the Hessians of only one batch."""
         return self.factor(worker, blocks) if self.assemble(worker, blocks) else np.inf
 
     def blocks(self, schur: Floats, regularisation: float) -> FactoredBlocks:
@@ -213,8 +224,8 @@ class _Assembly:
         return FactoredBlocks(layout, self.ratios, iterate, *measured, schur, regularisation, mu)
 
 
-def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
-    """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ), one product of rank 2B, from the columns P[:, r] (B, N)."""
+def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
+    """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ) from the columns P[:, r] (B, N), by one product of rank 2B."""
     index = np.arange(layout.blocks)
     corners = columns[index, roots, None] / 2
     columns[index, roots] = 0.0
@@ -222,17 +233,18 @@ def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats
     return product + product.T
 
 
-def refined_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
-    """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
-    if found.rest <= TUNING.newton.link_accuracy or not system.rough:
+def refine_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
+    """Refine a direction in single precision that misses the linking rows. Otherwise row sums drift."""
+    if found.link_residual <= TUNING.newton.link_accuracy or not system.rough:
         return found
-    return newton_direction(system, targets, found)
+    return solve_newton(system, targets, found)
 
 
-def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
-    """Solve the Newton system for `targets`, or refine a rough direction `found` for them.
+def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
+    """Solve the Newton system for `targets`, or refine the direction `found` computed in single precision.
 
-    With f = T/z and R = −(c − EᵀΛ) + Bᵀf each block gives H u = ξ∘(R + EᵀdΛ), and the linking rows then give S dΛ.
+    With f = T/z and R = −(c − EᵀΛ) + Bᵀf, each block has the equation H u = ξ∘(R + EᵀdΛ). The linking rows determine dΛ
+    by the Schur complement S.
     """
     coupling, auxiliary, iterate, f = system.coupling, system.auxiliary, system.iterate, targets.auxiliary
     n = system.cost.shape[1]
@@ -247,29 +259,29 @@ def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | 
         u = coupling.respond(u, right, change)
     else:
         u, change, theta = found.u, found.multipliers, found.theta
-    # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
+    # In single precision, only the direction of the step is refined, not the trial directions.
     tuning, active = TUNING.newton, coupling.active()
     refinements = tuning.max_refinements
     if system.rough:
         refinements = 0 if found is None else tuning.max_refinements_single
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
-        rest = coupling.rest(iterate, residual, u, change, theta)
-        missed = float(np.abs(rest[active]).max())
+        remainder = coupling.direction_residual(iterate, residual, u, change, theta)
+        missed = float(np.abs(remainder[active]).max())
         if system.rough and best is not None and not missed < best[-1]:
-            u, change, theta, rest, missed = best
+            u, change, theta, remainder, missed = best
             break
-        best = u, change, theta, rest, missed
+        best = u, change, theta, remainder, missed
         if missed <= tuning.link_accuracy or refinements == 0:
             break
         refinements -= 1
-        more, more_theta = coupling.solve(rest, first=False)
+        more, more_theta = coupling.solve(remainder, first=False)
         change = change + more
         theta += more_theta
         u = coupling.refine(u, more)
     dy = np.empty(auxiliary.size)
-    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, rest)
-    q = auxiliary.relative(iterate.points, u, iterate.z, link_steps)
+    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, remainder)
+    q = auxiliary.relative_steps(iterate.points, u, iterate.z, link_steps)
     rows = slice(0, auxiliary.linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])
     return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy, missed)

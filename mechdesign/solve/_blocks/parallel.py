@@ -1,4 +1,7 @@
-"""Work on blocks with all cores: plain threads, each calling single-threaded BLAS."""
+"""Share the work on blocks among threads that each call single-threaded BLAS.
+
+Theory: interior_point, Memory and threads.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """A few threads that share the blocks, a batch of consecutive ones at a time.
+    """Threads that share the blocks in batches of consecutive blocks. The calling thread is worker 0.
 
-    The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
-    `took` says how many seconds they needed last.
+    Kernels release the interpreter lock during long calls, so threads suffice. `last_seconds` is the duration of the
+    last `run`.
     """
 
-    took = 0.0
+    last_seconds = 0.0
     _raised = False
 
     def __init__(self, threads: int, blocks: int, batch: int, deadline: Deadline | None = None) -> None:
@@ -38,35 +41,43 @@ class Workers:
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
         """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
 
-        Whoever is free takes the next batch, unless who takes which is to be `fixed`: for sums that a worker keeps,
-        which then are the same to the bit every time.
-        After Ctrl-C, or when it is late, no batch is begun, unless the `whole` is to be done: that is not begun where
-        it would be late at its end. It is passed on when all workers are done, so that nothing changes behind the
-        caller's back.
+        A free worker takes the next batch. After Ctrl-C, or at the time limit, no further batch is started. Exceptions
+        are raised after all workers have finished.
+
+        Args:
+            task: Function of the worker number and a slice of blocks.
+            fixed: Assign batches to workers in a fixed way, so that sums per worker are reproducible.
+            whole: Complete all batches once started; do not start if the last duration exceeds the remaining time.
+
+        Returns:
+            The results of the batches.
 
         Raises:
-            OutOfTimeError: The time limit is reached; raised once, so that what is known can still be looked at.
+            OutOfTimeError: If the time limit is reached. It is raised only once, so that results can still be
+                evaluated.
         """
         began, left = self.deadline.seconds(), self.deadline.left()
-        if whole and left is not None and self.took > left and not self._raised:
+        if whole and left is not None and self.last_seconds > left and not self._raised:
             raise self._out_of_time()
         results = self._share(task, fixed, (lambda: False) if whole else self.is_stopped)
-        self.took = self.deadline.seconds() - began
+        self.last_seconds = self.deadline.seconds() - began
         if not whole and self.is_stopped():
             self.deadline.check()
             raise self._out_of_time()
         return results
 
     def is_stopped(self) -> bool:
-        """Tell whether the user has asked for an end, or the time is over; a long task may ask, too."""
+        """Return whether the user has requested a stop, or the time limit is reached. Long tasks may call this, too."""
         stop = self.deadline.stop()
         return stop is not None and not (stop is Stop.TIME and self._raised)
 
     def _out_of_time(self) -> OutOfTimeError:
+        """Return the exception for the time limit, and remember that it was raised."""
         self._raised = True
         return OutOfTimeError()
 
     def _share(self, task: Callable[[int, slice], Result], fixed: bool, stopped: Callable[[], bool]) -> list[Result]:
+        """Run the batches on all threads, and return their results."""
         if self._pool is None:
             return _drain(task, 0, iter(self.batches), stopped)
         count = 1 + len(self._others)
@@ -82,7 +93,7 @@ class Workers:
             wait(futures)
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown(wait=True)
 
@@ -90,8 +101,9 @@ class Workers:
 def _drain(
     task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice], stopped: Callable[[], bool]
 ) -> list[Result]:
+    """Run batches on one worker until none is left or the run is stopped."""
     results: list[Result] = []
-    # What overflows at the end of the range is noticed where it matters: a step that is not finite ends the iteration.
+    # Overflows are detected later: a step that is not finite ends the iteration.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         for batch in batches:
             if stopped():
@@ -101,9 +113,9 @@ def _drain(
 
 
 class _Torch:
-    """The number of threads of PyTorch, of which each thread has a copy, and the process what new threads get.
+    """Context that limits PyTorch to one thread, and restores the setting of the process after its last user.
 
-    All who want one thread make and undo it in their own; the first of them, and the last, for the process too.
+    PyTorch stores the number of threads per thread; a new thread takes the number of the process.
     """
 
     def __init__(self) -> None:
@@ -124,7 +136,7 @@ class _Torch:
 
 
 def _limit_worker() -> None:
-    """Let a worker use one thread where each thread has a number of its own, as with OpenMP; it keeps it to its end."""
+    """Limit the BLAS and PyTorch calls of a worker to one thread, in libraries with one setting per thread."""
     limit_this_thread(1)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -135,9 +147,9 @@ _TORCH = _Torch()
 
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """Let every call of BLAS, and of PyTorch if it is loaded, use one thread; restore what was before.
+    """Limit BLAS, and PyTorch if it is loaded, to one thread per call; restore the previous setting at the end.
 
-    However many solves want it at once: their users are counted, for the number is the process's.
+    Several solves may use this context at the same time: users are counted, because the setting belongs to the process.
     """
     with blas_threads(1), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
         yield

@@ -1,4 +1,7 @@
-"""The columns left out of a restricted problem: their prices, and the bound that the multipliers of all prove."""
+"""Price the omitted columns of a restricted problem, and prove a lower bound over all columns.
+
+Theory: interior_point, Pricing problems.
+"""
 
 from __future__ import annotations
 
@@ -17,63 +20,69 @@ from mechdesign.solve._block_angular import (
     reduced_costs,
     with_columns,
 )
-from mechdesign.solve._blocks.bound_correction import correct_bound, pays
-from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import Priced
-from mechdesign.solve._column_generation import Pricing
+from mechdesign.solve._blocks.bound_correction import correct_bound, is_correction_worthwhile
+from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import PricedColumn
+from mechdesign.solve._column_generation import PricingResult
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
 class BlockPricer:
-    """Pricer of the columns of a block program; multipliers of earlier rounds are tried first at the new prices."""
+    """Pricer of the columns of a block program. It first tries the multipliers of earlier rounds at the new prices."""
 
     def __init__(self, master: BlockMaster) -> None:
         self.master, self.program, self.tuning = master, master.program, master.tuning
         self.deadline = master.deadline.grace(master.tuning.generation.grace_s)
         self.pricing = ColumnPricing(
-            master.program, master.options, master.tell, self.deadline, master.budget, master.tuning.pricing
+            master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
-        # The last result of each column, and the floors for which it has multipliers.
-        self._known: dict[int, tuple[list[int], Priced]] = {}
+        # The last result of each column, with the floors for which the column has multipliers.
+        self._previous: dict[int, tuple[list[int], PricedColumn]] = {}
 
-    def price(self, found: BlockRestricted, best: BlockBest) -> Pricing:
-        """Price all columns that are not in use, and offer the bound over all columns."""
+    def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:
+        """Price all omitted columns, and offer the lower bound over all columns."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
-        # After an early stop the tolerance follows the gap that was reached.
+        # After an early stop, the tolerance follows the gap of the restricted problem.
         level = self.master.accuracy
         if found.status is not Status.OPTIMAL:
             level = max(level, min(solution.gap, 1.0))
         cost = abs(best.upper)
-        # All rows together may gain this share of the cost.
+        # Reduced costs are per unit of mass, and all rows have the mass n.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
-        # A weaker bound comes first, as pricing may be interrupted.
-        self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
-        priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
+        # Offer a weaker bound first, because pricing may be interrupted.
+        self._offer(best, self.join_multipliers(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
+        priced, multipliers = self.price_omitted(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
-        self.master.tell("columns priced")
+        self.master.report("columns priced")
         self.deadline.check()
         missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
-        # The grace after Ctrl-C is for pricing only.
+        # The grace period after Ctrl-C is for pricing only, not for the correction.
         stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
-            if pays(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):
+            if is_correction_worthwhile(
+                len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction
+            ):
                 self._correct(best, multipliers, np.array(missing), lost, found.working.estimates)
         improving = sorted((one.upper, column) for column, one in priced.items() if one.upper < -tolerance)
         unproved = sorted((priced[column].lower, column) for column in missing)
         status = Status.OPTIMAL if stop is None else STATUS_OF_STOP[stop]
-        return Pricing([column for _, column in improving], [column for _, column in unproved], status)
+        return PricingResult([column for _, column in improving], [column for _, column in unproved], status)
 
-    def price_others(
+    def price_omitted(
         self, found: BlockRestricted, tolerance: float, inactive: float
-    ) -> tuple[dict[int, Priced], BlockMultipliers]:
-        """Price the columns left out; return the result of each, and the multipliers of all columns.
+    ) -> tuple[dict[int, PricedColumn], BlockMultipliers]:
+        """Price the omitted columns; return the result of each one, and the multipliers of all columns.
 
         Args:
-            found: The restricted problem and its solution.
-            tolerance: How far below 0 the reduced cost of a column may be.
-            inactive: Floors whose part of the bound is at most this do not bind: their prices are rounding.
+            found: The solution of the restricted problem.
+            tolerance: Reduced costs of at least minus this value count as non-negative.
+            inactive: Floors whose term in the bound is at most this value are ignored; their prices are rounding
+                errors.
+
+        Returns:
+            The result of each omitted column, and the multipliers of all columns.
         """
         program, columns, multipliers = self.program, found.working.columns, found.prices.multipliers
         sums = reduced_costs(with_columns(program, columns), multipliers).min(axis=1)
@@ -82,29 +91,30 @@ class BlockPricer:
         minima = np.array([floor.minimum for floor in program.floors])
         binding = np.flatnonzero(weights * minima > inactive)
         floors = tuple(program.floors[index] for index in binding)
-        left_out = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
-        prices = Prices(sums, weights[binding], tolerance)
-        priced = self._still_proved(left_out, binding, prices, others)
-        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
-        priced |= self.pricing.price_columns(left_out, columns, found.prices.x, rest, prices)
-        self._known |= {column: (binding.tolist(), one) for column, one in priced.items()}
-        return priced, self.join(columns, multipliers, priced, binding)
+        priced_program = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
+        prices = DualPrices(sums, weights[binding], tolerance)
+        priced = self._reuse_multipliers(priced_program, binding, prices, others)
+        remaining = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
+        priced |= self.pricing.price_columns(priced_program, columns, found.prices.x, remaining, prices)
+        self._previous |= {column: (binding.tolist(), one) for column, one in priced.items()}
+        return priced, self.join_multipliers(columns, multipliers, priced, binding)
 
-    def _offer(self, best: BlockBest, multipliers: BlockMultipliers) -> None:
+    def _offer(self, best: BlockBracket, multipliers: BlockMultipliers) -> None:
+        """Offer the lower bound that the multipliers prove."""
         best.offer_bound(lower_bound(self.program, multipliers), multipliers)
 
     def _correct(
         self,
-        best: BlockBest,
+        best: BlockBracket,
         multipliers: BlockMultipliers,
         missing: Integers,
         lost: float,
         estimates: tuple[Integers, ...],
     ) -> None:
-        """Correct the multipliers for the columns that have lowered the bound, and offer the new bound."""
+        """Correct the multipliers for the missing columns, and offer the new bound."""
         tuning, count = self.tuning.correction, missing.size
         accuracy = max(tuning.gap_share * self.master.gap, tuning.loss_share * lost / max(abs(best.upper), 1e-300))
-        self.master.tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
+        self.master.report(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         matter = [
             (values[:, missing] > tuning.min_multiplier_share * values.sum(axis=0).min()).any(axis=1)
             for values in multipliers.floors
@@ -115,17 +125,17 @@ class BlockPricer:
         try:
             found = correct_bound(self.program, multipliers, missing, some, options, accuracy, self.master.budget)
         except (SolverError, MemoryError) as error:
-            # Without room for it the bound stays.
-            self.master.tell(str(error))
+            # The correction does not fit into memory; keep the bound.
+            self.master.report(str(error))
             return
         self._offer(best, found)
-        self.master.tell("bound corrected")
+        self.master.report("bound corrected")
 
-    def _still_proved(
-        self, program: BlockProgram, binding: Integers, prices: Prices, others: Integers
-    ) -> dict[int, Priced]:
-        """Return the columns whose last multipliers still prove that they do not improve."""
-        kept = {column: self._known[column] for column in others.tolist() if column in self._known}
+    def _reuse_multipliers(
+        self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers
+    ) -> dict[int, PricedColumn]:
+        """Return the columns whose earlier multipliers prove a non-negative reduced cost at the new prices."""
+        kept = {column: self._previous[column] for column in others.tolist() if column in self._previous}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:
             return {}
@@ -135,23 +145,26 @@ class BlockPricer:
             np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
             for index, weight in enumerate(prices.floors)
         ]
-        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.sums[:, None]
+        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.row_sums[:, None]
         return {
             column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
             for at, (column, each, lower) in enumerate(zip(known, old, reduced.min(axis=0), strict=True))
             if lower >= -prices.tolerance
         }
 
-    def join(
-        self, columns: Integers, found: BlockMultipliers, priced: dict[int, Priced], binding: Integers
+    def join_multipliers(
+        self, columns: Integers, found: BlockMultipliers, priced: dict[int, PricedColumn], binding: Integers
     ) -> BlockMultipliers:
-        """Return the multipliers of all columns: those of the restricted problem, and those that pricing found.
+        """Return the multipliers of all columns, joined from the restricted problem and from pricing.
 
         Args:
-            columns: The columns in use.
-            found: Their multipliers.
-            priced: The priced columns; columns in neither have no multipliers.
-            binding: The floors for which they have multipliers.
+            columns: The columns in use (B,).
+            found: Multipliers of the columns in use.
+            priced: Results of pricing. Columns that are neither in use nor priced have zero multipliers.
+            binding: Indices of the floors that were priced.
+
+        Returns:
+            Multipliers of all columns of the program.
         """
         priced = dict(sorted(priced.items()))
         values, others = list(priced.values()), np.array(list(priced), dtype=np.int64)
@@ -164,15 +177,15 @@ class BlockPricer:
                     full[:, column] = one.floors[position]
         ratios = found.ratios
         own = RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
-        rest = _multipliers_of(values, others, floors).ratios
-        both = (np.concatenate([getattr(own, name), getattr(rest, name)]) for name in _FIELDS)
+        remaining = _multipliers_of(values, others, floors).ratios
+        both = (np.concatenate([getattr(own, name), getattr(remaining, name)]) for name in _FIELDS)
         return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
 
 
 _FIELDS = ("sources", "targets", "columns", "values")
 
 
-def _multipliers_of(priced: list[Priced], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
+def _multipliers_of(priced: list[PricedColumn], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
     """Return the multipliers of priced columns."""
     sizes = [each.values.size for each in priced]
     parts = [

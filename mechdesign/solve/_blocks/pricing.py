@@ -1,4 +1,7 @@
-"""Pricing of columns left out: groups of similar ones, with few bounds and estimates first, on several threads."""
+"""Solve pricing problems in groups of similar columns on several threads, with few bounds and estimates first.
+
+Theory: interior_point, Pricing problems.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,26 @@ from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import BlockProgram, near_exponents, with_columns
 from mechdesign.solve._blocks.estimates import with_estimates
 from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
-from mechdesign.solve._blocks.layout import Geometry, bounded, geometry_of, lay_out
-from mechdesign.solve._blocks.memory import MemoryBudget, measure, pricing_batch
-from mechdesign.solve._blocks.neighbours import Group, group_columns
+from mechdesign.solve._blocks.layout import PairGeometry, find_bounded_pairs, lay_out, make_geometry
+from mechdesign.solve._blocks.memory import MemoryBudget, measure_sparsity, pricing_batch
+from mechdesign.solve._blocks.neighbours import ColumnGroup, group_columns
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing_problems
 from mechdesign.solve._blocks.tuning import PricingTuning
 from mechdesign.solve._contract import Options
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
-    """The prices of a restricted problem, and how far below 0 the reduced cost of a column may be.
+class DualPrices:
+    """The dual prices of a restricted problem.
 
     Attributes:
-        sums: Prices λ of the row sums (n,).
+        row_sums: Prices λ of the row sums (n,).
         floors: Prices v of the floors (F,).
-        tolerance: A reduced cost of at least minus this counts as zero.
+        tolerance: Reduced costs of at least minus this value count as non-negative.
     """
 
-    sums: Floats
+    row_sums: Floats
     floors: Floats
     tolerance: float
 
@@ -41,44 +44,47 @@ class ColumnPricing:
     """Solver of the pricing problems of columns.
 
     Args:
-        program: The program with all its columns.
+        program: The program with all columns.
         options: Threads and arrays.
-        tell: Function that reports a stage.
-        deadline: When to stop; columns that are priced by then count.
-        budget: The memory that the process may take.
-        tuning: The constants.
+        report: Function that reports a stage.
+        deadline: Deadline. The results of columns priced before it count.
+        budget: The memory budget of the process.
+        tuning: Constants of pricing.
     """
 
     def __init__(
         self,
         program: BlockProgram,
         options: Options,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         deadline: Deadline,
         budget: MemoryBudget,
         tuning: PricingTuning,
     ) -> None:
-        self.program, self.options, self.tell, self.deadline = program, options, tell, deadline
+        self.program, self.options, self.report, self.deadline = program, options, report, deadline
         self.budget, self.tuning = budget, tuning
         self._near_exponents: Floats | None = None
 
     def price_columns(
-        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: Prices
-    ) -> dict[int, Priced]:
-        """Price columns with few bounds and the estimates likely to matter, and with all where that proves nothing.
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: DualPrices
+    ) -> dict[int, PricedColumn]:
+        """Price columns with few bounds and the likely estimates; then, where that proves nothing, with all.
 
-        The multipliers of a floor are a proof whether or not all of its estimates have one.
+        A proof with some estimates of a floor is a proof with all.
 
         Args:
-            program: The program with the binding floors only.
-            used: The columns in use.
-            x: Their values (n, k).
+            program: The program with only the binding floors.
+            used: The columns in use (k,).
+            x: Values of the columns in use (n, k).
             columns: The columns to price.
-            prices: The prices.
+            prices: Dual prices of the restricted problem.
+
+        Returns:
+            The result of each column that was priced before the deadline.
         """
         threads, groups = self._group(program, used, x, columns, self.tuning.similar_slack)
-        near, before = self._with_near_bounds(program), None
-        found: dict[int, Priced] = {}
+        near, before = self._with_few_bounds(program), None
+        found: dict[int, PricedColumn] = {}
         tiers = [(program, False), (program, True)]
         for bounds, whole in tiers if near is None else [(near, False), (near, True), (program, True)]:
             left = [_without_proved(group, found, prices.tolerance) for group in groups]
@@ -90,30 +96,33 @@ class ColumnPricing:
             before = bounds
         return found
 
-    def find_below(
-        self, used: Integers, x: Floats, prices: Prices, slack: float, columns: Integers
+    def find_negative(
+        self, used: Integers, x: Floats, prices: DualPrices, slack: float, columns: Integers
     ) -> dict[int, tuple[Integers, ...]]:
-        """Return the columns whose reduced cost may be negative, each with the estimates likely to matter.
+        """Return the columns whose reduced cost may be negative, each with the estimates that probably matter to it.
 
-        Few bounds and few estimates are looked at, so that these are rather too many.
+        The test uses few bounds and few estimates, so the result may contain too many columns.
 
         Args:
-            used: The columns in use.
-            x: Their values (n, k).
-            prices: The prices.
-            slack: Share by which estimates may be worse than the best one of similar columns.
-            columns: The columns to look at.
+            used: The columns in use (k,).
+            x: Values of the columns in use (n, k).
+            prices: Dual prices.
+            slack: Share by which an estimate may be worse than the best one of similar columns.
+            columns: The columns to price.
+
+        Returns:
+            For each column found, the estimates of each floor.
         """
         threads, groups = self._group(self.program, used, x, columns, slack)
-        near = self._with_near_bounds(self.program)
+        near = self._with_few_bounds(self.program)
         found = self.price_groups(self.program if near is None else near, groups, prices, threads)
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
         return {column: estimates for column, estimates in left if found[column].upper < 0}
 
     def _group(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, slack: float
-    ) -> tuple[int, list[Group]]:
-        """Return the number of threads that price columns, and groups of columns for them."""
+    ) -> tuple[int, list[ColumnGroup]]:
+        """Return the number of threads, and groups of similar columns for them."""
         threads = self.options.threads or count_processors()
         most = max(1, self._batch() // threads)
         size = max(1, min(most, -(-columns.size // threads)))
@@ -123,14 +132,14 @@ class ColumnPricing:
         """Return the number of columns that are priced at a time."""
         rows, columns = self.program.rows, self.program.columns
         if sparse_kernel(self.program, self.options.extra):
-            block = measure(rows, *np.nonzero(bounded(self.program.exponents))).bytes
+            block = measure_sparsity(rows, *np.nonzero(find_bounded_pairs(self.program.exponents))).bytes
             most = self.tuning.batch_bytes_sparse // block
         else:
             block, most = 0, self.tuning.batch_entries // rows**2
         return int(min(most, pricing_batch(rows, columns, self.budget, block)))
 
-    def _with_near_bounds(self, program: BlockProgram) -> BlockProgram | None:
-        """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
+    def _with_few_bounds(self, program: BlockProgram) -> BlockProgram | None:
+        """Return the program with only the strictest bounds of each row, or None if that saves no time."""
         if program.rows < self.tuning.near_min_rows or self.options.extra.get("device") not in (None, "cpu"):
             return None
         if sparse_kernel(program, self.options.extra) or self.options.extra.get("arrays") == "torch":
@@ -140,15 +149,15 @@ class ColumnPricing:
         return replace(program, exponents=self._near_exponents)
 
     def price_groups(
-        self, program: BlockProgram, groups: list[Group], prices: Prices, threads: int
-    ) -> dict[int, Priced]:
-        """Price groups of columns, each on one thread."""
+        self, program: BlockProgram, groups: list[ColumnGroup], prices: DualPrices, threads: int
+    ) -> dict[int, PricedColumn]:
+        """Price groups of columns, each group on one thread."""
         groups = [group for group in groups if group.columns.size]
         if not groups:
             return {}
-        self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
-        # Groups differ in columns and estimates alone.
-        geometry = geometry_of(program.exponents, len(program.floors))
+        self.report(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
+        # Groups differ only in columns and estimates, so they share the geometry of the bounds.
+        geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
             with single_threaded():
@@ -157,13 +166,13 @@ class ColumnPricing:
                 )
         finally:
             workers.close()
-        # Sorted by column, as threads finish in any order.
+        # Sort by column, because threads finish in any order.
         return dict(sorted((column, one) for part in parts for column, one in part.items()))
 
     def _price_group(
-        self, program: BlockProgram, geometry: Geometry, group: Group, prices: Prices
-    ) -> dict[int, Priced]:
-        """Price the columns of a group with its estimates, on one thread; none at the deadline."""
+        self, program: BlockProgram, geometry: PairGeometry, group: ColumnGroup, prices: DualPrices
+    ) -> dict[int, PricedColumn]:
+        """Price the columns of a group with its estimates on one thread; return no result after the deadline."""
         if self.deadline.stop() is not None:
             return {}
         priced = with_estimates(with_columns(program, group.columns), group.estimates)
@@ -173,7 +182,7 @@ class ColumnPricing:
         if program.exponents is self._near_exponents:
             kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))
-        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
+        values = solve_pricing_problems(layout, arrays, prices.row_sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []
@@ -185,14 +194,14 @@ class ColumnPricing:
         return found
 
 
-def _without_proved(group: Group, found: dict[int, Priced], tolerance: float) -> Group:
-    """Return the columns of a group whose reduced costs are not proved."""
+def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], tolerance: float) -> ColumnGroup:
+    """Return a group with only the columns whose reduced cost is not proved to be non-negative."""
     left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
     return replace(group, columns=np.array(left, dtype=np.int64))
 
 
-def _join_tiers(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, Priced]:
-    """Return the results of two tiers: values of the later one, and the better bound of each column."""
+def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -> dict[int, PricedColumn]:
+    """Return the results of two tiers: upper bounds of the later tier, and the better lower bound of each column."""
     return found | {
         column: one
         if column not in found or one.lower >= found[column].lower
@@ -201,8 +210,8 @@ def _join_tiers(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, 
     }
 
 
-def _with_all_estimates(program: BlockProgram, group: Group, *, again: bool) -> Group:
-    """Return a group with all estimates; unless it is to be priced `again`, without columns if it has them all."""
+def _with_all_estimates(program: BlockProgram, group: ColumnGroup, *, again: bool) -> ColumnGroup:
+    """Return a group with all estimates. If it already has all estimates and `again` is false, it keeps no columns."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
-    return Group(group.columns if fewer or again else group.columns[:0], every)
+    return ColumnGroup(group.columns if fewer or again else group.columns[:0], every)

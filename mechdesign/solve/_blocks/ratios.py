@@ -1,7 +1,9 @@
 """Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, shared among the workers.
 
-Their multipliers y (B, n, n) are too large to be copied at every iteration, so they are the one thing that moves in
-place: they belong to the newest iterate, and whoever asks on behalf of another one is refused.
+The multipliers y (B, n, n) are too large to be copied at every iteration. They are the only values that are modified in
+place. They belong to the newest iterate; an older iterate raises an error.
+
+Theory: interior_point, One iteration.
 """
 
 from __future__ import annotations
@@ -12,38 +14,38 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.solve._blocks.kernels.contract import Kernel
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.parallel import Workers
 
 
 class RatioRows:
-    """The ratio rows and, in a kernel, all arrays of their size.
+    """The ratio rows, with a kernel that holds all arrays of their size.
 
-    `x` and `u` (B, n) are points and relative steps of all blocks, contiguous. `moves` counts how often y has been
-    moved: it is the number of the iterate that y belongs to.
+    `x` and `u` (B, n) are the points and relative steps of all blocks, contiguous. `moves` counts the updates of y, and
+    equals the number of the iterate that y belongs to.
     """
 
-    def __init__(self, layout: Layout, workers: Workers, kernel: Kernel) -> None:
+    def __init__(self, layout: BlockLayout, workers: Workers, kernel: Kernel) -> None:
         self.layout, self.workers, self.kernel = layout, workers, kernel
         self.moves = 0
 
     @property
     def y(self) -> Floats:
-        """The multipliers of the newest iterate, (B, n, n) or, of pairs alone, (B, K), to read."""
+        """The multipliers of the newest iterate, read-only: (B, n, n), or (B, K) for pairs."""
         return self.kernel.multipliers()
 
-    def require(self, number: int) -> None:
-        """Refuse an iterate that is not the newest one: its multipliers are gone."""
+    def require_newest(self, number: int) -> None:
+        """Raise an error unless the iterate is the newest one, because older iterates have no multipliers."""
         if number != self.moves:
             raise RuntimeError(
-                f"the ratio rows have moved on to iterate {self.moves}; {number} has no multipliers left"
+                f"the ratio rows belong to iterate {self.moves}; iterate {number} no longer has multipliers"
             )
 
     def keep(self, *, spare: bool) -> Callable[[], Floats]:
-        """Return a function that reads y as it is now, whatever moves later.
+        """Return a function that returns the current y, even after later updates.
 
-        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use, if there
-        is such: none may be made after that.
+        The copy is a new array. With `spare`, it uses the memory of the centrality corrections if the kernel has such
+        memory; no correction may follow then.
         """
         if spare or self.kernel.SPARSE:
             return self.kernel.keep()
@@ -51,15 +53,12 @@ class RatioRows:
         return lambda: copy
 
     def start(self, x: Floats, mu: float) -> None:
-        """Set y = μ w / z, as the first iterate has it.
-
-        Whoever stops that has no multipliers.
-        """
+        """Set y = μ w / z, as in the first iterate. If the pass is interrupted, there are no multipliers."""
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
         self.moves = 0
 
     def resume(self, y: Floats, mu: float) -> None:
-        """Set y, as a state has it."""
+        """Set y to the multipliers of a state."""
         self.kernel.load(y, mu)
         self.moves = 0
 
@@ -76,7 +75,7 @@ class RatioRows:
         return adjoint
 
     def ratio_test(self, x: Floats, u: Floats, slot: int, *, corrected: bool) -> tuple[float, float]:
-        """Return max −dz/z and max −dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
+        """Return max −dz/z and max −dy/y for the targets in `slot`. If `corrected`, `centrality` may follow."""
         parts = self.workers.run(
             lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
         )
@@ -95,9 +94,9 @@ class RatioRows:
         return adjoint
 
     def advance(self, x: Floats, u: Floats, slot: int, dual: float) -> None:
-        """Move y by `dual` times dy, for the targets in `slot`: it belongs to the next iterate from here on.
+        """Move y by `dual` times dy, for the targets in `slot`; y then belongs to the next iterate.
 
-        That is never stopped halfway: of a y in two states little would be proved.
+        This pass is never stopped halfway, because multipliers of two iterates would prove little.
         """
         self.workers.run(lambda worker, blocks: self.kernel.advance(worker, blocks, x, u, slot, dual), whole=True)
         self.moves += 1

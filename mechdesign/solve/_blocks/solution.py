@@ -1,4 +1,7 @@
-"""What the solver says, and the programs whose answer is known without iterating."""
+"""The solution of the block solver, and solutions that need no iteration.
+
+Theory: interior_point, Lower bound.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,26 @@ from mechdesign.solve._block_angular import (
 )
 from mechdesign.solve._contract import Status
 
-# Relative rounding of a product or a quotient, with room.
+# Upper limit of the relative rounding error of a product or quotient.
 _ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of the history: bounds, primal residual, μ, the step that led here, regularisation, seconds."""
+    """One iteration in the history.
+
+    Attributes:
+        iteration: Number of the iteration.
+        lower: Lower bound that the iterate proves.
+        upper: Objective of the iterate.
+        primal_residual: Largest residual of a linking row.
+        mu: Barrier parameter μ.
+        primal: Length of the primal step that led to the iterate.
+        dual: Length of the dual step.
+        corrections: Number of centrality correctors of that step.
+        regularisation: Largest relative shift of a Hessian's diagonal.
+        seconds: Time since the start [s].
+    """
 
     iteration: int
     lower: float
@@ -39,11 +55,20 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False)
 class BlockSolution:
-    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
+    """A point, multipliers, and the bracket that they prove.
 
-    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
-    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more. Of the `seconds`, `proving` went into making the multipliers sparse and into their bound.
+    Attributes:
+        status: OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED.
+        x: Channel (n, m) with row sums 1. It may violate bounds by rounding errors, which the certificate checks.
+        multipliers: Sparse multipliers.
+        lower: Lower bound, recomputed from `multipliers`.
+        upper: Objective of `x`.
+        message: The status in words.
+        seconds: Time of the solve [s].
+        memory: Estimated peak memory of the process [bytes].
+        blocks: Number of blocks.
+        history: The iterations.
+        proving: Time for making the multipliers sparse and computing their bound [s].
     """
 
     status: Status
@@ -60,7 +85,7 @@ class BlockSolution:
 
     @property
     def gap(self) -> float:
-        """The relative gap, (upper − lower) / upper."""
+        """The relative gap (upper − lower) / |upper|."""
         return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
 
     @property
@@ -69,10 +94,10 @@ class BlockSolution:
         return len(self.history)
 
 
-def combine(first: BlockSolution, second: BlockSolution) -> BlockSolution:
+def combine_solutions(first: BlockSolution, second: BlockSolution) -> BlockSolution:
     """Return the better point and the better bound of two solutions of one program.
 
-    Status, history and the rest are those of the solution with the smaller bracket.
+    All other fields are those of the solution with the smaller bracket.
     """
     best, other = (first, second) if first.upper - first.lower <= second.upper - second.lower else (second, first)
     if other.upper < best.upper:
@@ -82,38 +107,41 @@ def combine(first: BlockSolution, second: BlockSolution) -> BlockSolution:
     return best
 
 
-def free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
-    """Return a constant x that costs nothing, which nothing beats, if there is one."""
+def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
+    """Return a constant channel that costs nothing, if there is one; it is optimal."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
     rewarded = any(floor.rewards is not None and floor.rewards.any() for floor in program.floors)
-    if not free.size or rewarded or _room(program) < 0:
+    if not free.size or rewarded or _measure_floor_slack(program) < 0:
         return None
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0
-    multipliers = no_multipliers(program)
-    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+    multipliers = zero_multipliers(program)
+    return BlockSolution(
+        Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant channel costs nothing", seconds, 0, 0, ()
+    )
 
 
-def no_time(program: BlockProgram, seconds: float) -> BlockSolution:
-    """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
+def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
+    """Return a solution for an expired time limit: a constant channel, and the bound from one floor alone."""
     x = repaired(program, np.ones((program.rows, program.columns)))
-    multipliers = floor_multipliers(program)
+    multipliers = find_floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
-    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
+    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to start", seconds, 0, 0, ())
 
 
-def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
-    """Return multipliers that prove a bound from one floor alone, without iterating; 0 where floors prove none.
+def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
+    """Return multipliers that prove a lower bound from one floor alone, without iterating; 0 if no floor proves one.
 
-    If an answer o costs at least v times the error of an estimate h(o), whoever the secret, then a channel costs at
-    least v times the adversary's error: v = min_o max_h min_s c(s, o) / error(h, s). The bound is the best v · minimum.
+    Suppose each observable o has an estimate h(o) such that c(s, o) >= v · error(h(o), s) for all secrets s. Then a
+    channel costs at least v times the adversary's error. The largest such v is min_o max_h min_s c(s, o) / error(h, s).
+    The bound is the largest v · minimum over all floors.
     """
-    found, best = no_multipliers(program), 0.0
+    found, best = zero_multipliers(program), 0.0
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
         return found
     for index, floor in enumerate(program.floors):
-        # If the adversary cannot be wrong about a secret, its cost is not counted.
+        # A secret with zero error does not limit v.
         inverse = np.divide(1.0, floor.error, out=np.full(floor.error.shape, np.inf), where=floor.error > 0)
         with np.errstate(invalid="ignore"):
             ratios = [np.nanmin(column * inverse, axis=1) for column in program.cost.T]
@@ -127,16 +155,16 @@ def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     return found
 
 
-def no_multipliers(program: BlockProgram) -> BlockMultipliers:
-    """Return multipliers that are 0, and equal weights of the worst cost."""
+def zero_multipliers(program: BlockProgram) -> BlockMultipliers:
+    """Return zero multipliers, with equal weights of the worst cost."""
     none = np.zeros(0, dtype=np.int64)
     floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
     weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
     return BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
 
 
-def _room(program: BlockProgram) -> float:
-    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
+def _measure_floor_slack(program: BlockProgram) -> float:
+    """Return the smallest relative slack of a floor under any constant channel."""
     reach = (
         float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
     )

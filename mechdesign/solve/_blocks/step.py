@@ -1,8 +1,11 @@
-"""One iteration: from the factored blocks at an iterate to the next one, on a weighted central path.
+"""One iteration on a weighted central path: from the factored blocks at an iterate to the next iterate.
 
-Mehrotra's predictor and second-order corrector, then Gondzio's centrality correctors as long as they lengthen the step.
-Rows aim at y z = w t with t = σ μ: far pairs, of small weight w, are allowed less complementarity. The same step serves
-the main iteration, as one system of linking rows, and the columns that are priced, as one system each.
+A step consists of Mehrotra's predictor and second-order corrector, and Gondzio's centrality correctors while they
+lengthen it. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small weight w, which gives
+them less complementarity. The main iteration uses the step with one system of linking rows, pricing with one
+system per column.
+
+Theory: interior_point, One iteration.
 """
 
 from __future__ import annotations
@@ -15,72 +18,78 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST
+from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN
 from mechdesign.solve._blocks.newton import (
     Direction,
     FactoredBlocks,
     NewtonSystem,
     Targets,
-    newton_direction,
-    refined_direction,
+    refine_direction,
+    solve_newton,
 )
 from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
-    """Passes over the ratio rows; values of systems are arrays (G,). `chosen` are the systems that matter."""
+    """Passes over the ratio rows. Values of systems are arrays (G,), and `chosen` flags the systems that matter."""
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest dz/z for the target 0."""
+        """Return the smallest and the largest dz/z for the target 0."""
 
     def mehrotra(self, u: Floats, centre: Floats) -> Floats:
-        """Put the targets of Mehrotra's corrector into slot 0; return their adjoint (B, n)."""
+        """Write the targets of Mehrotra's corrector to slot 0; return their adjoint (B, n)."""
 
     def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the least dz/z and dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
+        """Return the smallest dz/z and dy/y for the targets in `slot`. If `corrected`, `centrality` may follow."""
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
     ) -> Floats:
-        """Put Gondzio's correction of the targets in `slot` into the other slot; return their adjoint (B, n)."""
+        """Write Gondzio's correction of the targets in `slot` to the other slot; return their adjoint (B, n)."""
 
 
-class AllBlocks:
-    """The passes of the main iteration, by all workers: one system."""
+class MainPasses:
+    """The passes of the main iteration, by all workers, with one system of linking rows."""
 
     def __init__(self, blocks: FactoredBlocks) -> None:
         self.x, self.ratios = blocks.x, blocks.ratios
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest dz/z."""
+        """Return the smallest and the largest dz/z."""
         low, high = self.ratios.affine_ratio_test(self.x, u)
         return np.array([-low]), np.array([high - 1.0])
 
     def mehrotra(self, u: Floats, centre: Floats) -> Floats:
-        """Put the targets of Mehrotra's corrector into slot 0."""
+        """Write the targets of Mehrotra's corrector to slot 0; return their adjoint."""
         return self.ratios.mehrotra(self.x, u, float(centre[0]))
 
     def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the least dz/z and dy/y."""
+        """Return the smallest dz/z and dy/y."""
         primal, dual = self.ratios.ratio_test(self.x, u, int(slot[0]), corrected=corrected)
         return np.array([-primal]), np.array([-dual])
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
     ) -> Floats:
-        """Put Gondzio's correction into the other slot."""
+        """Write Gondzio's correction to the other slot; return its adjoint."""
         return self.ratios.centrality(self.x, u, int(slot[0]), float(primal[0]), float(dual[0]), float(centre[0]))
 
 
 @dataclass(frozen=True, eq=False)
-class Aim:
-    """A direction, its targets, their slot in the kernel, the longest steps, and the number of correctors kept.
+class SearchDirection:
+    """The direction of a step, with its targets. Slots, lengths and counts are arrays (G,).
 
-    Slots, lengths and counts are arrays (G,).
+    Attributes:
+        targets: Target complementarity products.
+        direction: The direction.
+        slot: Slot of the targets in the kernel.
+        primal: Longest primal step.
+        dual: Longest dual step.
+        correctors: Number of correctors kept.
     """
 
     targets: Targets
-    found: Direction
+    direction: Direction
     slot: Integers
     primal: Floats
     dual: Floats
@@ -88,8 +97,14 @@ class Aim:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """What assembling the blocks has measured: Σ y z (B,) and Bᵀy (B, N) of their rows, and Σ w of all rows."""
+class BlockSums:
+    """Sums computed while assembling the blocks.
+
+    Attributes:
+        products: Σ y z over each block's rows (B,).
+        adjoint: Bᵀy (B, N).
+        weight: Σ w over all rows.
+    """
 
     products: Floats
     adjoint: Floats
@@ -97,8 +112,8 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """The next iterate, both step lengths, and how many centrality correctors were kept."""
+class StepResult:
+    """The next iterate, both step lengths, and the number of centrality correctors kept."""
 
     iterate: Iterate
     primal: float
@@ -106,99 +121,115 @@ class Step:
     corrections: int
 
 
-def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> Step:
+def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> StepResult:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
+    Args:
+        blocks: The factored blocks at the newest iterate.
+        tuning: Constants of the step. Default: the constants for dense or sparse blocks.
+        corrections: Whether to try centrality correctors.
+
+    Returns:
+        The next iterate and the step lengths.
+
     Raises:
-        StallError: where the Newton system cannot be solved, or not well enough in single precision.
+        StallError: If the Newton system cannot be solved, or not accurately enough in single precision.
     """
-    blocks.ratios.require(blocks.iterate.number)
+    blocks.ratios.require_newest(blocks.iterate.number)
     layout = blocks.layout
     tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
     if not corrections:
         tuning = replace(tuning, max_correctors=0)
-    system, passes = blocks.system(), AllBlocks(blocks)
-    measured = Measured(blocks.products, blocks.adjoint, layout.total_weight)
-    aim = find_aim(system, passes, measured, tuning)
-    found = refined_direction(system, aim.targets, aim.found)
-    if system.rough and not found.rest <= tuning.max_link_miss_single * layout.link_unit:
+    system, passes = blocks.system(), MainPasses(blocks)
+    sums = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
+    search = find_search_direction(system, passes, sums, tuning)
+    found = refine_direction(system, search.targets, search.direction)
+    if system.rough and not found.link_residual <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
-    primal, dual = aim.primal, aim.dual
-    if found is not aim.found:
-        primal, dual = _step_lengths(system, passes, found, aim.slot, None, corrected=False)
+    primal, dual = search.primal, search.dual
+    if found is not search.direction:
+        primal, dual = _step_lengths(system, passes, found, search.slot, None, corrected=False)
     if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
         raise StallError("a direction is not finite")
     share = boundary_shares(primal, dual, tuning)
     lengths = float((share * primal)[0]), float((share * dual)[0])
-    iterate = _advance(blocks, found, int(aim.slot[0]), *lengths)
-    return Step(iterate, *lengths, int(aim.correctors[0]))
+    iterate = _advance(blocks, found, int(search.slot[0]), *lengths)
+    return StepResult(iterate, *lengths, int(search.correctors[0]))
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
-    """Return the share of the way to the boundary (G,): more where both steps are long."""
+    """Return the fraction (G,) of the distance to the boundary that the step takes; larger if both steps are long."""
     is_long = np.minimum(primal, dual) >= tuning.long_step
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
 
-def find_aim(system: NewtonSystem, passes: RatioPasses, measured: Measured, tuning: StepTuning) -> Aim:
-    """Return where a step aims: Mehrotra's predictor and corrector, and Gondzio's correctors, by system."""
+def find_search_direction(
+    system: NewtonSystem, passes: RatioPasses, sums: BlockSums, tuning: StepTuning
+) -> SearchDirection:
+    """Return the direction of a step, by Mehrotra's predictor and corrector and Gondzio's correctors."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
-    predictor = newton_direction(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
-    centre = _centring(system, passes, measured, predictor, tuning)
-    f = coupling.of_rows(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
+    predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
+    centre = _choose_centring(system, passes, sums, predictor, tuning)
+    f = coupling.spread(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
     targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
-    found = newton_direction(system, targets)
+    found = solve_newton(system, targets)
     slot = np.zeros(centre.size, dtype=np.int64)
     correcting = tuning.max_correctors > 0
     primal, dual = _step_lengths(system, passes, found, slot, None, corrected=correcting)
-    aim = Aim(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
+    search = SearchDirection(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
     trying = np.ones(centre.size, dtype=np.bool_)
     for _ in range(tuning.max_correctors):
-        trying = trying & (np.minimum(aim.primal, aim.dual) < tuning.long_step)
+        trying = trying & (np.minimum(search.primal, search.dual) < tuning.long_step)
         if not trying[coupling.active()].any():
             break
-        aim, trying = _correct(system, passes, aim, centre, trying, tuning)
-    return aim
+        search, trying = _correct(system, passes, search, centre, trying, tuning)
+    return search
 
 
 def _correct(
-    system: NewtonSystem, passes: RatioPasses, aim: Aim, centre: Floats, trying: Flags, tuning: StepTuning
-) -> tuple[Aim, Flags]:
-    """Return the aim with one of Gondzio's correctors where it lengthens the steps enough, and where that is.
+    system: NewtonSystem,
+    passes: RatioPasses,
+    search: SearchDirection,
+    centre: Floats,
+    trying: Flags,
+    tuning: StepTuning,
+) -> tuple[SearchDirection, Flags]:
+    """Try one of Gondzio's correctors, and keep it in the systems where it lengthens the steps enough.
 
-    Products v = (z + α̃_p dz)(y + α̃_d dy) far from t w change by clip(v, 0.1 t w, 10 t w) − v, not below −10 t w.
+    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). Returned are
+    the search direction, and flags (G,) of the systems that keep the corrector.
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
-    z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary
+    z, y, found, f = iterate.z, iterate.y, search.direction, search.targets.auxiliary
     primal, dual = (
-        np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (aim.primal, aim.dual)
+        np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (search.primal, search.dual)
     )
-    adjoint = passes.centrality(found.u_x, aim.slot, primal, dual, centre, trying)
-    primal, dual = coupling.of_rows(primal), coupling.of_rows(dual)
+    adjoint = passes.centrality(found.u_x, search.slot, primal, dual, centre, trying)
+    primal, dual = coupling.spread(primal), coupling.spread(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
-    wanted = coupling.of_rows(centre) * auxiliary.weights
-    change = np.minimum(np.maximum(product, NEAREST * wanted), FARTHEST * wanted)
-    change -= np.minimum(product, 2 * FARTHEST * wanted)
+    wanted = coupling.spread(centre) * auxiliary.weights
+    change = np.minimum(np.maximum(product, BETA_MIN * wanted), BETA_MAX * wanted)
+    change -= np.minimum(product, 2 * BETA_MAX * wanted)
     targets = Targets(adjoint, f + change / z)
-    other = newton_direction(system, targets)
-    longer = _step_lengths(system, passes, other, 1 - aim.slot, trying, corrected=True)
-    better = trying & (longer[0] + longer[1] >= aim.primal + aim.dual + tuning.min_corrector_gain)
-    better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(aim.primal, aim.dual)
+    other = solve_newton(system, targets)
+    longer = _step_lengths(system, passes, other, 1 - search.slot, trying, corrected=True)
+    better = trying & (longer[0] + longer[1] >= search.primal + search.dual + tuning.min_corrector_gain)
+    better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(search.primal, search.dual)
     if better.all():
         chosen = targets, other
     elif not better.any():
-        chosen = aim.targets, found
+        chosen = search.targets, found
     else:
-        chosen = _mix(coupling.of_rows(better), better[:, None], (targets, other), (aim.targets, found))
-    slot, correctors = np.where(better, 1 - aim.slot, aim.slot), aim.correctors + better
-    lengths = np.where(better, longer[0], aim.primal), np.where(better, longer[1], aim.dual)
-    return Aim(*chosen, slot, *lengths, correctors), better
+        chosen = _mix(coupling.spread(better), better[:, None], (targets, other), (search.targets, found))
+    slot, correctors = np.where(better, 1 - search.slot, search.slot), search.correctors + better
+    lengths = np.where(better, longer[0], search.primal), np.where(better, longer[1], search.dual)
+    return SearchDirection(*chosen, slot, *lengths, correctors), better
 
 
 def _mix(
     rows: Flags, blocks: Flags, new: tuple[Targets, Direction], old: tuple[Targets, Direction]
 ) -> tuple[Targets, Direction]:
-    """Return the new targets and direction in some blocks, each a system of its own, and the old ones elsewhere."""
+    """Return the new targets and direction in the flagged blocks, and the old ones in the other blocks."""
     (targets, found), (before, earlier) = new, old
     mixed = Targets(
         np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)
@@ -210,28 +241,28 @@ def _mix(
         found.theta,
         np.where(rows, found.q, earlier.q),
         np.where(rows, found.dy, earlier.dy),
-        max(found.rest, earlier.rest),
+        max(found.link_residual, earlier.link_residual),
     )
     return mixed, direction
 
 
-def _centring(
-    system: NewtonSystem, passes: RatioPasses, measured: Measured, predictor: Direction, tuning: StepTuning
+def _choose_centring(
+    system: NewtonSystem, passes: RatioPasses, sums: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
-    """Return t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
+    """Return the target parameter t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
 
-    Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass over them is needed.
+    The blocks' rows satisfy dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu. No pass over them is needed.
     """
     coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
     low, high = passes.affine_ratio_test(predictor.u_x)
-    primal = 1.0 / np.maximum(1.0, -coupling.least(low, predictor.q))
-    dual = 1.0 / np.maximum(1.0, -coupling.least(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
+    primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, predictor.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.minimum(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
     steps = iterate.points * predictor.u
     right = coupling.adjoint(iterate.multipliers + predictor.multipliers)
     right[:, :n] -= system.cost
     right[:, n:] += system.rewards
-    products = coupling.total(measured.products)
-    first = coupling.total((steps * measured.adjoint).sum(axis=1))
+    products = coupling.total(sums.products)
+    first = coupling.total((steps * sums.adjoint).sum(axis=1))
     second = coupling.total((steps * right).sum(axis=1))
     reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
     link = auxiliary.linking
@@ -241,9 +272,9 @@ def _centring(
         linked = z * (1 + primal * predictor.q[link]) * (y + dual * predictor.dy[link])
         reached = reached + float(linked.sum())
     share = np.maximum(0.0, reached) / total
-    # One at a time: NumPy's power of an array differs in the last bit.
+    # Cube each value separately, because NumPy's power of an array differs in the last bit.
     sigma = np.minimum(np.array([float(each) ** 3 for each in share]), tuning.max_sigma)
-    centre: Floats = sigma * (total / measured.weight)
+    centre: Floats = sigma * (total / sums.weight)
     return centre
 
 
@@ -256,11 +287,11 @@ def _step_lengths(
     *,
     corrected: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the longest steps (G,) up to 1 that keep z and y non-negative."""
+    """Return the longest steps (G,), at most 1, that keep z and y non-negative."""
     coupling, y = system.coupling, system.iterate.y
     low, fall = passes.ratio_test(found.u_x, slot, chosen, corrected=corrected)
-    primal = 1.0 / np.maximum(1.0, -coupling.least(low, found.q))
-    dual = 1.0 / np.maximum(1.0, -coupling.least(fall, system.auxiliary.relative_change(y, found.dy)))
+    primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, found.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.minimum(fall, system.auxiliary.relative_change(y, found.dy)))
     return primal, dual
 
 

@@ -1,4 +1,7 @@
-"""Symmetries of a block program: permutations of rows and columns that leave it as it is."""
+"""Symmetries of a block program: permutations of rows and columns that leave it unchanged.
+
+Theory: interior_point, Symmetry.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,16 @@ from mechdesign.solve._block_angular import BlockProgram
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
-    """A group of G permutations, the identity first, each acting on rows, columns and members of the worst cost.
+    """A group of G permutations, the identity first, which act on rows, columns, estimates, and worst-cost members.
 
-    `rows` (G, n), `columns` (G, m), `members` (G, q) of the worst cost, and for each floor `estimates` (G, k): element
-    γ maps row s to rows[γ, s], and so on. Invariance means exponents[γs, γt] = exponents[s, t],
-    cost[γs, γo] = cost[s, o], error[γh, γs] = error[h, s], and the same for the worst cost.
+    Element γ maps row s to rows[γ, s], and so on. The program is invariant: exponents[γs, γt] = exponents[s, t],
+    cost[γs, γo] = cost[s, o], and error[γh, γs] = error[h, s]. The same holds for the worst cost.
+
+    Attributes:
+        rows: Images of the rows (G, n).
+        columns: Images of the columns (G, m).
+        members: Images of the members of the worst cost (G, q).
+        estimates: Images of the estimates (G, k) of each floor.
     """
 
     rows: Integers
@@ -26,7 +34,7 @@ class Symmetry:
 
     @property
     def order(self) -> int:
-        """Number G of elements."""
+        """Number G of group elements."""
         return int(self.rows.shape[0])
 
     def representatives(self, columns: int) -> tuple[Integers, Integers]:
@@ -37,7 +45,7 @@ class Symmetry:
         return kept.astype(np.int64), counts.astype(np.int64)
 
     def origins(self, columns: int) -> tuple[Integers, Integers]:
-        """Return for every column an element that brings its orbit's representative there, and the orbit's index."""
+        """For every column, return an element that maps its orbit's representative to it, and the orbit's index."""
         kept, _ = self.representatives(columns)
         mover = np.zeros(columns, dtype=np.int64)
         orbit = np.zeros(columns, dtype=np.int64)
@@ -48,8 +56,8 @@ class Symmetry:
         return mover, orbit
 
 
-def trivial(program: BlockProgram) -> Symmetry:
-    """Return the group of the identity alone."""
+def trivial_symmetry(program: BlockProgram) -> Symmetry:
+    """Return the group that consists of the identity."""
     members = program.worst.row.size if program.worst is not None else 0
     identity = [np.arange(size, dtype=np.int64)[None, :] for size in (program.rows, program.columns, members)]
     estimates = tuple(np.arange(floor.error.shape[0])[None, :] for floor in program.floors)

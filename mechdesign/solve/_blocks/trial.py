@@ -1,4 +1,7 @@
-"""The trial of a large program: it is solved roughly with few columns, and its prices choose those to add."""
+"""The trial solve of a large program: a rough solve with few columns, whose dual prices select further columns.
+
+Theory: interior_point, Trial solve.
+"""
 
 from __future__ import annotations
 
@@ -10,90 +13,101 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._deadline import Stop
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.iterate import State
-from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.working_set import BlockWorkingSet, cost_beyond
+from mechdesign.solve._blocks.iterate import BlockState
+from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.working_set import BlockWorkingSet, measure_reduced_costs
 from mechdesign.solve._contract import Status
 
 
-def choose_tried(
-    master: BlockMaster, coarse: BlockProgram, state: State, before: BlockWorkingSet, closer: BlockWorkingSet
+def choose_trial_columns(
+    master: BlockMaster, coarse: BlockProgram, state: BlockState, before: BlockWorkingSet, closer: BlockWorkingSet
 ) -> tuple[BlockWorkingSet, Integers]:
-    """Return the columns to try, of those in use in a coarse problem, and the candidates for later.
+    """Return the working set of the trial, and the candidates to be priced after the trial.
 
-    Prices judge all columns alike, unlike the mass that a column has left there. Merged columns may be candidates.
+    The choice uses reduced costs, because the mass of a column in the coarse problem is misleading. Columns that were
+    merged may become candidates.
 
     Args:
-        master: The master.
+        master: Solver of restricted problems.
         coarse: The coarse problem.
-        state: Its last state.
-        before: Its working set.
-        closer: The same with fewer estimates.
+        state: Last state of the coarse problem.
+        before: Working set of the coarse problem.
+        closer: The same working set with fewer estimates.
+
+    Returns:
+        The working set of the trial, and the candidate columns (k,).
     """
     tuning, used = master.tuning.trial, before.columns
-    reduced, unit = cost_beyond(coarse, used, state)
+    reduced, unit = measure_reduced_costs(coarse, used, state)
     every = np.arange(master.program.columns)
     more = find_promising(master, coarse, state, before, tuning.candidate_reduced_cost * unit, every)
     master.deadline.check()
     mass = state.points[:, : coarse.rows].sum(axis=1)
     kept = reduced <= tuning.reduced_cost * unit
-    joined = closer.joined(more, before.estimates)
+    joined = closer.add_with_estimates(more, before.estimates)
     tried = used[kept] if mass[kept].sum() >= tuning.min_mass_share * mass.sum() else used
-    return joined.only(tried), joined.columns
+    return joined.replace_columns(tried), joined.columns
 
 
 @dataclass(frozen=True, eq=False)
-class TrialFirst:
-    """A master whose first round begins with a trial.
+class TrialMaster:
+    """A master whose first round starts with a trial solve.
 
     Attributes:
-        master: The master.
-        candidates: The columns that are priced after the trial (k,).
+        master: Solver of restricted problems.
+        candidates: Columns to be priced after the trial (k,).
     """
 
     master: BlockMaster
     candidates: Integers
 
-    def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
-        """Solve the restricted problem of a round, and offer its point."""
+    def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
+        """Solve the restricted problem of round `number`, and offer its point."""
         if number:
             return self.master.solve(working, number, best)
-        self.master.begin_round()
+        self.master.begin_round(best)
         return solve_with_trial(self.master, working, self.candidates)
 
 
 def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: Integers) -> BlockRestricted:
-    """Solve roughly with the columns to try, add those worth nearly as much, and solve with these.
+    """Solve roughly with the trial columns, add the promising candidates, and solve again.
 
-    The program then begins with few columns that it does not need, and misses few that it does. The trial itself is
-    the result where it is closer than the second solve, which time, the user or memory may end, or where there is no
-    time for one.
+    The second solve then starts with few superfluous columns, and few useful columns are missing. The result is the
+    trial itself if no time remains, or if the second solve is stopped before it reaches a smaller gap.
+
+    Args:
+        master: Solver of restricted problems.
+        working: Working set of the trial.
+        candidates: Columns to be priced after the trial (k,).
+
+    Returns:
+        The solution with the smaller gap.
     """
     tuning, deadline = master.tuning, master.deadline
-    began, program = deadline.seconds(), working.of(master.program)
-    walk = master.walk(program, working, tuning.merging.trial)
-    state = walk.state
+    began, program = deadline.seconds(), working.restrict(master.program)
+    run = master.run_schedule(program, working, tuning.merging.trial)
+    state = run.state
     if state is None:
-        return master.walk_and_finish(walk.working.only(candidates))
+        return master.solve_with_care(run.working.replace_columns(candidates))
     left, seconds = deadline.left(), deadline.seconds() - began
     short = left is not None and left < tuning.trial.restart_time_factor * seconds
-    if walk.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
-        return master.finish(walk)
-    _, unit = cost_beyond(program, walk.working.columns, state)
-    more = find_promising(master, program, state, walk.working, tuning.trial.restart_reduced_cost * unit, candidates)
+    if run.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
+        return master.finish_run(run)
+    _, unit = measure_reduced_costs(program, run.working.columns, state)
+    more = find_promising(master, program, state, run.working, tuning.trial.restart_reduced_cost * unit, candidates)
     if deadline.stop() is Stop.USER:
-        walk = replace(walk, status=Status.INTERRUPTED)
-    trial = master.finish(walk, measure=True)
+        run = replace(run, status=Status.INTERRUPTED)
+    trial = master.finish_run(run, measure=True)
     if trial.status is Status.INTERRUPTED:
         return trial
-    chosen = trial.working.joined(more, walk.working.estimates)
-    # Its multipliers may be large.
-    del state, walk
+    chosen = trial.working.add_with_estimates(more, run.working.estimates)
+    # Free the multipliers, which may be large.
+    del state, run
     try:
-        found = master.walk_and_finish(chosen)
+        found = master.solve_with_care(chosen)
     except SolverError as error:
-        # The memory does not suffice for the columns added.
+        # The memory does not suffice for the added columns.
         return replace(trial, status=Status.STALLED, message=str(error))
     ended = found.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     if ended and trial.prices.gap < found.prices.gap:
@@ -102,23 +116,31 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
 
 
 def find_promising(
-    master: BlockMaster, program: BlockProgram, state: State, working: BlockWorkingSet, most: float, among: Integers
+    master: BlockMaster,
+    program: BlockProgram,
+    state: BlockState,
+    working: BlockWorkingSet,
+    most: float,
+    among: Integers,
 ) -> dict[int, tuple[Integers, ...]]:
-    """Return the columns left out whose reduced cost may be at most `most`, with their estimates.
+    """Return the omitted columns whose reduced cost may be at most `most`, with the estimates that matter to each.
 
     Args:
-        master: The master.
-        program: The program with the estimates of the working set, or a coarse one like it.
-        state: A state of it.
-        working: The working set.
+        master: Solver of restricted problems.
+        program: The program with the estimates of the working set, or its coarse problem.
+        state: State of that program.
+        working: Working set of that program.
         most: Largest reduced cost, for Σ_s x_s = 1.
-        among: The columns to look at.
+        among: Columns to price (k,).
+
+    Returns:
+        For each column found, the positions of its estimates for each floor.
     """
     n, tuning = program.rows, master.tuning
     floors = state.multipliers[n : n + len(program.floors)]
-    pricing = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning.pricing)
-    # To raise every λ by `most` lowers each reduced cost by `most`, as Σ_s x_s = 1.
-    prices = Prices(state.multipliers[:n] + most, floors, 0.0)
+    pricing = ColumnPricing(program, master.options, master.report, master.deadline, master.budget, tuning.pricing)
+    # Raising every λ by `most` lowers each reduced cost by `most`, since Σ_s x_s = 1.
+    prices = DualPrices(state.multipliers[:n] + most, floors, 0.0)
     others = np.setdiff1d(among, working.columns)
     x = state.points[:, :n].T
-    return pricing.find_below(working.columns, x, prices, tuning.estimates.active_slack, others)
+    return pricing.find_negative(working.columns, x, prices, tuning.estimates.active_slack, others)

@@ -1,6 +1,9 @@
-"""The constants of the block method, by algorithm: each with its unit, and where its value comes from.
+"""The constants of the block method, by algorithm, with their units.
 
-Gaps are relative; a share is a number from 0 to 1. The measurements are described on the theory page.
+Gaps are relative, and a share is a number in [0, 1]. The note of November 2026 on the interior-point method
+(docs/notes) describes the measurements behind the values.
+
+Theory: interior_point, Constants.
 """
 
 from __future__ import annotations
@@ -9,36 +12,37 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Schedule: TypeAlias = tuple[tuple[float, float], ...]
-"""Relative gaps, and at each the share of an even mass below which a column is merged into another one."""
+"""Pairs of a relative gap and a threshold: at that gap, columns below this share of an even mass are merged."""
 
 
 @dataclass(frozen=True)
 class GenerationTuning:
-    """Column generation with blocks for columns.
+    """Constants of column generation.
 
     Attributes:
-        max_rounds: Largest number of rounds.
-        min_entering: Columns that a round takes in, if so many improve; or as many as there are.
-        loose_gap: Relative gap of restricted problems where the gap asked for is above twice this.
-        loose_share: The same as a share of the gap asked for.
-        master_gap_share: Share of the gap that the restricted problem may take.
-        pricing_gap_share: Share of the gap that columns left out may take.
-        master_time_share: Share of the time left, when a round begins, for its restricted problem.
+        max_rounds: Maximum number of rounds.
+        min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
+        master_gap_share: Restricted problems reach at least this share of the target gap.
+        loose_gap: For a loose target gap, restricted problems reach at least this relative gap.
+        loose_share: For a very loose target gap, restricted problems reach this share of the target gap.
+        pricing_gap_share: Share of the target gap allowed for the reduced costs of omitted columns.
+        master_time_share: Share of the remaining time for the restricted problem of a round.
         grace_s: Time for pricing after the first Ctrl-C [s].
-        merge_care: Factor of the merging thresholds from one round to the next, which merges less.
-        inactive_floor: Share of the gap below which the part of a floor in the bound does not count.
-        max_column_share: If the working set holds more than this share of all columns, all at once are faster.
-        min_coarse_iterations: If the coarse problems reach the first gap in fewer, all columns at once are faster.
-        min_total_iterations: The same for the whole last coarse problem.
-        min_entries: Columns × rows² below which all blocks at once take a moment.
-        min_rows_without_floors: Rows below which all blocks at once are faster where there are no floors.
+        merge_care: Factor of the merging thresholds from one round to the next; below 1, later rounds merge less.
+        inactive_floor: A floor is inactive if its term in the bound is at most this share of the gap.
+        max_column_share: If the working set has more than this share of all columns, all columns at once are faster.
+        min_coarse_iterations: If the coarse problems reach the first gap in fewer iterations, all columns at once
+            are faster.
+        min_total_iterations: If the largest coarse problem takes fewer iterations, all columns at once are faster.
+        min_entries: Number of columns × rows² below which column generation does not pay.
+        min_rows_without_floors: Number of rows below which column generation does not pay without floors.
     """
 
     max_rounds: int = 20
     min_entering: int = 16
+    master_gap_share: float = 0.5
     loose_gap: float = 5e-3
     loose_share: float = 0.1
-    master_gap_share: float = 0.5
     pricing_gap_share: float = 0.25
     master_time_share: float = 0.6
     grace_s: float = 60.0
@@ -53,18 +57,18 @@ class GenerationTuning:
 
 @dataclass(frozen=True)
 class TrialTuning:
-    """The trial: a large program is solved roughly with few columns first; its prices choose the others.
+    """Constants of the trial solve, which solves a large program roughly to select columns by their reduced costs.
 
-    Columns are judged by what they cost beyond those in use, in units of the mean cost of a row.
+    Reduced costs are relative to the columns in use, in units of the mean cost of a row.
 
     Attributes:
-        min_rows: Rows from which a trial pays; with 576 it takes as long as it saves.
-        max_gap_share: Largest gap asked for, as a share of the trial's last one.
-        reduced_cost: Columns up to this cost beyond, at the prices of the coarse problem, are tried.
-        min_mass_share: Smallest share of the mass that these must hold; otherwise all columns in use are tried.
-        candidate_reduced_cost: Columns up to this cost beyond are priced after the trial.
-        restart_reduced_cost: Columns up to this cost beyond, at the prices of the trial, are taken in.
-        restart_time_factor: Time left, in trials, with which the program is solved with those as well.
+        min_rows: Number of rows from which a trial pays. With 576 rows it takes as long as it saves.
+        max_gap_share: A trial pays if the target gap is at most this share of the trial's last gap.
+        reduced_cost: Columns with at most this reduced cost at the prices of the coarse problem enter the trial.
+        min_mass_share: If these columns hold less than this share of the mass, all columns in use enter the trial.
+        candidate_reduced_cost: Columns with at most this reduced cost at the coarse prices are priced after the trial.
+        restart_reduced_cost: Columns with at most this reduced cost at the prices of the trial are added after it.
+        restart_time_factor: The second solve needs at least this multiple of the trial's time.
     """
 
     min_rows: int = 800
@@ -78,27 +82,26 @@ class TrialTuning:
 
 @dataclass(frozen=True)
 class MergeTuning:
-    """Which columns are merged into others, and when.
+    """Schedules that decide when columns are merged into others.
 
-    What columns keep at a gap tells which of them the optimum uses. Merged too late they make the path long, merged too
-    early they are missing in the end: the thresholds leave those in that were needed on the city of the examples and
-    the check-ins, with 300 to 1,024 cells.
+    Late merging lengthens the central path. Early merging loses columns that the optimum uses. The thresholds keep all
+    columns that the optimum used in the measured programs with 300 to 1,024 cells.
 
     Attributes:
-        with_floors: Schedule of dense blocks with floors; with 0.35 and 0.3 three of 400 columns were lost.
-        trial: Schedule of the trial; its last gap leaves the columns that are to be judged.
-        without_floors: Schedule of dense blocks without floors.
-        sparse: Schedule of sparse blocks; with 0.5, 0.35, … one of 62 columns of 400 road places was lost.
-        coarse: Schedule of a coarse problem.
-        coarse_large: The same from `coarse_large_rows` on: there a coarse problem says more.
-        coarse_of_trial: The same before a trial, which finds again what is lost.
-        coarse_factor: Ratio of a program's rows to those of its coarse problem; six misses columns that matter.
-        coarse_factor_of_trial: The same before a trial.
-        coarse_min_rows: Least number of rows of a coarse problem.
-        coarse_first_gap: Smallest gap to which coarse problems but the largest are solved.
-        coarse_large_rows: Rows of a coarse problem from which `coarse_large` holds.
-        loose_gap: Gap asked for above which thresholds of coarse problems grow: columns that matter little may go.
-        loose_factor: Factor by which they grow.
+        with_floors: Schedule for dense blocks with floors. Thresholds of 0.35 and 0.3 lost three of 400 columns.
+        trial: Schedule of the trial solve. Its last gap does not merge, because the trial prices those columns.
+        without_floors: Schedule for dense blocks without floors.
+        sparse: Schedule for sparse blocks. Thresholds of 0.5 and 0.35 lost one of 62 columns of 400 road places.
+        coarse: Schedule of coarse problems.
+        coarse_large: Schedule of coarse problems with `coarse_large_rows` rows or more.
+        coarse_of_trial: Schedule of coarse problems before a trial solve, which finds lost columns again.
+        coarse_factor: Ratio of the program's rows to the rows of its coarse problem. A ratio of 6 loses columns.
+        coarse_factor_of_trial: The same ratio before a trial solve.
+        coarse_min_rows: Minimum number of rows of a coarse problem.
+        coarse_first_gap: All coarse problems except the largest are solved to this gap at most.
+        coarse_large_rows: Number of rows from which a coarse problem follows `coarse_large`.
+        loose_gap: Above this target gap, coarse problems merge more columns, because each column matters less.
+        loose_factor: Factor of the merging thresholds above `loose_gap`.
     """
 
     with_floors: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02))
@@ -121,12 +124,12 @@ class MergeTuning:
 
 @dataclass(frozen=True)
 class EstimateTuning:
-    """Which of the adversary's estimates take part.
+    """Tolerances for choosing the adversary's estimates.
 
     Attributes:
-        active_slack: An estimate takes part in a column if it is worse than the best one by at most this share.
-        chosen_slack: It is chosen for the program if that holds for some column with this share.
-        min_slack: Least slack of an estimate that begins to take part, as a share of w.
+        active_slack: An estimate is active in a column if its error exceeds the best one by at most this share.
+        chosen_slack: An estimate is chosen if its error exceeds the best one by at most this share in some column.
+        min_slack: Minimum slack at which an estimate can become active, as a share of w.
     """
 
     active_slack: float = 0.3
@@ -136,14 +139,14 @@ class EstimateTuning:
 
 @dataclass(frozen=True)
 class CorrectionTuning:
-    """The correction of the bound for columns that are missing.
+    """Constants of the bound correction for missing columns.
 
     Attributes:
-        max_loss: Largest loss of the bound for which it pays, as a multiple of the remaining gap.
-        few: Share of the working set up to which missing columns are few.
-        gap_share: Accuracy, as a share of the gap asked for.
-        loss_share: Accuracy, as a share of the loss.
-        min_multiplier_share: Share of a floor's multipliers from which an estimate matters to a missing column.
+        max_loss: The correction pays if the loss of the bound is at most this multiple of the remaining gap.
+        few: The correction also pays if at most this share of the working set is missing.
+        gap_share: Accuracy of the correction, as a share of the target gap.
+        loss_share: Accuracy of the correction, as a share of the loss.
+        min_multiplier_share: An estimate matters to a missing column from this share of the floor's multipliers.
     """
 
     max_loss: float = 30.0
@@ -155,20 +158,21 @@ class CorrectionTuning:
 
 @dataclass(frozen=True)
 class PricingTuning:
-    """Pricing of the columns left out.
+    """Constants of pricing.
 
     Attributes:
-        similar_slack: Estimates that are worse than the best one of a similar column by at most this share come first.
-        neighbours: Columns in use that propose estimates for a column left out.
-        min_mass_share: Columns in use with less than this share of an even mass propose none.
-        near_bounds: Strictest bounds of each row that come first; they prove 97 % of the columns of 20 × 20 cells.
-        near_min_rows: Rows from which that saves time.
-        batch_entries: Columns × rows² that are priced at a time.
-        batch_bytes_sparse: The same of sparse blocks [bytes].
-        max_iterations: Largest number of iterations of a pricing problem.
-        min_step: Length below which both steps are no progress.
-        resolved_share: Width of the bracket of a negative reduced cost at which it is resolved, as a share of it.
-        rounding: Share of the largest cost to which rounding lets a bracket close.
+        similar_slack: The first tier uses estimates within this share of the best one of a similar column.
+        neighbours: Number of columns in use that propose estimates for an omitted column.
+        min_mass_share: Columns in use with less than this share of an even mass propose no estimates.
+        near_bounds: Number of the strictest bounds per row in the first tier. For 20 × 20 cells these bounds prove
+            97 % of the columns.
+        near_min_rows: Number of rows from which the first tier saves time.
+        batch_entries: Number of columns × rows² that are priced at a time.
+        batch_bytes_sparse: Size of a batch of sparse blocks [bytes].
+        max_iterations: Maximum number of iterations of a pricing problem.
+        min_step: If both steps are shorter, the iteration of a column ends.
+        resolved_share: A negative reduced cost is resolved once its bracket is at most this share of its value.
+        rounding: The bracket of a reduced cost cannot close further than this share of the largest cost.
     """
 
     similar_slack: float = 0.1
@@ -186,19 +190,21 @@ class PricingTuning:
 
 @dataclass(frozen=True)
 class StepTuning:
-    """One primal-dual step, of the main iteration and of a pricing problem.
+    """Constants of one primal-dual step, in the main iteration or in a pricing problem.
 
     Attributes:
-        max_sigma: Largest σ of Mehrotra's centring. With 0.1 dense blocks with worst cost stall at a gap of 3e-7.
-        max_correctors: Most of Gondzio's correctors in a step.
-        long_step: Length from which a step needs no corrector, and takes the longer fraction.
-        min_corrector_gain: Least gain of both lengths together for which a corrector is kept.
-        min_step_kept: Share of the shorter length that a corrector must leave.
-        reach_factor: Correctors aim at this factor of the length, and `reach_offset` more.
-        reach_offset: The other part of that.
-        boundary_fraction: Share of the way to the boundary that a step takes.
-        boundary_fraction_long: The same where both steps are long.
-        max_link_miss_single: Largest residual of the linking rows of a direction in single precision [largest unit].
+        max_sigma: Upper bound on Mehrotra's centring parameter σ. With 0.1, dense blocks with worst cost stall at
+            a gap of 3e-7.
+        max_correctors: Maximum number of Gondzio's correctors per step.
+        long_step: A step of at least this length takes no corrector, and uses `boundary_fraction_long`.
+        min_corrector_gain: A corrector is kept if it lengthens both steps together by at least this amount.
+        min_step_kept: A corrector must keep at least this share of the shorter step length.
+        reach_factor: Correctors assume the step length min(1, reach_factor · α + reach_offset).
+        reach_offset: The constant in that length.
+        boundary_fraction: Fraction of the distance to the boundary that a step takes.
+        boundary_fraction_long: The same fraction if both steps are long.
+        max_link_miss_single: Largest residual of the linking rows allowed for a direction in single precision
+            [largest unit of a linking row].
     """
 
     max_sigma: float = 0.02
@@ -215,12 +221,12 @@ class StepTuning:
 
 @dataclass(frozen=True)
 class NewtonTuning:
-    """The linear algebra of a step.
+    """Constants of the linear algebra of a step.
 
     Attributes:
-        link_accuracy: Residual to which the linking rows are met [mass]; otherwise row sums drift.
-        max_refinements: Most refinements of a direction; with 8 a solve of 120 road places stalls.
-        max_refinements_single: The same in single precision, where the linking rows are missed otherwise.
+        link_accuracy: Residual to which a direction satisfies the linking rows [mass]. Otherwise row sums drift.
+        max_refinements: Maximum number of refinements of a direction. With 8, a solve of 120 road places stalls.
+        max_refinements_single: The same maximum in single precision.
         max_absorbed_share: Share of a linking slack that may absorb a residual.
     """
 
@@ -232,24 +238,24 @@ class NewtonTuning:
 
 @dataclass(frozen=True)
 class InteriorPointTuning:
-    """The main iteration.
+    """Constants of the main iteration.
 
     Attributes:
-        max_iterations: Largest number of iterations; floors and a cost that pull apart take 160 with 300 rows.
-        feasibility: Primal residual up to which the objective is an upper bound [unit of a linking row].
-        cost_unit: Share of the largest coefficient that gaps are relative to at least.
-        acceptable_gap: Relative gap at which a stall counts as the end.
-        repair_gap: Relative gap from which the upper bound is that of the repaired iterate.
-        patience: Relative gaps above which an iteration may go on without progress for this number of steps: near the
-            end rounding soon undoes more.
-        progress_factor: A gap below this share of the one at the last progress is progress.
-        min_step: Length below which both steps are a stall.
-        residual_price: Cost of repairing a residual [cost per unit].
-        dropped_share: Share of the gap that dropping small multipliers may cost.
-        threads_min_rows: Ratio rows from which several threads are faster than one.
-        part_start: Share by which the part w of a floor begins below what its column gives.
-        max_start_exponent: Exponent above which an iteration begins with the uniform channel [nats].
-        min_start_cost: Least cost of a start, as a share of the largest coefficient.
+        max_iterations: Maximum number of iterations. Programs with 300 rows and a floor need up to 160.
+        feasibility: The objective is an upper bound if the primal residual is at most this [unit of a linking row].
+        cost_unit: Smallest denominator of relative gaps, as a share of the largest cost coefficient.
+        acceptable_gap: A stall at this relative gap or below counts as optimal.
+        repair_gap: At this relative gap or below, the upper bound is the cost of the repaired iterate.
+        patience: Pairs of a relative gap and a number of iterations. Above that gap, the iteration ends after this
+            number of iterations without progress.
+        progress_factor: Progress means that the gap falls below this share of the gap at the last progress.
+        min_step: If both steps are shorter, the iteration has stalled.
+        residual_price: Cost of repairing a primal residual [relative cost per unit].
+        dropped_share: Share of the target gap that dropping small multipliers may cost.
+        threads_min_rows: Number of ratio rows from which several threads are faster than one.
+        contribution_margin: Initially, the contribution w to a floor lies this share below its upper limit.
+        max_start_exponent: If an exponent is larger, the iteration starts from the uniform channel [nats].
+        min_start_cost: Lower limit of the cost that sets the initial μ, as a share of the largest coefficient.
     """
 
     max_iterations: int = 500
@@ -263,7 +269,7 @@ class InteriorPointTuning:
     residual_price: float = 4.0
     dropped_share: float = 0.1
     threads_min_rows: int = 500_000
-    part_start: float = 0.05
+    contribution_margin: float = 0.05
     max_start_exponent: float = 40.0
     min_start_cost: float = 1e-9
 
@@ -272,8 +278,8 @@ class InteriorPointTuning:
 class Tuning:
     """The constants of all algorithms of the block method.
 
-    Steps of sparse blocks are centred more, and pricing problems take fewer correctors: with those of the main
-    iteration some reduced costs near 0 are not proved.
+    Steps of sparse blocks allow more centring. Pricing problems use fewer correctors, because the constants of the main
+    iteration leave some reduced costs near 0 unproved.
     """
 
     generation: GenerationTuning = field(default_factory=GenerationTuning)
@@ -292,4 +298,4 @@ class Tuning:
 
 
 TUNING = Tuning()
-"""The values that are used unless others are given."""
+"""The default constants."""

@@ -1,4 +1,4 @@
-"""The embedded examples: specifications, and what goes with them, that need no other data."""
+"""The embedded examples: specifications with their data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ class Example:
     """An embedded example.
 
     Attributes:
-        name: what it is called.
-        file: its file.
-        commands: the commands that run it, the one it is for first.
-        summary: what it shows, in a line.
-        takes: how long that takes on two cores, in words.
-        trace: the file of the trace, or the table, that goes with it, if there is one.
+        name: The name of the example.
+        file: Its file.
+        commands: The commands that can run it, the main one first.
+        summary: Its topic, in one line.
+        takes: Its run time on two cores, in words.
+        trace: The file of its trace or table, or "".
+
+    >>> find("walk").trace
+    'walk.csv'
     """
 
     name: str
@@ -33,7 +36,7 @@ class Example:
 
     @property
     def text(self) -> str:
-        """The file, with its comments."""
+        """The text of the file, with comments."""
         return text_of(self.file)
 
 
@@ -56,18 +59,31 @@ EXAMPLES = (
     ),
     Example(
         "admissions", "admissions.toml", ("blowfish",),
-        "quartiles of a table of ages: near ages must not be told apart", "3 s", "admissions.csv",
+        "quartiles of a table of ages, with nearby ages indistinguishable", "3 s", "admissions.csv",
     ),
     Example(
         "traffic", "traffic.csv", ("leakage",),
-        "what 10 releases leak when places follow one another", "2 s",
+        "the leakage of 10 releases of correlated places", "2 s",
     ),
 )  # fmt: skip
-"""All examples, the shortest way in first."""
+"""All examples, the best introduction first."""
 
 
 def find(name: str) -> Example:
-    """Return the example of a name; raise `InputError` for another one."""
+    """Return the example with a name.
+
+    Args:
+        name: The name.
+
+    Returns:
+        The example.
+
+    Raises:
+        InputError: No example has this name.
+
+    >>> find("city").file
+    'city.toml'
+    """
     for example in EXAMPLES:
         if example.name == name:
             return example
@@ -75,10 +91,31 @@ def find(name: str) -> Example:
 
 
 def text_of(file: str) -> str:
-    """Return an embedded file."""
+    """Return the text of an embedded file.
+
+    Args:
+        file: The name of the file.
+
+    Returns:
+        The text.
+
+    >>> text_of("walk.csv").splitlines()[0]
+    'x,y'
+    """
     return importlib.resources.files(__name__).joinpath(file).read_text(encoding="utf-8")
 
 
 def on_disk(file: str) -> AbstractContextManager[Path]:
-    """Return a context in which an embedded file has a path."""
+    """Return a context manager that provides the path of an embedded file.
+
+    Args:
+        file: The name of the file.
+
+    Returns:
+        A context manager whose value is the path.
+
+    >>> with on_disk("city.toml") as path:
+    ...     path.name
+    'city.toml'
+    """
     return importlib.resources.as_file(importlib.resources.files(__name__).joinpath(file))

@@ -1,1 +1,1 @@
-"""Column generation for parts that a constraint couples."""
+"""Column generation for parts that share distortion floors."""

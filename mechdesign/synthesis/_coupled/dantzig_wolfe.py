@@ -1,7 +1,7 @@
-"""Solve parts with answers of their own that share distortion floors.
+"""Design channels for parts with disjoint answers that share distortion floors.
 
-Each part's answers tell which part the secret is in, so that the adversary's errors about the parts add up; see
-`mechdesign.synthesis._coupled.column_generation` for how the floors are shared out.
+An answer reveals the part of the secret, so the adversary's errors for the parts add up. See
+`mechdesign.synthesis._coupled.column_generation` for the decomposition.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMult
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._attempts import EXACT, takes_blocks
-from mechdesign.synthesis._coupled.column_generation import Mixture, PricedParts, decompose
-from mechdesign.synthesis._coupled.pricing import Answer, Kind, Proposal, priced_problem
-from mechdesign.synthesis._parts import Assembled, Gathered, Known, Part
+from mechdesign.synthesis._attempts import SIMPLEX_SOLVER, takes_blocks
+from mechdesign.synthesis._coupled.column_generation import PartMixture, PricedParts, decompose
+from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal, make_pricing_problem
+from mechdesign.synthesis._parts import AssembledChannel, MultiplierCollector, Part, PartCache
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import round_channel
 from mechdesign.synthesis._settings import SolveSettings
@@ -34,36 +34,43 @@ _Columns = tuple[Integers, Integers, Floats]
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A part, the kind that it is of (an index), and for each floor of that kind the estimates that were kept."""
+    """A part, the index of its class, and the estimates that each floor keeps."""
 
     part: Part
     kind: int
     estimates: Mapping[int, Integers]
 
 
-def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> Assembled:
+def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> AssembledChannel:
     """Design a channel for parts that share floors.
 
-    The solver is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
-    and the rows are "auto", "all" or "reduced".
+    Args:
+        problem: The problem; see `is_decomposable` for the conditions.
+        parts: Its parts.
+        settings: The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows
+            must be "auto", "all" or "reduced".
+        deadline: Deadline of the design.
+
+    Returns:
+        The integer channel, its multipliers and a summary.
 
     Raises:
-        InputError: Another choice.
+        InputError: The settings choose another solver or other rows.
         SolverError: A solver fails.
     """
     _check_choices(settings)
     floors = {i: floor for i, floor in problem.floors.items() if floor.minimum > 0}
-    known: Known[int] = Known()
-    kinds: list[Kind] = []
+    known: PartCache[int] = PartCache()
+    kinds: list[PartClass] = []
     members: list[_Member] = []
     for part in parts:
-        alone, estimates = priced_problem(problem, part, tuple(floors))
+        alone, estimates = make_pricing_problem(problem, part, tuple(floors))
         number = known.answer(alone, lambda: len(kinds))
         if number == len(kinds):
-            kinds.append(Kind(alone, tuple(floors), settings.rows))
+            kinds.append(PartClass(alone, tuple(floors), settings.rows))
         kinds[number].mass += part.mass
         members.append(_Member(part, number, estimates))
-    name = EXACT if settings.solver == "auto" else settings.solver
+    name = SIMPLEX_SOLVER if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
     outcome, best, rounds = decompose(kinds, minima, name, settings, deadline)
     assert best.point is not None
@@ -81,14 +88,15 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
         proposals=len(outcome.working),
         floor_weight=float(weight),
     )
-    return Assembled(numerators, _multipliers(problem, members, best.proof, floors), summary)
+    return AssembledChannel(numerators, _multipliers(problem, members, best.proof, floors), summary)
 
 
-def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
-    """Tell whether `couple` takes a problem.
+def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
+    """Return whether `couple` can solve a problem.
 
-    Members of a part must be permitted the same answers; the worst cost would couple the parts once more; and where an
-    adversary believes in secrets that can never be, all in a part of their own, that part has no scale.
+    The objective must be the expected cost, because the worst cost also couples the parts. All secrets of a part must
+    be permitted the same answers. If a floor has its own prior, it must be 0 on parts of probability 0, because such
+    parts have no scale.
     """
     beliefs = [floor.prior for floor in problem.floors.values() if floor.minimum > 0]
     scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)
@@ -96,25 +104,26 @@ def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
 
 
 def _check_choices(settings: SolveSettings) -> None:
+    """Raise InputError for a solver or rows that coupled parts do not support."""
     solver, rows = settings.solver, settings.rows
     if solver != "auto" and takes_blocks(solver):
-        bound = "auto, or a solver that takes programs of rows"
-        raise InputError("solver", "takes no sets of secrets that share a floor", value=solver, bound=bound)
+        bound = "auto, or a solver of row programs"
+        raise InputError("solver", "does not support parts coupled by a floor", value=solver, bound=bound)
     if rows not in ("auto", "all", "reduced"):
         bound = "auto, all or reduced"
-        raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
+        raise InputError("rows", "cannot be chosen for parts coupled by a floor", value=rows, bound=bound)
 
 
 def _round(
     problem: Problem,
-    kinds: Sequence[Kind],
+    kinds: Sequence[PartClass],
     members: Sequence[_Member],
-    mixture: Mixture,
+    mixture: PartMixture,
     floors: Mapping[int, Floor],
 ) -> tuple[list[Integers], float]:
-    """Return an integer channel for each kind, and the weight of the constant channels mixed in to meet the floors.
+    """Return an integer channel for each class, and the weight of the constant channels mixed in to meet the floors.
 
-    Both are decided in exact arithmetic: privacy by `check`, floors by the sum of the parts' distortions.
+    Privacy and floors are checked in exact arithmetic; the distortions of the parts add up.
     """
     weight = 0.0
     while True:
@@ -131,7 +140,7 @@ def _round(
         if not short:
             return channels, weight
         if weight >= 1.0:
-            raise SolverError("constant channels miss a floor that they were found to meet")
+            raise SolverError("the constant channels miss a floor that they should meet")
         weight = min(1.0, max(2 * weight, short * (1 + 1e-9) + 2.0**-50))
 
 
@@ -140,10 +149,10 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
     return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
-def _round_mixture(kind: Kind, proposals: Sequence[Proposal], shares: Floats, weight: float) -> Integers:
-    """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
+def _round_mixture(kind: PartClass, proposals: Sequence[PartProposal], shares: Floats, weight: float) -> Integers:
+    """Mix the proposals of a class with its constant channel, which has the given weight, and round the mixture."""
     bounds = kind.problem.pair_bounds.values()
-    # Where nobody ever is, the master has no reason to choose.
+    # For a class of probability 0 the master's choice is arbitrary, so the cheapest proposal is taken.
     if not kind.mass:
         shares = np.eye(shares.size)[int(np.argmin([one.cost for one in proposals]))]
     matrix = weight * kind.constant.matrix
@@ -156,18 +165,19 @@ def _round_mixture(kind: Kind, proposals: Sequence[Proposal], shares: Floats, we
         lambda _: (),
     )
     if found is None:
-        raise SolverError("the numbers of the solver cannot be rounded to a channel")
+        raise SolverError("the solution of a part cannot be rounded to a channel that meets all pair bounds")
     return found.numerators
 
 
 def _multipliers(
     problem: Problem, members: Sequence[_Member], found: PricedParts | None, floors: Mapping[int, Floor]
 ) -> Multipliers:
-    """Put the multipliers of the best bound together.
+    """Assemble the multipliers of the best bound.
 
-    Those of a floor must sum to its price on every observable, also on those that are permitted to nobody.
+    The multipliers of a floor must sum to its price for every observable, even for observables that no secret is
+    permitted.
     """
-    gathered = Gathered(problem)
+    gathered = MultiplierCollector(problem)
     if found is None:
         return gathered.multipliers()
     unused = np.ones(problem.cost.shape[1], dtype=np.bool_)
@@ -189,11 +199,11 @@ def _multipliers(
 
 
 def _attacks(
-    problem: Problem, member: _Member, answer: Answer, index: int, floor: Floor, price: float
+    problem: Problem, member: _Member, answer: PartAnswer, index: int, floor: Floor, price: float
 ) -> Iterator[_Columns]:
-    """Yield estimates, observables of the part and values of a floor's multipliers, which sum to the price on each.
+    """Yield estimates, observables of the part, and a floor's multipliers, which sum to the price on each observable.
 
-    On observables that the solver gave none, the estimate that is best about the part takes them all.
+    If the solver returned no multipliers for an observable, the best estimate for the part gets the whole price.
     """
     secrets, size = member.part.secrets, member.part.observables.size
     entry = answer.multipliers.requirements[index]
@@ -205,6 +215,6 @@ def _attacks(
         observables = entry.observables[used]
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
-    rest = np.flatnonzero(sums == 0)
+    remaining = np.flatnonzero(sums == 0)
     best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
-    yield np.full(rest.size, best), rest, np.full(rest.size, price)
+    yield np.full(remaining.size, best), remaining, np.full(remaining.size, price)

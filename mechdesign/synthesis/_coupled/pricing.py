@@ -1,4 +1,4 @@
-"""The program of one part when distortion has a price: least cost minus price times distortion."""
+"""The pricing problem of one part: minimise the cost minus price times distortion."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._parts import Part, restricted, undominated
-from mechdesign.synthesis._recovery import carried
-from mechdesign.synthesis._rounding import channel_cost, cheapest_constant
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._parts import Part, find_undominated, restrict_problem
+from mechdesign.synthesis._recovery import lift_multipliers
+from mechdesign.synthesis._rounding import compute_cost, find_cheapest_constant
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis._settings import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
-    """A channel of a part, p(o|group), with its cost and its distortion for each floor, for a prior that sums to 1."""
+class PartProposal:
+    """A channel p(o|group) of a part, with its cost and its distortion for each floor, under the part's prior."""
 
     matrix: Floats
     cost: float
@@ -34,28 +34,35 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """What a part says to prices: a proposal, a lower bound of cost minus prices times distortions, and its proof."""
+class PartAnswer:
+    """The solution of a pricing problem.
 
-    proposal: Proposal
+    Attributes:
+        proposal: The channel that was found.
+        bound: Lower bound on the cost minus prices times distortions.
+        multipliers: Multipliers that prove the bound.
+    """
+
+    proposal: PartProposal
     bound: float
     multipliers: Multipliers
 
 
-def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
-    """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
+def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
+    """Return the pricing problem of a part, and the estimates that each of its floors keeps.
 
-    `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
-    out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
-    cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
+    `floors` are indices among the claims. Dominated estimates, which are never better than another one for these
+    secrets, are left out. The floors of the part have the largest possible minimum, which only serves as a scale. A
+    floor is left out if its largest minimum is 0. If a floor has its own prior, its errors are weighted by the part's
+    probability under it.
     """
-    alone = restricted(problem, part, part.observables)
+    alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)
     estimates: dict[int, Integers] = {}
     for index in floors:
         floor = problem.floors[index]
         errors = floor.error[:, part.secrets]
-        kept, _ = undominated(errors.T)
+        kept, _ = find_undominated(errors.T)
         if floor.prior is None:
             prior, errors = alone.prior, errors[kept]
         elif (total := floor.prior[part.secrets].sum()) > 0:
@@ -72,11 +79,14 @@ def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple
 
 
 @dataclass(eq=False)
-class Kind:
-    """Parts that are equal but for their places: one program for all.
+class PartClass:
+    """A class of equal parts at different places, with one program for all.
 
-    `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
-    parts of the kind.
+    Attributes:
+        problem: The pricing problem.
+        floors: Indices of the priced floors among the requirements.
+        rows: Privacy rows of the program.
+        mass: Total probability of the parts of this class.
     """
 
     problem: Problem
@@ -87,36 +97,36 @@ class Kind:
 
     def __post_init__(self) -> None:
         self.form = normalise(self.problem)
-        pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
-        self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
-        self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
+        pairs = find_bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
+        self._program, self._inverse = RowReduction(list_all_rows(pairs, self.form.observables)).apply(self.form)
+        self.constant = self.proposal(np.tile(find_cheapest_constant(self.form), (self.form.groups, 1)))
 
-    def proposal(self, matrix: Floats) -> Proposal:
-        """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
+    def proposal(self, matrix: Floats) -> PartProposal:
+        """Return a channel p(o|group) with its cost and the adversary's errors."""
         rows = np.clip(matrix, 0.0, 1.0)
         rows /= rows.sum(axis=1, keepdims=True)
         known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
         distortions = np.array([known.get(index, 0.0) for index in self.floors])
-        return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
+        return PartProposal(rows, compute_cost(self.form, rows[self.form.group]), distortions)
 
-    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
-        """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
+    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, PartAnswer | None]:
+        """Minimise Σ π p c − Σ_i price_i · distortion_i; return None if the solver was stopped before the optimum.
 
-        Raises SolverError when it fails.
+        Raises SolverError if the solver fails.
         """
         program, inverse = self._program, self._inverse
         cost, lower = program.cost.copy(), program.row_lower.copy()
         at = dict(zip(self.floors, prices.tolist(), strict=True))
         for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
             cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
-            # The last row of a floor is the floor itself, which is not for this part to meet.
+            # The last row of a floor is the floor itself. A single part need not meet it.
             lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):
             return found.status, None
         if found.status not in (Status.OPTIMAL, Status.STALLED) or not np.isfinite(found.row_dual).all():
-            raise SolverError(f"{solver} is not to be trusted here: {found.message}")
+            raise SolverError(f"{solver} returned an unusable solution: {found.message}")
         self._start = found.start
         proposal = self.proposal(inverse.channel(found.x))
-        multipliers = carried(self.form, inverse.multipliers(found.row_dual))
-        return found.status, Answer(proposal, inverse.bound(found), multipliers)
+        multipliers = lift_multipliers(self.form, inverse.multipliers(found.row_dual))
+        return found.status, PartAnswer(proposal, inverse.bound(found), multipliers)

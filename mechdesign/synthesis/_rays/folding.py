@@ -1,4 +1,4 @@
-"""Symmetries of a problem, used by rays: of secrets and observables that are images of others one stands for all."""
+"""Use the symmetries of a problem in the ray method: one member represents each orbit of secrets or observables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.synthesis._rays.pricing import Attack, Proof
+from mechdesign.synthesis._rays.pricing import FloorAttack, RayProof
 
-_DIGITS = 9
+# Decimal digits in which the means of two rays must agree to count as images of each other.
+_IMAGE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +20,10 @@ class Folding:
 
     Attributes:
         symmetry: The group, or None for the identity alone.
-        orbit: The number of the orbit of each secret (k,).
-        sizes: How many secrets each orbit has.
+        orbit: Orbit of each secret, shape (k,).
+        sizes: Number of secrets in each orbit.
         observables: One observable of each orbit.
-        asymmetry: The largest difference between two exponents that are images of each other.
+        asymmetry: Largest difference between two exponents that are images of each other.
     """
 
     symmetry: Symmetry | None
@@ -36,8 +37,8 @@ class Folding:
         """The number of symmetries."""
         return 1 if self.symmetry is None else self.symmetry.order
 
-    def folded(self, rays: Floats) -> Floats:
-        """Return the means of rays (number, k) over every orbit, which are those of the mean of all images of a ray."""
+    def fold(self, rays: Floats) -> Floats:
+        """Return the means of rays, shape (count, k), over each orbit of secrets; all images of a ray have the same."""
         if self.symmetry is None:
             return rays
         order = np.argsort(self.orbit, kind="stable")
@@ -46,19 +47,19 @@ class Folding:
         return means
 
     def different(self, rays: Floats) -> Floats:
-        """Return rays (number, k) without those that are images of others."""
+        """Return rays, shape (count, k), without images of other rays."""
         if self.symmetry is None:
             return rays
-        first = np.unique(np.round(self.folded(rays), _DIGITS), axis=0, return_index=True)[1]
+        first = np.unique(np.round(self.fold(rays), _IMAGE_DIGITS), axis=0, return_index=True)[1]
         return rays[np.sort(first)]
 
     def spread(self, multipliers: Floats) -> Floats:
-        """Return the multipliers of all row sums (k,), given those of the orbits' means."""
+        """Return the multipliers of all row sums, shape (k,), from the multipliers of the orbits' means."""
         spread: Floats = (multipliers / self.sizes)[self.orbit]
         return spread
 
     def largest(self, values: Floats) -> Floats:
-        """Return for every secret (k,) the largest value of its orbit."""
+        """Return for every secret, shape (k,), the largest value in its orbit."""
         if self.symmetry is None:
             return values
         found = np.full(self.sizes.size, -np.inf)
@@ -66,7 +67,7 @@ class Folding:
         return found[self.orbit]
 
     def mean(self, matrix: Floats) -> Floats:
-        """Return the mean of a channel (k, m) and its images."""
+        """Return the mean of all images of a channel (k, m)."""
         if self.symmetry is None:
             return matrix
         total = np.zeros_like(matrix)
@@ -75,16 +76,16 @@ class Folding:
         total /= self.symmetry.order
         return total
 
-    def heaped(self, shares: Floats) -> Floats:
-        """Return for every observable (m,) the sum of its orbit's shares."""
+    def sum_over_orbits(self, shares: Floats) -> Floats:
+        """Return for every observable, shape (m,), the sum of the shares in its orbit."""
         if self.symmetry is None:
             return shares
         least = self.symmetry.columns.min(axis=0)
         found: Floats = np.bincount(least, shares, shares.size)[least]
         return found
 
-    def unfolded(self, proofs: list[Proof]) -> list[Proof]:
-        """Return the proofs of all observables, in their order, given those of `observables` in any order."""
+    def unfold(self, proofs: list[RayProof]) -> list[RayProof]:
+        """Return the proofs of all observables in order, from proofs of `self.observables` in any order."""
         by = {proof.observable: proof for proof in proofs}
         symmetry = self.symmetry
         if symmetry is None:
@@ -95,15 +96,15 @@ class Folding:
             proof = by[int(self.observables[orbit])]
             rows = symmetry.rows[mover]
             attacks = tuple(
-                Attack(images[mover][attack.estimates], attack.weights)
+                FloorAttack(images[mover][attack.estimates], attack.weights)
                 for images, attack in zip(symmetry.estimates, proof.attacks, strict=True)
             )
-            found.append(Proof(observable, rows[proof.sources], rows[proof.targets], proof.values, attacks))
+            found.append(RayProof(observable, rows[proof.sources], rows[proof.targets], proof.values, attacks))
         return found
 
 
-def folding(metric: Floats, observables: int, symmetry: Symmetry | None) -> Folding:
-    """Return the orbits under a group, for a metric (k, k) and a number of observables."""
+def find_orbits(metric: Floats, observables: int, symmetry: Symmetry | None) -> Folding:
+    """Return the orbits of a symmetry group, for a metric (k, k) and a number of observables."""
     secrets = len(metric)
     if symmetry is None or symmetry.order == 1:
         single = np.ones(secrets, dtype=np.int64)

@@ -1,10 +1,12 @@
-"""Column generation over the rays of the cone: a mixture of those known, and new ones where the prices ask for them.
+"""Column generation over rays of the cone (docs/theory/rays.md, "Column generation").
 
-In every round the master program mixes the rays known so far, each reported as the observable for which it costs least
-(columns of one observable add up). Its multipliers are then lowered, observable by observable, to what `pricing.py`
-proves: that is a lower bound over all private channels. The columns by which it had to be lowered are new rays.
-Multipliers halfway to the best ones proved are steadier than those of the master alone (Wentges 1997); where they prove
-no more, the master's own are next.
+In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
+and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
+`pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
+reduction become new rays.
+
+The multipliers used are the average of the master's and of the best proved ones, which stabilises the iteration
+(Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
 """
 
 from __future__ import annotations
@@ -21,56 +23,66 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._blocks import BlockReduction, asked_symmetry
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._rays.folding import Folding, folding
-from mechdesign.synthesis._rays.generators import falling
-from mechdesign.synthesis._rays.master import Mixture, least_mixture
-from mechdesign.synthesis._rays.metric import check_rays, laid_out, metric_of
-from mechdesign.synthesis._rays.pricing import Prices, Proof, Scene, price
+from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._rays.folding import Folding, find_orbits
+from mechdesign.synthesis._rays.generators import make_first_rays
+from mechdesign.synthesis._rays.master import RayMixture, solve_master
+from mechdesign.synthesis._rays.metric import check_rays, lay_out, read_metric
+from mechdesign.synthesis._rays.pricing import PricingData, RayPrices, RayProof, price_observable
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
-_ROUNDS = 200
-# Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.
-_PATIENCE, _PROGRESS = 25, 0.9
-# For more secrets than this, where a round takes seconds, a part of that.
-_MANY, _LESS_PATIENCE = 500, 10
-# The gap of the master program, and that of the transport problems, as parts of the bracket so far.
+_MAX_ROUNDS = 200
+# The iteration ends after `_PATIENCE` rounds without progress: a gap below this factor times the gap at the previous
+# progress.
+_PATIENCE, _PROGRESS_FACTOR = 25, 0.9
+# Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
+_MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
+# Gaps of the master program and of the transport problems, as shares of the current gap.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
-# Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
-_LOOSEST, _LOOSEST_PROOF, _TIGHTEST = 1e-3, 1e-5, 1e-9
-# Share of the time left that the master program may use; the rest is for a pass over the observables, which proves
-# nothing where it is cut.
+# Limits of these gaps. Accurate transport problems take little longer, and have a third fewer flows to store.
+_MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
+# Share of the remaining time for the master program. The rest is for the pass over the observables, which proves
+# nothing unless it is completed.
 _MASTER_TIME_SHARE = 0.6
-# Observables that are priced at the same multipliers: few, since each lowers them for the next.
-_BATCH = 8
-# Of the observables, those of which all together are less likely than this are reported as others.
-_RARE = 0.02
-# What is tried for them, as multiples of that; and the relative rounding error of sums of positive numbers.
-_PARTS = 10.0 ** -np.arange(-1, 8)
-_ROUNDING = 1e-13
-# Columns without an entry above this are left alone.
-_FAINT = 1e-3
-# A prior below this is 0.
-_NEVER = 1e-200
-# Rays of which no mixture near the best makes use: their reduced costs are above this part of their costs.
-_DEAR = 0.2
+# Number of observables priced at the same multipliers. It is small, because each batch lowers them for the next.
+_OBSERVABLES_PER_BATCH = 8
+# Largest relative increase of the cost for replacing rare observables, as a share of the gap.
+_RARE_SHARE = 0.02
+# Total probabilities of rare observables that are tried, as multiples of the allowed increase.
+_RARE_MULTIPLES = 10.0 ** -np.arange(-1, 8)
+# Relative rounding error of sums of positive numbers.
+_ROUNDING_ERROR = 1e-13
+# Columns whose largest entry is at most this are not added as rays.
+_MIN_COLUMN_ENTRY = 1e-3
+# Smallest prior probability used as a divisor.
+_MIN_PRIOR = 1e-200
+# Rays are dropped if their reduced cost exceeds this share of their cost: near-optimal mixtures do not use them.
+_MAX_REDUCED_COST_SHARE = 0.2
 
 
-def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
+def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> ChannelCandidate:
     """Solve a normal form whose bounds are a metric over all pairs, within the time limit.
 
-    The channel of the candidate keeps all bounds up to the rounding of floats, and its multipliers prove the bracket.
+    The channel of the candidate keeps all bounds up to rounding errors, and its multipliers prove the lower bound. The
+    status is STALLED if rounding errors prevent a solution of the master program, or if the gap stops shrinking. The
+    result is then the best mixture so far; the first one is the constant output.
 
-    Where rounding keeps the master program from a solution, or prices prove no more, it has stalled: the best mixture
-    so far is the answer, at first the constant.
+    Args:
+        attempt: The normal form, with rows "rays".
+        settings: Tolerance, threads and options.
+        deadline: Deadline of the design.
+        start: Ignored; rays have no warm start.
+
+    Returns:
+        The channel and multipliers, not yet certified.
 
     Raises:
-        InputError: The bounds are no metric, the cost is not the expected one, or an option is given.
+        InputError: The bounds are not a metric, the objective is not the expected cost, or an option is not known.
     """
     unknown = set(settings.options) - {"memory", "symmetry"}
     if unknown:
@@ -85,21 +97,32 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
 
 @dataclass(frozen=True, eq=False)
-class _Priced:
-    """Prices, and the proofs of all observables at these: a bound."""
+class _PricedRays:
+    """Prices with the proofs of all observables, which together prove a lower bound."""
 
-    prices: Prices
-    proofs: list[Proof]
+    prices: RayPrices
+    proofs: list[RayProof]
 
 
 @dataclass(eq=False)
 class RayGeneration:
-    """The rays so far, and the bracket that their best mixture and the best prices give."""
+    """The state of column generation: the known rays, the best mixture, and the best proved multipliers.
+
+    Attributes:
+        form: The normal form.
+        settings: Tolerance, threads and options.
+        deadline: Deadline of the design.
+        mixture: The latest solution of the master program.
+        serious: Whether the last pass improved the bound and found new rays.
+        halfway: Whether the last multipliers were averages with the best proved ones.
+        count: Number of rounds.
+        iterations: Total number of iterations of the master program.
+    """
 
     form: NormalForm
     settings: SolveSettings
     deadline: Deadline
-    mixture: Mixture | None = None
+    mixture: RayMixture | None = None
     serious: bool = False
     halfway: bool = False
     count: int = 0
@@ -107,70 +130,70 @@ class RayGeneration:
 
     def __post_init__(self) -> None:
         form, self.share = self.form, self.deadline
-        metric = metric_of(form)
+        metric = read_metric(form)
         self.prior = form.gather(form.problem.prior)
         cost = form.gather(form.problem.prior[:, None] * form.problem.cost)
-        homes = (cost / np.maximum(self.prior, _NEVER)[:, None]).argmin(axis=0)
-        self.scene = Scene(metric, cost, tuple(floor.error for floor in form.floors), homes)
+        homes = (cost / np.maximum(self.prior, _MIN_PRIOR)[:, None]).argmin(axis=0)
+        self.scene = PricingData(metric, cost, tuple(floor.error for floor in form.floors), homes)
         self.minima = np.array([floor.minimum for floor in form.floors])
         program = BlockReduction().apply(form)[0]
-        symmetry = asked_symmetry(form, program, self.settings.options.get("symmetry", True))
-        self.folding = folding(metric, cost.shape[1], symmetry)
+        symmetry = choose_symmetry(form, program, self.settings.options.get("symmetry", True))
+        self.folding = find_orbits(metric, cost.shape[1], symmetry)
         self.orbits = len(self.folding.sizes)
         self.rays, self.folded = np.zeros((0, form.groups)), np.zeros((0, self.orbits))
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.losses = np.zeros((0, len(self.minima)))
-        self._add(self.folding.different(falling(metric, laid_out(metric))))
-        # The constant is the first answer.
+        self._add(self.folding.different(make_first_rays(metric, lay_out(metric))))
+        # The constant output is the first mixture.
         constant = int((self.rays == 1).all(axis=1).argmax())
         weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
-        self.best: Best[_Mixed, _Priced] = Best(_NEVER)
-        self.best.offer_point(float(self.costs[constant]), _Mixed(self.rays, self.owners, weights))
-        self.workers = Workers(self.settings.threads or count_processors(), _BATCH, 1)
+        self.best: Bracket[_PooledRays, _PricedRays] = Bracket(_MIN_PRIOR)
+        self.best.offer_point(float(self.costs[constant]), _PooledRays(self.rays, self.owners, weights))
+        self.workers = Workers(self.settings.threads or count_processors(), _OBSERVABLES_PER_BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
-        """Mix and price until the bracket is as narrow as asked, or time is over."""
-        # The gap when there was progress last, and for how many rounds there has been none.
+        """Alternate between mixing and pricing until the gap reaches the tolerance, or until the time limit."""
+        # The gap at the last progress, the number of rounds since then, and the least gap.
         marked, since, least = np.inf, 0, np.inf
         try:
-            for self.count in range(1, _ROUNDS + 1):
-                gap = min(max(min(least, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
+            for self.count in range(1, _MAX_ROUNDS + 1):
+                gap = min(max(min(least, 1.0) * _MASTER_SHARE, _MIN_GAP), _MAX_MASTER_GAP)
                 self.share = self.deadline.part(_MASTER_TIME_SHARE)
                 try:
                     self._mix(gap)
                 except SolverError as error:
                     if self.share.stop() is not None:
-                        return self._stopped()
+                        return self._describe_stop()
                     return Status.STALLED, f"{error}; relative gap {self.gap:.1e}"
                 keep()
                 fresh = self._prove()
                 if fresh is None:
-                    return self._stopped()
+                    return self._describe_stop()
                 self._tell("rays")
                 if self.gap <= self.settings.tolerance:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
-                marked, since = (self.gap, 0) if self.gap < _PROGRESS * marked else (marked, since + 1)
+                marked, since = (self.gap, 0) if self.gap < _PROGRESS_FACTOR * marked else (marked, since + 1)
                 least = min(least, self.gap)
-                patience = _PATIENCE if self.form.groups <= _MANY else _LESS_PATIENCE
+                patience = _PATIENCE if self.form.groups <= _MANY_SECRETS else _PATIENCE_FOR_MANY
                 if since >= patience or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
                 if self._over():
-                    return self._stopped()
+                    return self._describe_stop()
                 self._drop()
-                self._add(np.concatenate([fresh, self._pooled()]))
+                self._add(np.concatenate([fresh, self._pool()]))
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
-        return Status.STALLED, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
+        return Status.STALLED, f"relative gap {self.gap:.1e} after {_MAX_ROUNDS} rounds"
 
     @property
     def gap(self) -> float:
-        """The relative gap so far, to a bound of at least 0."""
+        """The current relative gap, with a lower bound of at least 0."""
         return min(self.best.gap, 1.0)
 
     @property
-    def _best_mixture(self) -> _Mixed:
+    def _best_mixture(self) -> _PooledRays:
         assert self.best.point is not None
         return self.best.point
 
@@ -180,101 +203,106 @@ class RayGeneration:
     def _tell(self, stage: str) -> None:
         self.deadline.tell(stage, self.count, max(self.best.lower, 0.0), self.best.upper)
 
-    def _stopped(self) -> tuple[Status, str]:
+    def _describe_stop(self) -> tuple[Status, str]:
+        """Return the status and the message after Ctrl-C or the time limit."""
         if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
         return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
 
     def _add(self, rays: Floats) -> None:
-        """Add rays, each with the observable for which it costs least and its part of every floor."""
+        """Add rays, each with the observable for which it costs least and its contribution to every floor."""
         table = rays @ self.scene.cost
         owners = table.argmin(axis=1)
         losses = [(rays @ error.T).min(axis=1) for error in self.scene.errors]
         self.rays = np.concatenate([self.rays, rays])
-        self.folded = np.concatenate([self.folded, self.folding.folded(rays)])
+        self.folded = np.concatenate([self.folded, self.folding.fold(rays)])
         self.costs = np.concatenate([self.costs, table[np.arange(len(rays)), owners]])
         self.owners = np.concatenate([self.owners, owners])
         added = np.array(losses).T if losses else np.zeros((len(rays), 0))
         self.losses = np.concatenate([self.losses, added])
 
     def _drop(self) -> None:
-        """Forget rays that are far too dear, unless there are few."""
+        """Drop rays with large reduced costs, unless there are few rays."""
         if len(self.costs) <= 3 * self.orbits or self.mixture is None:
             return
-        kept = self.mixture.reduced[: len(self.costs)] <= _DEAR * self.costs
+        kept = self.mixture.reduced[: len(self.costs)] <= _MAX_REDUCED_COST_SHARE * self.costs
         kept[0] = True
         self.rays, self.costs, self.owners = self.rays[kept], self.costs[kept], self.owners[kept]
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
-    def _pooled(self) -> Floats:
-        """Return the columns of the best mixture, as an adversary errs at least as much as about each ray alone.
+    def _pool(self) -> Floats:
+        """Return the columns of the best mixture as rays, or none if there are no floors.
 
-        Without floors that gains nothing, and there are none.
+        Pooling rays never lowers the adversary's error, so a column may contribute more to a floor than its rays.
         """
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))
         columns = self.folding.mean(self._best_mixture.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
-        columns = columns[columns.max(axis=1) > _FAINT]
+        columns = columns[columns.max(axis=1) > _MIN_COLUMN_ENTRY]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)
         return scaled
 
     def _mix(self, gap: float) -> None:
-        """Solve the master program; rows of floors are scaled to 1, and have a column for what is more than asked."""
+        """Solve the master program; floors are rows scaled to 1, each with a surplus column."""
         columns, costs = self.folded, self.costs
         count = len(self.minima)
         if count:
             surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
-        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.share)
+        self.mixture = mixture = solve_master(columns, costs, np.ones(columns.shape[1]), gap, self.share)
         self.iterations += mixture.iterations
-        self.best.offer_point(mixture.cost, _Mixed(self.rays, self.owners, mixture.weights[: len(self.owners)]))
+        self.best.offer_point(mixture.cost, _PooledRays(self.rays, self.owners, mixture.weights[: len(self.owners)]))
 
     def _prove(self) -> Floats | None:
-        """Lower the multipliers to what is proved; return new rays, or None where time is over before the end."""
+        """Lower the multipliers until they are proved; return new rays, or None if the time limit interrupts this."""
         assert self.mixture is not None
         floors = np.maximum(self.mixture.prices[self.orbits :], 0.0) / self.minima
-        given = Prices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
+        given = RayPrices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
         priced = self.best.proof
         self.halfway = priced is not None and self.serious
         if priced is not None and self.halfway:
             before = priced.prices
-            given = Prices((given.sums + before.sums) / 2, (given.floors + before.floors) / 2)
-        tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST_PROOF)
-        proofs: list[Proof] = []
+            given = RayPrices((given.sums + before.sums) / 2, (given.floors + before.floors) / 2)
+        tolerance = min(max(self.gap * _PROOF_SHARE, _MIN_GAP), _MAX_PROOF_GAP)
+        proofs: list[RayProof] = []
         fresh = [np.zeros((0, self.form.groups))]
         sums = given.sums
         with single_threaded():
-            for batch in _batches(len(self.folding.observables)):
+            for batch in _order_in_batches(len(self.folding.observables)):
                 if self._over():
                     return None
-                found = self._priced(Prices(sums, given.floors), self.folding.observables[batch], tolerance)
+                found = self._price_batch(RayPrices(sums, given.floors), self.folding.observables[batch], tolerance)
                 lacking = [proof.lacking for proof in found if proof.lacking is not None]
                 rays = [proof.ray for proof in found if proof.lacking is not None and proof.ray is not None]
                 fresh += [ray[None] / ray.max() for ray in rays]
                 sums = sums - self.folding.largest(np.max([np.zeros(sums.size), *lacking], axis=0))
                 proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
-        # Where nothing was lacking, the master's own multipliers tell what is.
-        better = self.best.offer_bound(lower, _Priced(Prices(sums, given.floors), proofs))
+        # If nothing was lacking, the next round uses the master's own multipliers.
+        better = self.best.offer_bound(lower, _PricedRays(RayPrices(sums, given.floors), proofs))
         self.serious = better and len(fresh) > 1
         return np.concatenate(fresh)
 
-    def _priced(self, prices: Prices, batch: Integers, tolerance: float) -> list[Proof]:
-        """Price some observables at the same multipliers, with all threads; the answers come in their order."""
+    def _price_batch(self, prices: RayPrices, batch: Integers, tolerance: float) -> list[RayProof]:
+        """Price some observables at the same multipliers, with all threads; the proofs are in order."""
 
-        def one(worker: int, part: slice) -> tuple[int, list[Proof]]:
-            return part.start, [price(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
+        def one(worker: int, part: slice) -> tuple[int, list[RayProof]]:
+            return part.start, [price_observable(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
 
         self.deadline.check()
-        return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
+        return [
+            proof
+            for _, batch_proofs in sorted(self.workers.run(one), key=lambda pair: pair[0])
+            for proof in batch_proofs
+        ]
 
-    def candidate(self, status: Status, message: str) -> Candidate:
-        """Return the best mixture as a channel, and the best proof."""
-        matrix = self._best_mixture.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
+    def candidate(self, status: Status, message: str) -> ChannelCandidate:
+        """Return a candidate with the channel of the best mixture and the best multipliers."""
+        matrix = self._best_mixture.to_channel(self.scene.cost, self.prior, _RARE_SHARE * self.gap, self.folding)
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
-        error = float(2 * np.abs(sums - 1).max() + _ROUNDING + 2 * self.folding.asymmetry)
+        error = float(2 * np.abs(sums - 1).max() + _ROUNDING_ERROR + 2 * self.folding.asymmetry)
         summary = SolveSummary(
             status,
             message,
@@ -288,14 +316,15 @@ class RayGeneration:
             iterations=self.iterations,
             primal_residual=error,
         )
-        return Candidate(matrix, self._multipliers(), summary, relative_error=error)
+        return ChannelCandidate(matrix, self._multipliers(), summary, relative_error=error)
 
     def _multipliers(self) -> FormMultipliers | None:
+        """Return the multipliers of the best proof for all observables, or None without a proof."""
         if self.best.proof is None:
             return None
         shape = self.scene.cost.shape[1]
         grids = [np.zeros((len(error), shape)) for error in self.scene.errors]
-        proofs = self.folding.unfolded(self.best.proof.proofs)
+        proofs = self.folding.unfold(self.best.proof.proofs)
         for proof in proofs:
             for grid, attack in zip(grids, proof.attacks, strict=True):
                 grid[attack.estimates, proof.observable] = attack.weights
@@ -310,40 +339,41 @@ class RayGeneration:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mixed:
-    """Rays (number, k), the observable of each, and their weights in the mixture."""
+class _PooledRays:
+    """Rays, shape (count, k), with the observable and the weight of each."""
 
     rays: Floats
     owners: Integers
     weights: Floats
 
     def columns(self, observables: int) -> Floats:
-        """Return the sum of the rays of each observable (observables, k)."""
+        """Return the weighted sum of the rays of each observable, shape (observables, k)."""
         found = np.zeros((observables, self.rays.shape[1]))
         for observable in np.unique(self.owners).tolist():
-            mine = self.owners == observable
-            found[observable] = self.weights[mine] @ self.rays[mine]
+            members = self.owners == observable
+            found[observable] = self.weights[members] @ self.rays[members]
         return found
 
-    def gathered(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
-        """Return the sums of rays, with their images, as p(o|group) (k, m).
+    def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
+        """Return the channel p(o|group), shape (k, m), averaged over the symmetries.
 
-        Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
-        dearer by no more than the given part. Columns still add up, and there are fewer to look at.
+        Rare observables are replaced by the cheapest other ones, as long as the relative increase of the cost is at
+        most `dearer`. The channel then has fewer columns.
         """
-        owners = self._fewer(cost, prior, dearer, folding)
+        owners = self._replace_rare(cost, prior, dearer, folding)
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
 
-    def _fewer(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+    def _replace_rare(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+        """Return the observable of each ray after rare observables are replaced by the cheapest others."""
         alone: Floats = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]).astype(np.float64)
-        share = folding.heaped(alone)
+        share = folding.sum_over_orbits(alone)
         order = np.argsort(share, kind="stable")
         heaped = np.cumsum(share[order])
         table = self.rays @ cost
         here = table[np.arange(len(self.owners)), self.owners]
-        for part in dearer * _PARTS:
+        for part in dearer * _RARE_MULTIPLES:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
-            # Of an orbit all are rare, or none is.
+            # The observables of an orbit are either all replaced or all kept.
             kept = np.flatnonzero(share >= share[order[rare.size]])
             rare = np.setdiff1d(order, kept)
             moved = np.isin(self.owners, rare)
@@ -355,11 +385,11 @@ class _Mixed:
         return self.owners
 
 
-def _batches(count: int) -> Iterator[Integers]:
-    """Yield all observables, a few at a time that are far apart in their order."""
+def _order_in_batches(count: int) -> Iterator[Integers]:
+    """Yield all observables in small batches; the members of a batch are far apart in the order of observables."""
     step = max(1, round(0.618 * count))
     while math.gcd(step, count) > 1:
         step += 1
     order = np.arange(count) * step % count
-    for start in range(0, count, _BATCH):
-        yield order[start : start + _BATCH]
+    for start in range(0, count, _OBSERVABLES_PER_BATCH):
+        yield order[start : start + _OBSERVABLES_PER_BATCH]

@@ -1,4 +1,4 @@
-"""Which problems rays can solve, those whose bounds are a metric over all pairs; and that metric in the plane."""
+"""Check that the bounds of a problem are a metric over all pairs, as rays require, and lay it out in the plane."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
 
-_ROUNDING = 1e-9
-# Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.
-_SMALL = 300
-# Secrets whose detours are looked at together.
-_CHUNK = 32
+# Relative error up to which distances count as equal.
+_ROUNDING_ERROR = 1e-9
+# Up to this number of secrets all eigenvalues are computed, which is fast and always converges.
+_MAX_FULL_EIGENVALUES = 300
+# Number of targets whose detours are checked together.
+_TARGETS_PER_BATCH = 32
 _REMEDY = 'choose other rows, or leave them out ("auto")'
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Points of the plane (k, 2) whose distances are at most `stretch` times those of a metric, and how much less.
+class PlaneLayout:
+    """A layout of a metric in the plane.
 
     Attributes:
-        points: The points.
-        stretch: The largest ratio of a distance in the plane to one of the metric, at least 1.
-        shrinkage: The least such ratio.
+        points: The points, shape (k, 2).
+        stretch: Largest ratio of a distance in the plane to the metric distance, at least 1.
+        shrinkage: Least ratio of a distance in the plane to the metric distance.
     """
 
     points: Floats
@@ -37,27 +38,27 @@ class Layout:
 
     @property
     def euclidean(self) -> bool:
-        """Whether the metric is that of the plane, up to rounding."""
-        return self.stretch <= 1 + _ROUNDING and self.shrinkage >= 1 - _ROUNDING
+        """Whether all distances in the plane equal the metric, up to rounding errors."""
+        return self.stretch <= 1 + _ROUNDING_ERROR and self.shrinkage >= 1 - _ROUNDING_ERROR
 
 
-def metric_of(form: NormalForm) -> Floats:
+def read_metric(form: NormalForm) -> Floats:
     """Return the exponents ε·d (k, k) of a normal form, 0 on the diagonal."""
     exponents = form.exponents.copy()
     np.fill_diagonal(exponents, 0.0)
     return exponents
 
 
-def laid_out(metric: Floats) -> Layout:
-    """Lay a metric (k, k) out in the plane by classical scaling (Torgerson 1952); other layouts would be as valid."""
+def lay_out(metric: Floats) -> PlaneLayout:
+    """Lay out a metric (k, k) in the plane by classical scaling (Torgerson 1952); any layout would be valid."""
     size, scale = len(metric), float(metric.max(initial=0.0))
     if size < 4:
-        return Layout(np.zeros((size, 2)), 1.0, 0.0)
-    # Squares of very large or very small numbers are none.
+        return PlaneLayout(np.zeros((size, 2)), 1.0, 0.0)
+    # The scale avoids overflow and underflow in the squares.
     squares = (metric / scale) ** 2
     means = squares.mean(axis=0)
     products = 0.5 * (means + means[:, None] - squares - means.mean())
-    if size <= _SMALL:
+    if size <= _MAX_FULL_EIGENVALUES:
         values, vectors = np.linalg.eigh(products)
     else:
         values, vectors = eigsh(products, k=2, which="LA", v0=np.ones(size) + np.arange(size) / size)
@@ -65,38 +66,39 @@ def laid_out(metric: Floats) -> Layout:
     ratios = cdist(points, points)
     np.fill_diagonal(ratios, 1.0)
     np.divide(ratios, metric, out=ratios, where=metric > 0)
-    return Layout(points, max(1.0, float(ratios.max())), float(ratios.min()))
+    return PlaneLayout(points, max(1.0, float(ratios.max())), float(ratios.min()))
 
 
 def check_rays(form: NormalForm, deadline: Deadline) -> None:
-    """Raise InputError unless the bounds of a normal form are a metric and its cost is the expected one."""
+    """Raise InputError unless the bounds of a normal form are a metric and the objective is the expected cost."""
     if form.problem.objective != "expected":
-        _refuse("takes the expected cost only", value=form.problem.objective)
+        _refuse("supports only the expected cost", value=form.problem.objective)
     if form.forbidden.any():
-        _refuse("takes no forbidden answers", value=f"{int(form.forbidden.sum())} infinite costs")
-    metric = metric_of(form)
+        _refuse("does not support forbidden answers", value=f"{int(form.forbidden.sum())} infinite costs")
+    metric = read_metric(form)
     if not np.isfinite(metric).all():
         s, t = (int(index[0]) for index in np.nonzero(~np.isfinite(metric)))
-        _refuse("takes metric privacy between all pairs only", value=f"no bound on the secrets {s} and {t}")
+        _refuse("supports only metric privacy between all pairs", value=f"no bound on the secrets {s} and {t}")
     asymmetry = np.abs(metric - metric.T)
-    if (asymmetry > _ROUNDING * metric).any():
-        s, t = divmod(int((asymmetry - _ROUNDING * metric).argmax()), len(metric))
-        _refuse("takes symmetric distances only", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
-    if not laid_out(metric).euclidean:
+    if (asymmetry > _ROUNDING_ERROR * metric).any():
+        s, t = divmod(int((asymmetry - _ROUNDING_ERROR * metric).argmax()), len(metric))
+        _refuse("requires symmetric distances", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
+    if not lay_out(metric).euclidean:
         _check_triangles(metric, deadline)
 
 
 def _check_triangles(metric: Floats, deadline: Deadline) -> None:
-    limit = metric * (1 - _ROUNDING)
+    """Raise InputError if some pair is farther apart than a detour through a third secret."""
+    limit = metric * (1 - _ROUNDING_ERROR)
     for source in range(len(metric)):
         deadline.check()
-        for start in range(0, len(metric), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, len(metric), _TARGETS_PER_BATCH):
+            part = slice(start, start + _TARGETS_PER_BATCH)
             shorter = (metric[source, part, None] + metric[part]).min(axis=0) < limit[source]
             if shorter.any():
                 target = int(shorter.argmax())
                 way = start + int((metric[source, part] + metric[part, target]).argmin())
-                _refuse("takes metrics only", value=f"{source} and {target} are closer by way of {way}")
+                _refuse("requires a metric", value=f"a shorter path from {source} to {target} through {way}")
 
 
 def _refuse(problem: str, value: str) -> None:

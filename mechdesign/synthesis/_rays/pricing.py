@@ -1,12 +1,13 @@
-"""Price all private columns of an observable at once, and prove what the multipliers are worth.
+"""Price all private columns of an observable together, and prove the lower bound.
 
-The lower bound is Σ_s λ_s + Σ_i v_i D_i where no private column x of any observable o has a negative value
+This implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i the
+multiplier of floor i with minimum D_i and errors a_i. The lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column x
+of any observable o has a negative value
 
-    Σ_s (c̃_so − λ_s) x_s − Σ_i min_ŝ Σ_q v_i a_i(ŝ)·x,
+    Σ_s (c̃_so − λ_s) x_s − Σ_i v_i min_ŝ a_i(ŝ)·x.
 
-c̃ = π∘c, v_i the multiplier of floor i. Whatever weights q_i of sum v_i on the estimates take the place of the minimum,
-they prove no more than is true. A transport problem (`transport.py`) decides for given weights, and says by how much
-λ is too large where it is.
+The minimum may be replaced by any weights q_i >= 0 on the estimates with sum v_i; this can only weaken the bound. For
+given weights, a transport problem (`transport.py`) decides, and returns the amount by which λ is too large.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.synthesis._rays.generators import closed
-from mechdesign.synthesis._rays.transport import Choices, transport
+from mechdesign.synthesis._rays.generators import extend_into_cone
+from mechdesign.synthesis._rays.transport import Choices, solve_transport
 
-_REACH = 8.0
-# Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
-# what was lacking still is.
-_ESTIMATES, _ANSWERS, _SETTLED = 12, 6, 0.98
-_ROUNDING = 1e-12
+# Largest exponent between a secret that lacks and a secret that gives: at larger ones hardly anything arrives.
+_MAX_EXPONENT = 8.0
+# Number of estimates that may have a weight at first, and largest number of retries with new weights. The retries end
+# unless the deficit falls below this share of the best one.
+_FIRST_ESTIMATES, _MAX_RETRIES, _SETTLED_SHARE = 12, 6, 0.98
+_ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What stays the same.
+class PricingData:
+    """The constant data of all pricing problems.
 
     Attributes:
-        metric: Exponents (k, k), 0 on the diagonal.
-        cost: c̃ (k, m).
-        errors: The error (estimates, k) of each floor, times its prior.
-        homes: Of each observable (m,) the secret for which it costs least.
+        metric: Exponents, shape (k, k), 0 on the diagonal.
+        cost: c̃, shape (k, m).
+        errors: Errors of each floor times its prior, shape (estimates, k).
+        homes: For each observable, shape (m,), the secret for which it costs least.
     """
 
     metric: Floats
@@ -44,136 +46,142 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
-    """Multipliers: λ (k,) of the row sums, and v of each floor."""
+class RayPrices:
+    """Multipliers: λ of the row sums, shape (k,), and v of the floors."""
 
     sums: Floats
     floors: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
-    """Weights on the estimates of a floor: indices and values, whose sum is the floor's multiplier."""
+class FloorAttack:
+    """Weights on the estimates of a floor, as indices and values; the values sum to the floor's multiplier."""
 
     estimates: Integers
     weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
-    """What is proved of one observable.
+class RayProof:
+    """The proof for one observable.
 
     Attributes:
-        observable: Which.
-        sources: Secrets s of the rows e^E(s,t) x_t − x_s >= 0 that have a multiplier.
-        targets: Their secrets t.
-        values: The multipliers.
-        attacks: One for each floor.
-        lacking: By how much λ is too large (k,), 0 almost everywhere; None where it is not.
-        ray: The column (k,) of least value, with the largest entry at most 1; None where nothing was lacking at first.
+        observable: The observable.
+        sources: Secrets s of the rows e^E(s,t) x_t − x_s >= 0 with a multiplier.
+        targets: Secrets t of these rows.
+        values: The multipliers of these rows.
+        attacks: Weights on the estimates of each floor.
+        lacking: Amount by which λ is too large, shape (k,), mostly 0; None if λ is proved.
+        ray: Column of least value, shape (k,), with entries of at most 1; None if no secret had a negative value.
     """
 
     observable: int
     sources: Integers
     targets: Integers
     values: Floats
-    attacks: tuple[Attack, ...] = ()
+    attacks: tuple[FloorAttack, ...] = ()
     lacking: Floats | None = None
     ray: Floats | None = None
 
     @property
     def total(self) -> float:
-        """The sum of what is lacking."""
+        """The total amount by which λ is too large."""
         return 0.0 if self.lacking is None else float(self.lacking.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """For each floor the estimates that may have a weight, and the weights (estimates,) that stand so far."""
+    """For each floor, the estimates that may have a weight, and the current weights, shape (estimates,)."""
 
     allowed: list[Integers]
     standing: list[Floats]
 
 
-def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Proof:
-    """Prove what can be proved of one observable; `tolerance` is that of the transport problem.
+def price_observable(scene: PricingData, prices: RayPrices, observable: int, tolerance: float) -> RayProof:
+    """Return the proof for one observable; `tolerance` is the relative gap of the transport problem.
 
-    Under floors weights are chosen among a few estimates, those that are good for the observable's home at first; who
-    lacks and who gives is told by the weights that stand, and so the problem is solved again for the weights found.
+    With floors, the weights are chosen among a few estimates, at first the best ones for the observable's home. The
+    current weights determine the secrets that lack and the secrets that give. The transport problem is therefore solved
+    again with the weights that it found.
     """
     value = scene.cost[:, observable] - prices.sums
     home = scene.homes[observable]
-    allowed = [np.argsort(error[:, home], kind="stable")[:_ESTIMATES] for error in scene.errors]
+    allowed = [np.argsort(error[:, home], kind="stable")[:_FIRST_ESTIMATES] for error in scene.errors]
     standing = [np.zeros(len(error)) for error in scene.errors]
-    for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
-        weights[some[0]] = total
-    best, chosen = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
-    for _ in range(_ANSWERS if scene.errors else 0):
+    for weights, indices, total in zip(standing, allowed, prices.floors, strict=True):
+        weights[indices[0]] = total
+    best, chosen = _serve(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
+    for _ in range(_MAX_RETRIES if scene.errors else 0):
         if best.lacking is None:
             break
-        found, chosen = _served(scene, value, observable, chosen, prices.floors, tolerance)
-        settled = found.total > _SETTLED * best.total
+        found, chosen = _serve(scene, value, observable, chosen, prices.floors, tolerance)
+        settled = found.total > _SETTLED_SHARE * best.total
         best = min(best, found, key=lambda proof: proof.total)
         if settled:
             break
     return best
 
 
-def _served(
-    scene: Scene, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
-) -> tuple[Proof, _Weights]:
-    """Serve the secrets of negative value by those of positive value; return the weights that this took, too."""
-    lowered = value - _losses(scene, given.standing)
+def _serve(
+    scene: PricingData, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
+) -> tuple[RayProof, _Weights]:
+    """Serve secrets of negative value from secrets of positive value; return the proof and the weights found."""
+    lowered = value - _compute_floor_terms(scene, given.standing)
     short = np.flatnonzero(lowered < 0)
     if not short.size:
         nothing = np.zeros(0, dtype=np.int64)
-        return Proof(observable, nothing, nothing, np.zeros(0), _attacks(given.standing)), given
+        return RayProof(observable, nothing, nothing, np.zeros(0), _make_attacks(given.standing)), given
     distances = scene.metric[short]
-    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _REACH))
+    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _MAX_EXPONENT))
     arrives = np.exp(-distances[:, others])
-    choices = _choices(scene, given.allowed, totals, short, others)
-    found = transport(-value[short], value[others], arrives, tolerance, choices)
+    choices = _make_choices(scene, given.allowed, totals, short, others)
+    found = solve_transport(-value[short], value[others], arrives, tolerance, choices)
     standing = [np.zeros(len(error)) for error in scene.errors]
-    parts = np.split(found.weights, np.cumsum([len(some) for some in given.allowed])[:-1]) if given.allowed else []
-    for weights, some, part in zip(standing, given.allowed, parts, strict=True):
-        weights[some] = part
+    parts = (
+        np.split(found.weights, np.cumsum([len(indices) for indices in given.allowed])[:-1]) if given.allowed else []
+    )
+    for weights, indices, part in zip(standing, given.allowed, parts, strict=True):
+        weights[indices] = part
     s, t = np.nonzero(found.flows)
     flows = found.flows[s, t]
     arriving = flows * arrives[s, t]
-    left = value - _losses(scene, standing)
+    left = value - _compute_floor_terms(scene, standing)
     np.add.at(left, short[s], arriving)
     np.subtract.at(left, others[t], flows)
-    ray = closed(found.prices, short, scene.metric)
+    ray = extend_into_cone(found.prices, short, scene.metric)
     allowed = [
-        np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
+        np.union1d(indices, (error @ ray).argmin()) for indices, error in zip(given.allowed, scene.errors, strict=True)
     ]
     lacking = np.maximum(-left, 0.0)
-    # Rounding leaves next to nothing.
-    served = lacking.sum() <= _ROUNDING * np.abs(value[short]).sum()
+    # Deficits of the size of rounding errors count as none.
+    served = lacking.sum() <= _ROUNDING_ERROR * np.abs(value[short]).sum()
     missing = None if served else lacking
-    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), missing, ray)
+    proof = RayProof(observable, short[s], others[t], arriving, _make_attacks(standing), missing, ray)
     return proof, _Weights(allowed, standing)
 
 
-def _losses(scene: Scene, weights: list[Floats]) -> Floats:
+def _compute_floor_terms(scene: PricingData, weights: list[Floats]) -> Floats:
+    """Return Σ_h q_h a_h(s) over the estimates of all floors, shape (k,)."""
     found = np.zeros(len(scene.metric))
     for weight, error in zip(weights, scene.errors, strict=True):
-        some = np.flatnonzero(weight)
-        found += weight[some] @ error[some]
+        indices = np.flatnonzero(weight)
+        found += weight[indices] @ error[indices]
     return found
 
 
-def _attacks(weights: list[Floats]) -> tuple[Attack, ...]:
-    return tuple(Attack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
+def _make_attacks(weights: list[Floats]) -> tuple[FloorAttack, ...]:
+    return tuple(FloorAttack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
 
 
-def _choices(scene: Scene, allowed: list[Integers], totals: Floats, short: Integers, others: Integers) -> Choices:
-    member = np.zeros((len(allowed), sum(len(some) for some in allowed)))
+def _make_choices(
+    scene: PricingData, allowed: list[Integers], totals: Floats, short: Integers, others: Integers
+) -> Choices:
+    member = np.zeros((len(allowed), sum(len(indices) for indices in allowed)))
     start = 0
-    for row, some in zip(member, allowed, strict=True):
-        row[start : start + len(some)] = 1.0
-        start += len(some)
+    for row, indices in zip(member, allowed, strict=True):
+        row[start : start + len(indices)] = 1.0
+        start += len(indices)
     if not allowed:
         return Choices.none(len(short), len(others))
-    errors = np.concatenate([error[some] for some, error in zip(allowed, scene.errors, strict=True)])
+    errors = np.concatenate([error[indices] for indices, error in zip(allowed, scene.errors, strict=True)])
     return Choices(errors[:, short], errors[:, others], member, totals)

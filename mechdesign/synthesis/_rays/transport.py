@@ -1,17 +1,20 @@
-"""What one observable adds to the proof of a lower bound: a transport problem with losses.
+"""Solve the transport problem with losses that prices one observable (docs/theory/rays.md, "The lower bound").
 
-At multipliers λ of the row sums let a_s be the reduced cost of observable o for secret s before any pair's multiplier.
-A multiplier y of the row e^(E(s,t)) x_t − x_s >= 0 raises a_s by y and lowers a_t by e^(E(s,t)) y: of a flow f = e^E y
-that t gives, the part e^(−E) arrives at s. If the secrets with a_s < 0, which lack −a_s, can be served by those with
-a_t > 0, which have a_t to spare, then no private column has a negative value. As E is a metric, detours gain nothing,
-and flows between these two sets suffice:
+At multipliers λ of the row sums, let a_s be the reduced cost of observable o for secret s without pair multipliers. A
+multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. In terms of the
+flow f = e^(E(s,t)) y that t gives, the share e^(−E(s,t)) arrives at s.
 
-    minimise Σ_s δ_s   where   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
+A secret with a_s < 0 lacks lack_s = −a_s, and a secret with a_t > 0 has spare_t = a_t. If the spares can serve all
+lacks, no private column has a negative value. As E is a metric, detours never help, so flows between these two sets
+suffice:
 
-λ_s less δ_s is then proved; and the multipliers x_s of the lacks, at most 1, are the private column that costs least.
-Under floors there are weights q >= 0 to choose, Σ_h q_h = v for each: then lack_s + Σ_h q_h a_h(s) is lacking, and
-spare_t − Σ_h q_h a_h(t) is left. The method is Mehrotra's predictor–corrector; its normal equations reduce to a matrix
-as large as there are lacks, and one as large as there are weights.
+    minimise Σ_s δ_s   subject to   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
+
+Then λ_s − δ_s is proved. The multipliers x_s of the lacks, at most 1, are the private column of least value.
+
+With floors, weights q >= 0 with Σ_h q_h = v are chosen for each floor. The lacks are then lack_s + Σ_h q_h a_h(s), and
+the spares spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. Its normal equations reduce to a
+matrix whose order is the number of lacks, and a second one whose order is the number of weights.
 """
 
 from __future__ import annotations
@@ -24,21 +27,27 @@ from mechdesign.base._arrays import Floats
 
 _Five = tuple[Floats, Floats, Floats, Floats, Floats]
 
-_ITERATIONS = 60
-_TO_BOUNDARY = 0.99
-# What arrives may miss what is asked by this part of the largest lack.
-_RESIDUAL = 1e-7
-# By how much a diagonal of ones is raised before a matrix is inverted.
-_RAISED = 1e-14
-# The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
-_NEGLIGIBLE = 30.0
+_MAX_ITERATIONS = 60
+# Share of the distance to the boundary that a step covers.
+_BOUNDARY_FRACTION = 0.99
+# Largest residual of the constraints, relative to the largest lack.
+_MAX_RESIDUAL = 1e-7
+# Shift of the unit diagonal of a matrix before it is inverted.
+_DIAGONAL_SHIFT = 1e-14
+# The smallest flows into a secret are dropped while together they serve at most this factor times the tolerance, as a
+# share of its lack.
+_NEGLIGIBLE_SHARE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Weights to choose, w of them: what each adds to lacks (w, r) and takes from spares (w, k), and their sums.
+    """The weights to choose for floors, w in number.
 
-    `member` (floors, w) is 1 where a weight belongs to a floor, `totals` (floors,) has the sum of each floor's weights.
+    Attributes:
+        lacks: Amount that each weight adds to the lacks, shape (w, r).
+        spares: Amount that each weight takes from the spares, shape (w, k).
+        member: 1 if a weight belongs to a floor, shape (floors, w).
+        totals: Sum of the weights of each floor, shape (floors,).
     """
 
     lacks: Floats
@@ -48,13 +57,20 @@ class Choices:
 
     @staticmethod
     def none(lacks: int, spares: int) -> Choices:
-        """Return no weights."""
+        """Return an empty set of weights, for problems without floors."""
         return Choices(np.zeros((0, lacks)), np.zeros((0, spares)), np.zeros((0, 0)), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Flows (lacks, spares), nowhere more than is spare; what is left lacking (lacks,); prices of lacks; weights."""
+    """A solution of the transport problem.
+
+    Attributes:
+        flows: Flows, shape (lacks, spares); their sums do not exceed the spares.
+        lacking: Remaining deficits δ, shape (lacks,).
+        prices: Multipliers x of the lacks.
+        weights: Weights of the estimates.
+    """
 
     flows: Floats
     lacking: Floats
@@ -63,7 +79,9 @@ class Transport:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _TransportProblem:
+    """The data of a transport problem, scaled to a largest lack of 1."""
+
     lack: Floats
     spare: Floats
     arrives: Floats
@@ -71,11 +89,15 @@ class _Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
-    """An iterate, or a step of one.
+class _TransportPoint:
+    """An iterate, or a step of the iteration.
 
-    `primal` holds what stays positive of the flows: f, unused spares, δ, surplus at the lacks, weights; `dual` their
-    reduced costs; x, v and ω are the prices of lacks, spares and sums of weights.
+    Attributes:
+        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses at the lacks, weights.
+        dual: Reduced costs of the primal variables.
+        x: Prices of the lacks.
+        v: Prices of the spares.
+        omega: Prices ω of the sums of weights.
     """
 
     primal: _Five
@@ -84,74 +106,83 @@ class _Point:
     v: Floats
     omega: Floats
 
-    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
+    def advance(self, step: _TransportPoint, primal: float, dual: float) -> _TransportPoint:
         """Return the point after a step."""
         first = tuple(a + primal * d for a, d in zip(self.primal, step.primal, strict=True))
         second = tuple(a + dual * d for a, d in zip(self.dual, step.dual, strict=True))
         prices = (self.x + dual * step.x, self.v + dual * step.v, self.omega + dual * step.omega)
-        return _Point(first, second, *prices)  # type: ignore[arg-type]
+        return _TransportPoint(first, second, *prices)  # type: ignore[arg-type]
 
     def products(self) -> float:
         """Return the sum of all complementary products."""
         return sum(float(np.vdot(a, b)) for a, b in zip(self.primal, self.dual, strict=True))
 
 
-def transport(
+def solve_transport(
     lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
 ) -> Transport:
-    """Serve as much of what is lacking as can be served.
+    """Serve the lacks from the spares with the least total deficit.
+
+    The iteration may end early if a matrix becomes singular. Flows and weights of every iterate are valid after
+    scaling.
 
     Args:
-        lack: What each of r secrets lacks, positive where there are no choices.
-        spare: What each of k others has to give, positive where there are no choices.
-        arrives: The part of a flow that arrives (r, k), between 0 and 1.
-        tolerance: The optimality gap, as a part of all that is lacking, at which to stop; before that where a matrix
-            becomes singular, since what is kept of any point is true.
-        choices: Weights to choose.
+        lack: Lacks of r secrets; positive without choices.
+        spare: Spares of k other secrets; positive without choices.
+        arrives: Share of each flow that arrives, shape (r, k), between 0 and 1.
+        tolerance: Optimality gap at which to stop, as a share of the total lack.
+        choices: Weights to choose, for problems with floors.
+
+    Returns:
+        Flows, deficits, prices and weights.
     """
     choices = choices or Choices.none(*arrives.shape)
     unit = float(np.abs(lack).max())
     scaled = Choices(choices.lacks / unit, choices.spares / unit, choices.member, choices.totals)
-    given = _Problem(lack / unit, spare / unit, arrives, scaled)
-    point = _start(given)
+    given = _TransportProblem(lack / unit, spare / unit, arrives, scaled)
+    point = _make_start(given)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        point = _iterated(given, point, tolerance)
-    return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
+        point = _iterate(given, point, tolerance)
+    return _extract_flows(given, point, unit, _NEGLIGIBLE_SHARE * tolerance)
 
 
-def _iterated(given: _Problem, point: _Point, tolerance: float) -> _Point:
+def _iterate(given: _TransportProblem, point: _TransportPoint, tolerance: float) -> _TransportPoint:
+    """Take steps until the gap and the residuals are small, or until a step fails; return the last point."""
     choices = given.choices
     size = sum(part.size for part in point.primal)
-    for _ in range(_ITERATIONS):
-        missing = _missing(given, point.primal)
+    for _ in range(_MAX_ITERATIONS):
+        missing = _compute_residuals(given, point.primal)
         value = given.lack @ point.x - given.spare @ point.v + choices.totals @ point.omega
         near = float(point.primal[2].sum() - value) <= tolerance * float(np.abs(given.lack).sum())
-        if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _RESIDUAL:
+        if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _MAX_RESIDUAL:
             break
         try:
-            moved = _moved(given, point, missing, size)
+            next_point = _take_step(given, point, missing, size)
         except np.linalg.LinAlgError:
             break
-        if not np.isfinite(moved.products()):
+        if not np.isfinite(next_point.products()):
             break
-        point = moved
+        point = next_point
     return point
 
 
-def _moved(given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats], size: int) -> _Point:
-    """Return the next point; raise LinAlgError where the matrix is singular."""
-    system = _System(given, point, missing)
+def _take_step(
+    given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats], size: int
+) -> _TransportPoint:
+    """Return the next iterate; raise LinAlgError if the matrix is singular."""
+    system = _TransportSystem(given, point, missing)
     mean = point.products() / size
     step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
-    after = point.moved(step, *_longest(point, step)).products() / size
-    aim = (after / mean) ** 3 * mean
+    after = point.advance(step, *_limit_steps(point, step)).products() / size
+    target_product = (after / mean) ** 3 * mean
     terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
-    step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
-    along_primal, along_dual = _longest(point, step)
-    return point.moved(step, _TO_BOUNDARY * along_primal, _TO_BOUNDARY * along_dual)
+    step = system.direction(tuple(target_product - a * b - da * db for a, b, da, db in terms))
+    along_primal, along_dual = _limit_steps(point, step)
+    return point.advance(step, _BOUNDARY_FRACTION * along_primal, _BOUNDARY_FRACTION * along_dual)
 
 
-def _start(given: _Problem) -> _Point:
+def _make_start(given: _TransportProblem) -> _TransportPoint:
+    """Return a positive starting point with feasible prices."""
     r, k = given.arrives.shape
     choices, middle = given.choices, float(np.abs(given.lack).mean())
     f = np.minimum(np.maximum(given.spare, 0.1 * middle) / (2 * r), middle / max(k, 1)) * np.ones((r, 1))
@@ -164,7 +195,7 @@ def _start(given: _Problem) -> _Point:
     v = 1.1 * (given.arrives * x[:, None]).max(axis=0) + 1e-3
     losses = choices.lacks @ x + choices.spares @ v
     omega = np.array([0.9 * losses[row > 0].min() for row in choices.member])
-    return _Point(
+    return _TransportPoint(
         (f, np.maximum(left, 0.1 * middle), lacking, np.maximum(surplus, 0.1 * middle), np.maximum(weights, 1e-9)),
         (v - given.arrives * x[:, None], v, 1 - x, x, np.maximum(losses - omega @ choices.member, 1e-12)),
         x,
@@ -173,8 +204,8 @@ def _start(given: _Problem) -> _Point:
     )
 
 
-def _missing(given: _Problem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
-    """Return what the rows of lacks, spares and sums of weights are off, for a point, or change by, for a step."""
+def _compute_residuals(given: _TransportProblem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
+    """Return the residuals of the constraints on lacks, spares and sums of weights at a point."""
     f, left, lacking, surplus, weights = primal
     choices = given.choices
     return (
@@ -184,10 +215,12 @@ def _missing(given: _Problem, primal: tuple[Floats, ...]) -> tuple[Floats, Float
     )
 
 
-class _System:
-    """Newton's system at a point; prices are feasible throughout, flows in the end."""
+class _TransportSystem:
+    """Newton's system at a point. Prices are feasible at every iterate, flows only at the end."""
 
-    def __init__(self, given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats]) -> None:
+    def __init__(
+        self, given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats]
+    ) -> None:
         self.given, self.point, self.missing = given, point, missing
         ratios = [a / b for a, b in zip(point.primal, point.dual, strict=True)]
         arrives, choices = given.arrives, given.choices
@@ -198,9 +231,9 @@ class _System:
         matrix[np.diag_indices_from(matrix)] += (arrives * self._weighted).sum(axis=1) + ratios[2] + ratios[3]
         self._scale = 1 / np.sqrt(matrix.diagonal())
         matrix *= self._scale * self._scale[:, None]
-        np.fill_diagonal(matrix, 1 + _RAISED)
+        np.fill_diagonal(matrix, 1 + _DIAGONAL_SHIFT)
         self._inverse = np.linalg.inv(matrix)
-        # The columns of the weights, −a at the lacks and a at the spares, bordered by the rows of their sums.
+        # The columns of the weights, −a for lacks and a for spares, bordered by the rows of their sums.
         self._solved = [self._prices(-a, b) for a, b in zip(choices.lacks, choices.spares, strict=True)]
         count, floors = len(choices.lacks), len(choices.totals)
         self._border = np.zeros((count + floors, count + floors))
@@ -215,7 +248,7 @@ class _System:
         x = self._scale * (self._inverse @ (self._scale * (at_lacks - self._part @ at_spares)))
         return x, -(at_spares - self._weighted.T @ x) / self._spares
 
-    def direction(self, targets: tuple[Floats, ...]) -> _Point:
+    def direction(self, targets: tuple[Floats, ...]) -> _TransportPoint:
         """Return the step with primal · d(dual) + dual · d(primal) = targets."""
         point, arrives, choices = self.point, self.given.arrives, self.given.choices
         f, left, lacking, surplus, weights = (t / b for t, b in zip(targets, point.dual, strict=True))
@@ -233,11 +266,11 @@ class _System:
         change = choices.lacks @ dx + choices.spares @ dv - omega @ choices.member
         slacks = (dv - arrives * dx[:, None], dv, -dx, dx, change)
         primal = tuple((t - a * ds) / b for t, a, b, ds in zip(targets, point.primal, point.dual, slacks, strict=True))
-        return _Point(primal, slacks, dx, dv, omega)  # type: ignore[arg-type]
+        return _TransportPoint(primal, slacks, dx, dv, omega)  # type: ignore[arg-type]
 
 
-def _longest(point: _Point, step: _Point) -> tuple[float, float]:
-    """Return the longest steps, at most 1, of flows and of prices."""
+def _limit_steps(point: _TransportPoint, step: _TransportPoint) -> tuple[float, float]:
+    """Return the longest primal and dual steps, at most 1, that keep all variables nonnegative."""
 
     def longest(values: tuple[Floats, ...], changes: tuple[Floats, ...]) -> float:
         return 1 / max(1.0, *(float((-d / a).max(initial=0.0)) for a, d in zip(values, changes, strict=True)))
@@ -245,8 +278,8 @@ def _longest(point: _Point, step: _Point) -> tuple[float, float]:
     return longest(point.primal, step.primal), longest(point.dual, step.dual)
 
 
-def _kept(given: _Problem, point: _Point, unit: float, share: float) -> Transport:
-    """Leave out what brings next to nothing, scale weights to their sums and flows to what is spare."""
+def _extract_flows(given: _TransportProblem, point: _TransportPoint, unit: float, share: float) -> Transport:
+    """Drop negligible flows, scale weights to their sums, and scale flows down to the spares."""
     choices = given.choices
     weights = point.primal[4]
     sums = choices.member @ weights
@@ -259,7 +292,7 @@ def _kept(given: _Problem, point: _Point, unit: float, share: float) -> Transpor
     kept = np.empty(brings.shape, dtype=np.bool_)
     np.put_along_axis(kept, order, heaped > share * lack[:, None], axis=1)
     flows = np.where(kept, point.primal[0], 0.0)
-    taken = flows.sum(axis=0)
-    flows *= np.minimum(1.0, np.divide(spare, taken, out=np.ones_like(taken), where=taken > 0))
+    outflow = flows.sum(axis=0)
+    flows *= np.minimum(1.0, np.divide(spare, outflow, out=np.ones_like(outflow), where=outflow > 0))
     lacking = np.maximum(lack - (given.arrives * flows).sum(axis=1), 0.0)
     return Transport(flows * unit, lacking * unit, np.clip(point.x, 0.0, 1.0), weights)

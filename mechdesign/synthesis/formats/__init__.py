@@ -1,6 +1,6 @@
-"""Formats in which a design is handed to other programs.
+"""Export formats for other programs: CSV, JSON, NPZ, Parquet, MPS, GeoJSON and JavaScript.
 
-A `Format` makes files of a design; `register` adds one. CSV, JSON, NPZ, Parquet, MPS, GeoJSON and JavaScript are here.
+A `Format` writes a design to a file; `register` adds further formats.
 """
 
 from mechdesign.base import _lazy

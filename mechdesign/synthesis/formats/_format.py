@@ -1,4 +1,4 @@
-"""What a format is: a name, the endings of its files, and what it writes of a channel."""
+"""The interface of an export format: its name, its file suffixes, and a function that produces the content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,19 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """What formats write of: a channel, the problem that it answers, and the certificate of both."""
+    """The input of a format: a channel with its problem and its certificate.
+
+    Attributes:
+        problem: The problem that the channel solves.
+        channel: The channel p(o|s), shape (n, m).
+        certificate: The certificate of the channel.
+
+    >>> import mechdesign as md
+    >>> distance = md.distances.hamming(md.Domain.from_labels(["yes", "no"]))
+    >>> design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy("1.1", distance)]))
+    >>> Exported(design.problem, design.channel, design.certificate).channel
+    Channel(2 secrets, 2 observables)
+    """
 
     problem: Problem
     channel: Channel
@@ -30,24 +42,37 @@ class Exported:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Return what stands in an exported set, whose digests are checked; raise `CertificateError` if they fail."""
+        """Return the content of a bundle, after a check of its digests.
+
+        Args:
+            folder: Folder of the bundle.
+
+        Returns:
+            The channel with its problem and its certificate.
+
+        Raises:
+            CertificateError: The bundle is incomplete or malformed, or a digest does not match.
+        """
         design = Design.load(folder)
         return cls(design.problem, design.channel, design.certificate)
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
+    """An export format.
 
     Attributes:
-        name: The name under which the format is asked for.
-        summary: What it holds, in a few words.
-        suffixes: The endings of its files, such as ``(".csv",)``; the first one is the usual one.
-        contents: Returns the content in pieces, given what is exported and the options as keywords.
-        options: The names of the options that `contents` takes.
-        text: Whether people can read it, so that it may be shown on a terminal.
-        package: The package that it needs beside those that are always there, or "".
-        extra: The extra of this distribution that installs that package, or "".
+        name: Name of the format, for `mechdesign export --format`.
+        summary: A short description of the content.
+        suffixes: Suffixes of its files, such as ``(".csv",)``; the first one is the default.
+        contents: Returns the content in pieces, given an `Exported` and the options as keywords.
+        options: Names of the options of `contents`.
+        text: Whether the content is text that a terminal may show.
+        package: Additional package that the format needs, or "".
+        extra: Extra of this distribution that installs the package, or "".
+
+    >>> Format("size", "the number of secrets", (".txt",), lambda exported: [b"2"]).suffixes
+    ('.txt',)
     """
 
     name: str
@@ -62,9 +87,16 @@ class Format:
     def parts(self, exported: Exported, options: Mapping[str, object] = _NOTHING) -> Iterator[bytes]:
         """Return the content of a file in pieces.
 
+        Args:
+            exported: The channel with its problem and its certificate.
+            options: Options of the format by name.
+
+        Returns:
+            The pieces of the content, in order.
+
         Raises:
-            InputError: For an option that the format does not take, and for a title or a label that hides what it is.
-            MissingDependencyError: Where the package that it needs is not installed.
+            InputError: The format has no such option, or a title or a label is not plain.
+            MissingDependencyError: The package that the format needs is not installed.
         """
         for name in options:
             if name not in self.options:
@@ -77,8 +109,16 @@ class Format:
         return iter(self.contents(exported, **options))
 
     def write(self, exported: Exported, path: str | Path, options: Mapping[str, object] = _NOTHING) -> None:
-        """Write a file as a whole or not at all, and a device or a pipe in place.
+        """Write a file atomically; devices and pipes are written directly.
 
-        Raises `ExportError` when that fails, and what `parts` raises.
+        Args:
+            exported: The channel with its problem and its certificate.
+            path: Path of the file.
+            options: Options of the format by name.
+
+        Raises:
+            ExportError: The file cannot be written.
+            InputError: The format has no such option, or a title or a label is not plain.
+            MissingDependencyError: The package that the format needs is not installed.
         """
         write_output(path, self.parts(exported, options))

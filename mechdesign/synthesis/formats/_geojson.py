@@ -1,4 +1,4 @@
-"""GeoJSON (RFC 7946): the domain, the prior and how often each answer is given, for maps."""
+"""GeoJSON (RFC 7946) for maps: the domain, the prior, and the probability of each answer."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES
-from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 
 
 def _contents(exported: Exported) -> Iterator[bytes]:
-    """Yield a FeatureCollection: cells of a grid are polygons, other places points.
+    """Yield a FeatureCollection: cells of a grid are polygons, and other places are points.
 
-    Each feature has the properties `index` and `label`; a secret its `prior`; an observable its
-    `answer_probability` Σ_s π_s p(o|s), rounded to float64. Where secrets and observables are one domain a feature is
-    both, and where they are two, the property `role` tells them apart.
-
-    Raises:
-        InputError: The secrets, or the observables, have no latitude and longitude.
+    Each feature has the properties `index` and `label`. Secrets have the `prior`, and observables the
+    `answer_probability` Σ_s π_s p(o|s), rounded to float64. If secrets and observables have the same domain, each
+    feature has both. Otherwise the property `role` distinguishes them. Raises InputError if secrets or observables have
+    no latitude and longitude.
     """
     problem, channel = exported.problem, exported.channel
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     answers = problem.prior @ channel.matrix
     if problem.secrets is problem.observables:
         features = _features(problem.secrets, secrets, "secrets", prior=problem.prior, answer_probability=answers)
@@ -43,6 +41,7 @@ def _contents(exported: Exported) -> Iterator[bytes]:
 def _features(
     domain: Domain | None, labels: tuple[str, ...], path: str, role: str = "", **columns: Floats
 ) -> list[dict[str, Any]]:
+    """Return the features of a domain, with a property for each of the `columns`."""
     known = None if domain is None else domain.degrees
     if domain is None or known is None:
         raise InputError(
@@ -68,12 +67,12 @@ def _point(latitude: float, longitude: float) -> dict[str, Any]:
 
 
 def _cell(index: int, parallels: list[float], meridians: list[float]) -> dict[str, Any]:
-    """Return the rectangle of a cell, counter-clockwise as RFC 7946 wants it."""
+    """Return the rectangle of a cell, counter-clockwise as RFC 7946 requires."""
     row, column = divmod(index, len(meridians) - 1)
     south, north = parallels[row : row + 2]
     west, east = meridians[column : column + 2]
     if west < 180 < east:
-        # A cell across 180 degrees is cut there, see RFC 7946, 3.1.9.
+        # A cell across the 180th meridian is cut there (RFC 7946, section 3.1.9).
         rings = [[_ring(south, north, west, 180.0)], [_ring(south, north, -180.0, east - 360)]]
         return {"type": "MultiPolygon", "coordinates": rings}
     west, east = (west - 360, east - 360) if west >= 180 else (west, east)

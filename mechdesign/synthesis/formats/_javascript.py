@@ -1,4 +1,4 @@
-"""JavaScript: one module that samples exactly and checks every pair bound, for apps in browsers and on servers."""
+"""JavaScript: a module that samples exactly and checks every pair bound, for browsers and servers."""
 
 from __future__ import annotations
 
@@ -21,63 +21,65 @@ from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, Lattice
 from mechdesign.model._problem_words import claim_names
-from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 
-# An answer on the Earth is what `sample` takes.
+# Names of coordinates in the module; `sample` accepts and returns places with these names.
 _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
 
 
 def _contents(exported: Exported) -> Iterator[bytes]:
-    """Yield an ES module without imports: the template `channel.js` with the channel as base64 in it.
+    """Yield an ES module without imports: the template `channel.js` with the channel in base64.
 
-    It holds what is needed to sample and to check bounds between pairs of secrets; neither prior nor cost, and no
-    floors on the adversary's error, which need the prior.
+    The module contains the data for sampling and for checking pair bounds. It contains neither the prior nor the cost,
+    and no distortion floors, which need the prior.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
     template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-    # The data come last: they may hold anything.
+    # The data are inserted last, because they may contain the other placeholders.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
 
 
 def script_text(text: str) -> str:
-    r"""Return a string of JavaScript that may stand within an element ``script`` of a page, whatever it says.
+    r"""Return a JavaScript string literal that is safe within a ``script`` element of a page.
 
     >>> print(script_text("</script>"))
     "\u003c/script>"
     """
-    # All but ASCII is escaped: U+2028 and U+2029, which end lines of older JavaScript, as well.
+    # `dumps` escapes everything but ASCII, including U+2028 and U+2029, which end lines in older JavaScript.
     return json.dumps(text).replace("<", "\\u003c")
 
 
 def _payload(exported: Exported) -> dict[str, Any]:
+    """Return the data of the module."""
     problem, channel = exported.problem, exported.channel
     n, m = channel.numerators.shape
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     return {
         "format": 1,
         "title": problem.title,
         "secrets": n,
         "observables": m,
         "labels": {"secrets": secrets, "observables": observables},
-        **_map(problem.secrets),
-        "answers": _answers(problem.observables),
+        **_describe_places(problem.secrets),
+        "answers": _describe_answers(problem.observables),
         "requirements": [
-            {"name": name, "claim": _claimed(claim), "bound": _bound(problem.claims, place, n)}
+            {"name": name, "claim": _format_claim(claim), "bound": _describe_bound(problem.claims, place, n)}
             for place, (name, claim) in enumerate(zip(claim_names(problem), problem.claims, strict=True))
         ],
-        "numerators": _encoded(channel.numerators.astype("<u8")),
+        "numerators": _encode(channel.numerators.astype("<u8")),
     }
 
 
-def _map(domain: Domain | None) -> dict[str, Any]:
-    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
+def _describe_places(domain: Domain | None) -> dict[str, Any]:
+    """Return the data that map a place to a secret: borders between cells, anchors, or places.
 
-    `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
-    in the unit, with what rounding may add, `margin`; `turn` is the longitude below which a place is 360 degrees more.
+    `members` has the secret of each cell, if some cells are not secrets. `reach` is the largest distance to the nearest
+    place, in the unit of the domain, and `margin` its rounding allowance. Longitudes below `turn` are increased by 360
+    degrees.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
     nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
@@ -92,9 +94,9 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     unit = "km" if axes == DEGREES else domain.unit
     found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES, "unit": unit}
     if axes == DEGREES:
-        found["turn"] = _turn(domain)
+        found["turn"] = _find_turn(domain)
     if domain.lattice is not None:
-        return nothing | found | {"lattice": _lattice(domain.lattice)}
+        return nothing | found | {"lattice": _describe_anchors(domain.lattice)}
     if area.borders is not None:
         found["borders"] = [side.tolist() for side in area.borders]
         if area.members is None:
@@ -103,8 +105,8 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     return nothing | found | {"places": area.known.tolist(), "reach": area.reach, "margin": area.margin}
 
 
-def _turn(domain: Domain) -> float | None:
-    """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
+def _find_turn(domain: Domain) -> float | None:
+    """Return the longitude below which 360 degrees are added, if the secrets lie across the 180th meridian."""
     known = domain.places(DEGREES)
     assert known is not None
     if domain.geographic is not None:
@@ -114,8 +116,8 @@ def _turn(domain: Domain) -> float | None:
     return None if east <= 180 else (west + east) / 2 - 180
 
 
-def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
-    """Return for each coordinate of a place where the anchors along it start, how far they reach, and how many."""
+def _describe_anchors(lattice: Lattice) -> list[dict[str, Any]]:
+    """Return for each coordinate the start of the anchors, their extent, their number, and the accepted range."""
     if lattice.box is None:
         sides = (
             (Fraction(0), exact(lattice.width), lattice.columns),
@@ -125,13 +127,14 @@ def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
         south, north, west, east = map(Fraction, lattice.box)
         sides = ((south, north - south, lattice.rows), (west, east - west, lattice.columns))
     return [
-        {"start": _ratio(start), "length": _ratio(length), "count": count, "ends": list(ends)}
+        {"start": _to_texts(start), "length": _to_texts(length), "count": count, "ends": list(ends)}
         for (start, length, count), ends in zip(sides, lattice.ends, strict=True)
     ]
 
 
-def _answers(domain: Domain | None) -> dict[str, Any] | None:
-    known = _map(domain)
+def _describe_answers(domain: Domain | None) -> dict[str, Any] | None:
+    """Return the coordinates of the answers with their names, or None if they have no places."""
+    known = _describe_places(domain)
     if domain is None or known["axes"] is None:
         return None
     places = domain.degrees if domain.axes == DEGREES else domain.points
@@ -139,19 +142,23 @@ def _answers(domain: Domain | None) -> dict[str, Any] | None:
     return {"names": known["axes"], "places": places.tolist()}
 
 
-def _claimed(claim: Claim) -> str:
+def _format_claim(claim: Claim) -> str:
     symbol = {"epsilon": "ε = ", "factor": "factor ", "minimum": "error ≥ "}[claim.number]
     return f"{symbol}{exact_text(claim.nominal)}"
 
 
-def _bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
-    """Return a bound on pairs: the distinct terms of factors, and which of them each pair has; None for a floor.
+def _describe_bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
+    """Return a pair bound as its distinct terms and the index of each pair's term; None for a floor.
 
-    `pairs` is None where the pairs are all of different secrets, row by row.
+    `pairs` is None if the bound covers all pairs of different secrets, in row-major order.
     """
     if (claim := claims.point_bounds.get(place)) is not None:
-        steps = {"steps": [_ratio(claim.step_x), _ratio(claim.step_y)], "columns": claim.columns, "rows": claim.rows}
-        return {"norm": claim.norm, "epsilon": _ratio(claim.epsilon)} | steps
+        steps = {
+            "steps": [_to_texts(claim.step_x), _to_texts(claim.step_y)],
+            "columns": claim.columns,
+            "rows": claim.rows,
+        }
+        return {"norm": claim.norm, "epsilon": _to_texts(claim.epsilon)} | steps
     if place in claims.floors:
         return None
     bound = claims.pair_bounds[place]
@@ -166,16 +173,16 @@ def _bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
     width = 1 if len(terms) <= 2**8 else 2 if len(terms) <= 2**16 else 4
     rows, columns = np.nonzero(~np.eye(n, dtype=np.bool_))
     complete = np.array_equal(sources, rows) and np.array_equal(targets, columns)
-    pairs = None if complete else _encoded(np.column_stack((sources, targets)).astype("<u4"))
-    found = {"terms": terms, "width": width, "places": _encoded(places.ravel().astype(f"<u{width}")), "pairs": pairs}
-    return {bound.number: _ratio(bound.nominal)} | found
+    pairs = None if complete else _encode(np.column_stack((sources, targets)).astype("<u4"))
+    found = {"terms": terms, "width": width, "places": _encode(places.ravel().astype(f"<u{width}")), "pairs": pairs}
+    return {bound.number: _to_texts(bound.nominal)} | found
 
 
-def _ratio(number: Any) -> list[str]:
+def _to_texts(number: Any) -> list[str]:
     return [str(number.numerator), str(number.denominator)]
 
 
-def _encoded(array: NDArray[Any]) -> str:
+def _encode(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""CSV, JSON, NPZ, Parquet, MPS."""
+"""The formats CSV, JSON, NPZ, Parquet and MPS."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import scipy.sparse as sparse
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
 from mechdesign.solve._linear import LinearProgram, to_mps
-from mechdesign.synthesis._bundle import described, names, to_csv
+from mechdesign.synthesis._bundle import describe_domains, label_names, to_csv
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import irreducible
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import mark_irreducible
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis.formats._format import Exported, Format
 
 
@@ -31,12 +31,12 @@ CSV = Format("csv", "the matrix with labels, as text", (".csv",), _csv_contents)
 def _json_contents(exported: Exported) -> Iterator[bytes]:
     """Yield a JSON object.
 
-    ``numerators`` are texts, since many readers lose digits of JSON numbers of 62 bits; ``matrix`` holds numerators
-    over 2 to the power of ``exponent``, rounded to float64.
+    ``numerators`` are strings, because many readers lose digits of 62-bit JSON numbers. ``matrix`` contains the
+    numerators divided by 2 to the power of ``exponent``, rounded to float64.
     """
     problem, channel = exported.problem, exported.channel
-    arrays, metadata = described(problem, channel)
-    secrets, observables = names(channel)
+    arrays, metadata = describe_domains(problem, channel)
+    secrets, observables = label_names(channel)
     document = {
         **metadata,
         "labels": {"secrets": secrets, "observables": observables},
@@ -55,42 +55,43 @@ def _json_contents(exported: Exported) -> Iterator[bytes]:
 JSON = Format("json", "channel, labels, points, prior and certificate", (".json",), _json_contents)
 
 
-# Magnitudes from 1/32 to 16 stay as they are: the objective is then the cost itself.
+# Costs between 2^-5 and 2^4 are not scaled, so that the objective is the cost itself.
 _NEAR_ONE_BITS = 4
 
 
 def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
-    It has the privacy rows that no others imply, or those of every pair with `all_rows`; either way not those of pairs
-    at an exponent above `LARGEST_ROW_EXPONENT`. Its objective is the cost, times a power of two where it would be far
-    from 1: solvers stop at an absolute tolerance, and take small costs for zero. Comments state that factor, and those
-    of floors on the adversary's error. Blocks are named as in `RowReduction`.
+    The program has the irreducible privacy rows, or with `all_rows` the rows of every pair. Pairs with exponents above
+    `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If it is far from 1, it is multiplied by a power of
+    two: solvers use absolute tolerances, and would treat small costs as 0. Comments state this factor, and the factors
+    of floors. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
-    pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)
-    triples = all_triples(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
+    pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
+    triples = list_all_rows(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
     program, _ = RowReduction(triples, scaled=False).apply(form)
     scaled, comments = _scale(program, form)
     yield from to_mps(scaled, comments)
 
 
 def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, list[str]]:
-    """Return the program in units in which its cost and the errors of its floors are about 1, and what to say of them.
+    """Scale the program so that its cost and the errors of its floors are about 1; return it with comments.
 
-    Powers of two round nothing. The columns of a floor i and the worst cost are in the new units.
+    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost have the new
+    units.
     """
     rows, columns = np.ones(program.rows), np.ones(program.columns)
-    cost = _power(_magnitude(form))
-    comments = [_said("the objective is the cost", cost)]
+    cost = _choose_power(_estimate_cost(form))
+    comments = [_describe_factor("the objective is the cost", cost)]
     if "theta" in program.column_blocks:
         rows[program.row_blocks["worst"]] = cost
         columns[program.column_blocks["theta"]] = 1 / cost
     for index, floor in enumerate(form.floors):
-        unit = _power(floor.minimum)
+        unit = _choose_power(floor.minimum)
         rows[program.row_blocks[f"floor{index}"]] = unit
         columns[program.column_blocks[f"x{index}"]] = 1 / unit
-        comments.append(_said(f"x{index} and floor{index} are errors of the adversary", unit))
+        comments.append(_describe_factor(f"x{index} and floor{index} are errors of the adversary", unit))
     matrix = sparse.diags_array(rows) @ program.matrix @ sparse.diags_array(columns)
     changed = replace(
         program,
@@ -102,8 +103,8 @@ def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, lis
     return changed, comments
 
 
-def _magnitude(form: NormalForm) -> float:
-    """Return a cost that the optimum does not exceed by much: that of the best constant answer, or of a usual one."""
+def _estimate_cost(form: NormalForm) -> float:
+    """Return an estimate of the optimal cost: of the best constant answer, or the mean cost of permitted answers."""
     problem = form.problem
     if problem.objective == "worst":
         return float(form.finite_cost.max())
@@ -113,13 +114,13 @@ def _magnitude(form: NormalForm) -> float:
     return float((problem.prior @ problem.cost).min())
 
 
-def _power(magnitude: float) -> float:
-    """Return the power of two that brings a magnitude into [1/2, 1); 1 for 0 and for what is about 1 as it is."""
+def _choose_power(magnitude: float) -> float:
+    """Return the power of two that scales a magnitude into [1/2, 1); 1 if it is 0 or already close to 1."""
     exponent = math.frexp(magnitude)[1]
     return 1.0 if abs(exponent) <= _NEAR_ONE_BITS else 2.0 ** -min(max(exponent, -1000), 1000)
 
 
-def _said(what: str, factor: float) -> str:
+def _describe_factor(what: str, factor: float) -> str:
     return f"{what} times {factor:.17g} (2^{round(math.log2(factor))})"
 
 
@@ -131,9 +132,9 @@ MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mp
 
 
 def _npz_contents(exported: Exported) -> Iterator[bytes]:
-    """Yield an archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
+    """Yield an NPZ archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
     channel, problem = exported.channel, exported.problem
-    arrays, _ = described(problem, channel)
+    arrays, _ = describe_domains(problem, channel)
     content = io.BytesIO()
     np.savez_compressed(
         content,
@@ -152,13 +153,13 @@ NPZ = Format("npz", "arrays for NumPy, with the exact integers", (".npz",), _npz
 
 
 def _parquet_contents(exported: Exported) -> Iterator[bytes]:
-    """Yield a table of labels, indices, numerators and probabilities; its metadata holds the denominator."""
+    """Yield a Parquet table of labels, indices, numerators and probabilities; its metadata has the denominator."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
     channel = exported.channel
     n, m = channel.numerators.shape
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     secret, observable = np.repeat(np.arange(n, dtype=np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
     table = arrow.table(
         {

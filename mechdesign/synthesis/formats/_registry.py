@@ -1,7 +1,6 @@
-"""A channel, or the program that it solves, in the formats of other programs: one file each, and here one line.
+"""The registry of export formats.
 
-`FORMATS` holds them by name. One of another package is added by `register`, and then `mechdesign export` writes it as
-it does those of this package.
+`FORMATS` maps names to formats. Other packages add formats with `register`; `mechdesign export` then writes them, too.
 """
 
 from __future__ import annotations
@@ -16,11 +15,22 @@ from mechdesign.synthesis.formats._javascript import JS
 from mechdesign.synthesis.formats._plain import CSV, JSON, MPS, NPZ, PARQUET
 
 FORMATS: Registry[Format] = Registry("format")
-"""Every format that `mechdesign export` writes, by name."""
+"""The formats of `mechdesign export`, by name."""
 
 
 def register(form: Format) -> None:
-    """Make a format known; raise `InputError` for what is not a `Format`, and for a name that is taken."""
+    """Add a format to `FORMATS`.
+
+    Args:
+        form: The format; its name must not be taken.
+
+    Raises:
+        InputError: The argument is not a `Format`, or its name is taken.
+
+    >>> register(FORMATS["csv"])
+    Traceback (most recent call last):
+    mechdesign.errors.InputError: format: has a name that is taken; found 'csv'; must be another name
+    """
     if not isinstance(form, Format):
         raise InputError("format", "is not a Format", value=form)
     FORMATS.register(form.name, form)
@@ -36,10 +46,23 @@ register(JS)
 
 
 def format_of(path: str | Path) -> Format:
-    """Return the format whose files end as `path` does; raise `InputError` where there is none."""
+    """Return the format with the suffix of `path`.
+
+    Args:
+        path: Path of a file.
+
+    Returns:
+        The first format with this suffix.
+
+    Raises:
+        InputError: No format has this suffix.
+
+    >>> format_of("channel.json").name
+    'json'
+    """
     ending = Path(path).suffix.lower()
     for form in FORMATS.values():
         if ending in form.suffixes:
             return form
     known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
-    raise InputError("path", "has no known ending", value=str(path), bound=f"a file that ends in one of {known}")
+    raise InputError("path", "has no known ending", value=str(path), bound=f"a file name that ends in one of {known}")

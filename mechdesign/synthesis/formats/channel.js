@@ -1,12 +1,12 @@
-// A certified privacy mechanism, self-contained: exact sampling, and a proof of every pair bound.
+// A certified privacy mechanism in one file: exact sampling, and a check of every pair bound.
 //
 //   import { sample, verify } from "./channel.mjs";
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //
-// p(o|s) = N[s][o] / 2^62 with the integers N below. Each answer that is drawn spends the privacy budget anew: up to k
-// answers for one place are k times the ε, and most() says how large k is by now.
-// Written by mechdesign @VERSION@. It needs BigInt and, unless other random bytes are handed over, crypto.
+// p(o|s) = N[s][o] / 2^62 with the integers N below. Every new answer spends the privacy budget again: k answers for one
+// place spend k times the ε. most() returns the largest k so far.
+// Written by mechdesign @VERSION@. It needs BigInt, and crypto unless options.random is given.
 
 const TEXT = @TEXT@;
 const SHA256 = "@SHA256@";
@@ -21,18 +21,19 @@ const remembered = new Map();
 const drawnFor = new Map();
 let largest = 0;
 
-/** How many answers sample has drawn since the module was loaded: each one has spent the budget once. */
+/** The number of answers that sample has drawn since the module was loaded; each one has spent the budget once. */
 export let count = 0;
 
-/** Up to how many answers sample has drawn for one place since the module was loaded: k answers are k times the ε.
+/** Return the largest number of answers that sample has drawn for one place since the module was loaded.
  *
- * One place is one cell or secret, and between anchors one pair of coordinates; an answer that was remembered is not
- * drawn again. The number tells how often somebody was where they were: it is theirs, and not to be sent anywhere. */
+ * k answers for one place spend k times the ε. A place is one cell or secret or, between anchors, one pair of
+ * coordinates. Remembered answers are not counted again. The number depends on the user's visits: never send it to
+ * anyone else. */
 export function most() {
   return largest;
 }
 
-/** What the module holds, for people: title, sizes, labels, places, and what is claimed. */
+/** The content of the module, for readers: title, sizes, labels, places, and claims. */
 export const about = Object.freeze({
   title: DATA.title,
   secrets: DATA.secrets,
@@ -44,12 +45,15 @@ export const about = Object.freeze({
 
 /** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
  *
- * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
- * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", and reach, see cellOf;
- * remember: true returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
- * Equal answers then tell that the cell is the same. Between anchors one of the four around the place is drawn, with
- * exactly its bilinear weight, and nothing can be remembered; places outside are refused, or, with outside: "nearest",
- * go to the border first. */
+ * Options:
+ * - random: a function that fills a Uint8Array with uniform random bytes; crypto.getRandomValues by default. Give another
+ *   one in tests only.
+ * - outside: "refuse" or "nearest", and reach: see cellOf.
+ * - remember: if true, return the remembered answer for the same cell or secret, or draw one and remember it until
+ *   forget(). Equal answers then reveal that the cell is the same.
+ *
+ * Between anchors, one of the four anchors around the place is drawn with exactly its bilinear weight, and nothing can be
+ * remembered. Places outside are refused or, with outside: "nearest", moved to the border first. */
 export function sample(place, options = {}) {
   known(options, ["random", "outside", "reach", "remember"]);
   const random = options.random ?? systemBytes;
@@ -57,7 +61,7 @@ export function sample(place, options = {}) {
   if (typeof random !== "function") throw new TypeError("random must be a function that fills a Uint8Array");
   if (typeof remember !== "boolean") throw new TypeError("remember must be true or false");
   if (remember && DATA.lattice !== null)
-    throw new RangeError("remember: a place between anchors belongs to no cell, and its answer cannot be remembered");
+    throw new RangeError("remember: a place between anchors has no cell, so its answer cannot be remembered");
   const secret = secretOf(place, { outside: options.outside, reach: options.reach }, random);
   if (remember && remembered.has(secret)) return answer(remembered.get(secret));
   const drawn = draw(secret, random);
@@ -69,22 +73,23 @@ export function sample(place, options = {}) {
   return answer(drawn);
 }
 
-/** Forget all remembered answers: the next one for each cell is drawn anew, and spends the budget anew. */
+/** Forget all remembered answers. The next answer for each cell is drawn again, and spends the budget again. */
 export function forget() {
   remembered.clear();
 }
 
-/** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
+/** Return the index of the secret of a place: its cell or, without cells, the nearest secret.
  *
- * A place outside is an error, or, with outside: "nearest", goes to the nearest cell or secret. Outside is what is beyond
- * the grid or in a cell that is no secret; without cells, what is farther from the nearest secret than `reach`, in the
- * unit of the places (km for lat and lon). Unless given, that is the largest distance between nearest neighbours. */
+ * A place outside is an error or, with outside: "nearest", is mapped to the nearest cell or secret. A place is outside if
+ * it is beyond the grid, or in a cell that is not a secret. Without cells, it is outside if its distance to the nearest
+ * secret exceeds `reach`, in the unit of the places (km for lat and lon). By default, `reach` is the largest distance
+ * between nearest neighbours. */
 export function cellOf(place, options = {}) {
   known(options, ["outside", "reach"]);
   one(place);
   const { outside = "refuse", reach = null } = options;
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
-  if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
+  if (DATA.lattice !== null) throw new RangeError("a place between anchors has no single secret: use sample");
   const refuse = refuses(outside);
   const at = coordinates(place, DATA.axes).map((value, axis) => value + 360 * turns(value, axis));
   if (DATA.borders === null) return nearest(at, limitOf(reach, refuse));
@@ -104,17 +109,17 @@ export function cellOf(place, options = {}) {
     : column * (DATA.borders[0].length - 1) + row;
   if (DATA.members === null) return cell;
   if (!beyond && DATA.members[cell] >= 0) return DATA.members[cell];
-  if (refuse) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is in a cell that is no secret`);
+  if (refuse) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is in a cell that is not a secret`);
   return nearest(at, Infinity);
 }
 
-/** Check that nothing was changed, that rows are distributions, and every bound p(o|s) <= g p(o|t), in exact integers.
+/** Check the digest of the data, the sums of the rows, and every bound p(o|s) <= g p(o|t) in exact integers.
  *
- * A bound between all points, by anchors around them, is checked by the slopes at the anchors, in exact integers, too.
+ * A bound between all points is checked by the slopes at the anchors, also in exact integers.
  *
- * Returns {holds, reason, requirements: [{name, claim, holds, reason}], revealed}; holds is null for a requirement that
- * is no bound between pairs of secrets, which only `mechdesign verify` checks. `revealed` lists the secrets that have
- * an answer which no other secret is ever given: whoever sees it knows the secret. */
+ * Returns {holds, reason, requirements: [{name, claim, holds, reason}], revealed}. holds is null for a requirement that
+ * does not bound pairs of secrets; only `mechdesign verify` checks it. `revealed` lists the secrets with an answer that
+ * no other secret gives: anyone who sees this answer knows the secret. */
 export function verify() {
   const reason = damage();
   if (reason !== "") return { holds: false, reason, requirements: [], revealed: [] };
@@ -145,8 +150,8 @@ function revealed(channel) {
 
 /** Return a lower bound of exp(numerator/denominator · weight), at least 1, as a BigInt multiple of 2^-128.
  *
- * The weight is a float64, taken exactly. All terms of the series are positive and each step rounds down, so that the
- * result never exceeds the truth. Beyond 2^62 the bound stops at 2^62: it then only says that zero goes with zero. */
+ * The weight is a float64, taken exactly. All terms of the series are positive, and each step rounds down, so the result
+ * never exceeds the true value. Bounds beyond 2^62 are capped there: they only require that p(o|s) is 0 if p(o|t) is. */
 export function expBelow(numerator, denominator, weight) {
   const cap = 1n << (SHIFT + 62n);
   const [top, bottom] = fraction(weight);
@@ -171,15 +176,15 @@ function open() {
   return opened;
 }
 
-// What is wrong with the data of the module, "" if nothing is. The channel is opened. A feature that is missing here is
-// no damage: it stays an exception.
+// Return a description of damaged data, or "" if the data are intact, and decode the channel. Missing features of the
+// JavaScript engine still raise their exceptions.
 function damage() {
   if (opened !== null) return "";
-  if (sha256(TEXT) !== SHA256) return "the module was changed: its digest is not that of its data";
+  if (sha256(TEXT) !== SHA256) return "the module was changed: its digest does not match its data";
   const n = DATA.secrets;
   const m = DATA.observables;
   const numerators = integers(DATA.numerators, 8);
-  if (numerators.length !== n * m) return "the channel has another size than it says";
+  if (numerators.length !== n * m) return "the size of the channel does not match its numbers of secrets and answers";
   for (let s = 0; s < n; s++) {
     let sum = 0n;
     for (let o = 0; o < m; o++) sum += numerators[s * m + o];
@@ -189,7 +194,7 @@ function damage() {
   return "";
 }
 
-// Without the operator of powers, which compilers for older engines turn into Math.pow: that takes no BigInt.
+// The operator ** is avoided: compilers for older engines turn it into Math.pow, which does not accept BigInt.
 function square(value) {
   return value * value;
 }
@@ -197,7 +202,7 @@ function square(value) {
 function draw(secret, random) {
   const channel = open();
   const m = DATA.observables;
-  // 62 uniform bits fall into the part of each answer with exactly its probability.
+  // 62 uniform bits select each answer with exactly its probability.
   let left = bits(random);
   for (let o = 0; o < m; o++) {
     left -= channel[secret * m + o];
@@ -213,19 +218,19 @@ function bits(random) {
   return word >> 2n;
 }
 
-// Eight random bytes. Where none of them has changed they may be zeros by chance: what starts as ones tells.
+// Return eight random bytes. All zeros may be chance, or a function that fills nothing: a second array of ones decides.
 function filled(random) {
   const bytes = new Uint8Array(8);
   random(bytes);
   if (bytes.some((byte) => byte !== 0)) return bytes;
   const ones = new Uint8Array(8).fill(255);
   random(ones);
-  if (ones.every((byte) => byte === 255)) throw new Error("random has not filled the bytes that it was given");
+  if (ones.every((byte) => byte === 255)) throw new Error("random did not fill the given bytes");
   return bytes;
 }
 
-// An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
-// the way to it as probability.
+// Draw an anchor around a place with exactly its bilinear weight. Along each axis, the probability of the next anchor is
+// the share of the distance to it.
 function dither(place, { outside = "refuse", reach = null }, random) {
   noReach(reach);
   const refuse = refuses(outside);
@@ -251,7 +256,7 @@ function dither(place, { outside = "refuse", reach = null }, random) {
   return row * DATA.lattice[DATA.degrees ? 1 : 0].count + column;
 }
 
-// True with probability top/bottom, exactly: uniform bits are below it, above it, or not yet decided.
+// Return true with probability exactly top/bottom: uniform bits are compared with its digits until they differ.
 function chance(top, bottom, random) {
   for (;;) {
     const digit = (top << 62n) / bottom;
@@ -264,7 +269,7 @@ function chance(top, bottom, random) {
 
 function systemBytes(bytes) {
   if (typeof crypto === "undefined" || crypto.getRandomValues === undefined)
-    throw new Error("there is no crypto.getRandomValues here: hand over options.random, from a secure source");
+    throw new Error("crypto.getRandomValues is not available: give options.random, from a secure source");
   crypto.getRandomValues(bytes);
 }
 
@@ -274,18 +279,18 @@ function answer(index) {
   return found;
 }
 
-// Options by other names would be misspelt in silence.
+// Refuse unknown options, so that misspelt names are not ignored.
 function known(options, names) {
   if (options === null || typeof options !== "object") throw new TypeError("options must be an object");
   for (const name of Object.keys(options))
     if (!names.includes(name)) throw new TypeError(`the option ${name} is not known: options are ${names.join(", ")}`);
 }
 
-// A place is given in one way alone.
+// Refuse a place that is given in more than one form.
 function one(place) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
   const ways = [["lat", "lon"], ["x", "y"], ["secret"]].filter((way) => way.some((name) => name in place));
-  if (ways.length > 1) throw new TypeError("give one of {lat, lon}, {x, y} and {secret}, and not two of them");
+  if (ways.length > 1) throw new TypeError("give only one of {lat, lon}, {x, y} and {secret}");
 }
 
 function secretOf(place, options, random) {
@@ -293,7 +298,7 @@ function secretOf(place, options, random) {
   if (!("secret" in place))
     return DATA.lattice === null ? cellOf(place, options) : dither(place, options, random);
   if (options.outside !== undefined || options.reach !== undefined)
-    throw new TypeError("outside and reach go with a place, and not with a secret");
+    throw new TypeError("outside and reach apply to places, not to secrets");
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);
@@ -310,7 +315,7 @@ function coordinates(place, axes) {
   });
 }
 
-// How often 360 degrees are added to a coordinate, where the secrets lie across 180 degrees.
+// Return 1 if 360 degrees must be added to a longitude because the secrets lie across the 180th meridian, or else 0.
 function turns(value, axis) {
   return DATA.degrees && axis === 1 && DATA.turn !== null && value < DATA.turn ? 1 : 0;
 }
@@ -327,21 +332,22 @@ function refuses(outside) {
 }
 
 function noReach(reach) {
-  if (reach !== null) throw new RangeError("reach belongs to places that are no grid and no anchors: leave it out");
+  if (reach !== null) throw new RangeError("reach applies only to places without a grid or anchors: leave it out");
 }
 
-// How far from the nearest secret a place may be, as spread measures it.
+// Return the largest accepted distance to the nearest secret, in the measure of spread.
 function limitOf(reach, refuse) {
   if (reach !== null && !(typeof reach === "number" && reach >= 0 && reach < Infinity))
     throw new RangeError("reach must be a finite number >= 0");
   if (!refuse) return Infinity;
-  if (reach === null && DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
-  // Rounding may have made a distance of exactly the reach longer.
+  if (reach === null && DATA.reach === null)
+    throw new RangeError("reach must be given: all secrets are at the same place");
+  // Rounding errors may increase a distance that equals the reach.
   const length = (reach ?? DATA.reach) * (1 + 1e-9) + DATA.margin;
   return DATA.degrees ? square(Math.sin(Math.min(length / (2 * EARTH_KM), Math.PI / 2))) : square(length);
 }
 
-// The square of the distance; in degrees sin²(d / 2R) of the distance d on the globe.
+// Return the square of the distance or, for degrees, sin²(d / 2R) for the distance d on the globe.
 function spread([first, second], [a, b]) {
   if (!DATA.degrees) return square(a - first) + square(b - second);
   const radians = (degrees) => degrees * (Math.PI / 180);
@@ -360,7 +366,7 @@ function nearest(at, limit) {
   return best;
 }
 
-// The worst pair is not looked for: the first that breaks its bound is named.
+// Return a description of the first violated bound, or "" if all hold. The worst violation is not searched for.
 function violation(channel, bound) {
   const n = DATA.secrets;
   const m = DATA.observables;
@@ -372,8 +378,8 @@ function violation(channel, bound) {
   const bottoms = bound.terms.map((term) =>
     typeof term === "number" ? 1n << SHIFT : BigInt(bound.factor[1]) * BigInt(term[1]),
   );
-  // Five roundings by at most 2^-53 each cannot make up for the factor 1 - 2^-49: what floats settle holds. Integers
-  // decide the rest, and alone find that a bound is broken.
+  // Five roundings by at most 2^-53 each cannot exceed the factor 1 - 2^-49, so a bound that holds in floats is met.
+  // Integers decide all other bounds.
   const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / TWO_64) * (1 - 1 / TWO_49));
   const floats = Float64Array.from(channel, Number);
   const places = integers(bound.places, bound.width);
@@ -397,7 +403,8 @@ function violation(channel, bound) {
   return "";
 }
 
-// Where p(o|x), bilinear between anchors, changes faster than exp(ε·d): at an anchor, with the neighbours along x and y.
+// Return the first anchor at which p(o|x), bilinear between anchors, changes faster than exp(ε·d), or "". The slopes are
+// the differences to the neighbours along x and y.
 function slope(channel, { norm, epsilon, steps, columns, rows }) {
   const m = DATA.observables;
   const [[a, b], [c, d], [e, f]] = [...steps, epsilon].map((pair) => pair.map(BigInt));
@@ -430,7 +437,7 @@ function fraction(number) {
   return [BigInt(numerator), denominator];
 }
 
-// Unsigned little-endian integers of so many bytes, from base64.
+// Decode unsigned little-endian integers of `width` bytes from base64.
 function integers(text, width) {
   const bytes = base64(text);
   const view = new DataView(bytes.buffer);
@@ -459,7 +466,7 @@ function base64(text) {
   return bytes;
 }
 
-// The SHA-256 of an ASCII text, in hexadecimal digits (FIPS 180-4).
+// Return the SHA-256 of an ASCII text in hexadecimal digits (FIPS 180-4).
 function sha256(text) {
   const [constants, state] = tables();
   const size = (text.length + 72) & ~63;
@@ -490,7 +497,7 @@ function sha256(text) {
   return Array.from(state, (word) => word.toString(16).padStart(8, "0")).join("");
 }
 
-// The first 32 bits of the fractional parts of cube roots and square roots of the first primes, by integer search.
+// Return the constants of SHA-256: the first 32 bits of the fractional parts of cube and square roots of primes.
 function tables() {
   const primes = [];
   for (let p = 2n; primes.length < 64; p += 1n) if (primes.every((q) => p % q !== 0n)) primes.push(p);

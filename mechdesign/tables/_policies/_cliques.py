@@ -1,4 +1,4 @@
-"""Secret graphs that are made of cliques: the complete graph, attributes, and partitions."""
+"""Secret graphs that consist of cliques: complete graphs, attribute graphs and partition graphs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from mechdesign.tables._policies._graphs import (
     SecretGraph,
     along,
     as_scalar,
-    largest_of,
-    merged,
-    one_per_pair,
+    find_largest,
+    merge_labels,
+    select_one_per_pair,
 )
 
 
 class CliqueGraph(SecretGraph):
-    """Values are joined if some grouping puts them into the same group; no pair is joined by two groupings."""
+    """A graph that joins values in the same group of some grouping; no two groupings join the same pair."""
 
     @abstractmethod
     def groupings(self) -> Iterator[Integers]:
-        """Yield groupings: the number of the group of each value, int64 of shape (|T|,)."""
+        """Yield the groupings: the number of each value's group, int64 of shape (|T|,)."""
 
     @cached_property
     def edge_count(self) -> int:
@@ -46,7 +46,7 @@ class CliqueGraph(SecretGraph):
         return total
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a, b = np.where(values, first, 0), np.where(values, second, 0)
@@ -60,21 +60,21 @@ class CliqueGraph(SecretGraph):
         for groups in self.groupings():
             order = np.argsort(groups, kind="stable")
             ordered = groups[order]
-            # last[i] is one past the end of the group of the i-th value in this order.
+            # last[i] is one past the end of the group that contains the i-th value in this order.
             last = np.searchsorted(ordered, ordered, side="right")
             yield from _pairs(order, last)
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each value."""
+        """Return the number of each value's connected component."""
         labels = np.arange(self.size)
         for groups in self.groupings():
             first, inverse = np.unique(groups, return_index=True, return_inverse=True)[1:]
-            labels = merged(labels, labels, labels[first[inverse]])
+            labels = merge_labels(labels, labels, labels[first[inverse]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
-        """Return the largest |w_x − w_y| over the edges: the widest group."""
-        return largest_of(_widest(weights, _refined(groups, within)) for groups in self.groupings())
+        """Return the largest |w_x − w_y| over the edges, which is the largest range of weights in a group."""
+        return find_largest(_widest(weights, _refine(groups, within)) for groups in self.groupings())
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None."""
@@ -84,35 +84,35 @@ class CliqueGraph(SecretGraph):
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different points."""
         points = np.arange(self.size) if points is None else points
-        return largest_of(_top_two(radii, groups, points) for groups in self.groupings())
+        return find_largest(_top_two(radii, groups, points) for groups in self.groupings())
 
     def joined(self, labels: Integers) -> Integers:
         """Return one edge for each unordered pair of labels that an edge joins."""
         found = [np.zeros((0, 2), dtype=np.int64)]
         extended = np.append(labels, labels.max() + 1)
         for groups in self.groupings():
-            refined = _refined(groups, labels)
+            refined = _refine(groups, labels)
             order = np.argsort(refined, kind="stable")
             starts = np.flatnonzero(np.append(True, np.diff(refined[order]) != 0))
-            # Two values of each label in each group stand for all of them.
+            # Two values of each label in each group represent all of them.
             kept = np.union1d(order[starts], order[np.minimum(starts + 1, len(order) - 1)])
             by_group = kept[np.argsort(groups[kept], kind="stable")]
             last = np.searchsorted(groups[by_group], groups[by_group], side="right")
             for block in _pairs(by_group, last):
-                found = [one_per_pair(np.concatenate((*found, block)), extended)]
+                found = [select_one_per_pair(np.concatenate((*found, block)), extended)]
         return found[0]
 
 
 @dataclass(frozen=True, eq=False)
 class CompleteGraph(CliqueGraph):
-    """Every two values are joined: no value of a record can be told from any other."""
+    """The complete graph: no value of a record can be distinguished from any other."""
 
     size: int
     kind: str = "full"
 
     @property
     def steps(self) -> int | None:
-        """Return |T| − 1, whatever the order of the values."""
+        """Return |T| − 1, or None for a single value."""
         return self.size - 1 if self.size > 1 else None
 
     @property
@@ -121,7 +121,7 @@ class CompleteGraph(CliqueGraph):
         return "from any value to any other"
 
     def groupings(self) -> Iterator[Integers]:
-        """Yield one group of all values."""
+        """Yield one group that contains all values."""
         yield np.zeros(self.size, dtype=np.int64)
 
     @property
@@ -130,7 +130,7 @@ class CompleteGraph(CliqueGraph):
         return self.size * (self.size - 1) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.asarray(x), np.asarray(y)
         return np.asarray((first != second) & (first < self.size) & (second < self.size))
 
@@ -143,7 +143,7 @@ class CompleteGraph(CliqueGraph):
         return Largest(as_scalar(weights[high] - weights[low]), edge)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest less the least weight."""
+        """Return the difference of the largest and the least weight."""
         return _whole_width(self, shape, axis, weights)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
@@ -155,7 +155,7 @@ class CompleteGraph(CliqueGraph):
 
 @dataclass(frozen=True, eq=False)
 class AttributeGraph(CliqueGraph):
-    """Values are joined if they differ in exactly one attribute."""
+    """A graph that joins values that differ in exactly one attribute."""
 
     shape: tuple[int, ...]
     kind: str = "attribute"
@@ -167,7 +167,7 @@ class AttributeGraph(CliqueGraph):
 
     @property
     def steps(self) -> int | None:
-        """Return |T| − 1 for a single attribute, where the graph is complete."""
+        """Return |T| − 1 for a single attribute, because the graph is then complete; otherwise None."""
         return self.size - 1 if len(self.shape) == 1 and self.size > 1 else None
 
     @property
@@ -176,7 +176,7 @@ class AttributeGraph(CliqueGraph):
         return "from one value to another that differs from it in exactly one attribute"
 
     def groupings(self) -> Iterator[Integers]:
-        """Yield for each attribute the groups of values that agree in all the others."""
+        """Yield for each attribute the groups of values that agree in all other attributes."""
         stride = self.size
         for length in self.shape:
             stride //= length
@@ -184,7 +184,7 @@ class AttributeGraph(CliqueGraph):
             yield numbers // (stride * length) * stride + numbers % stride
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest less the least weight."""
+        """Return the difference of the largest and the least weight."""
         return _whole_width(self, shape, axis, weights)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
@@ -206,7 +206,7 @@ class AttributeGraph(CliqueGraph):
 
 @dataclass(frozen=True, eq=False)
 class PartitionGraph(CliqueGraph):
-    """Values are joined if they are in the same block of a partition."""
+    """A graph that joins values in the same block of a partition."""
 
     labels: Integers
     kind: str = "partition"
@@ -223,7 +223,7 @@ class PartitionGraph(CliqueGraph):
 
     @property
     def steps(self) -> int | None:
-        """Return |T| − 1 for a single block, where the graph is complete."""
+        """Return |T| − 1 for a single block, because the graph is then complete; otherwise None."""
         return self.size - 1 if self.block_count == 1 and self.size > 1 else None
 
     @property
@@ -232,12 +232,12 @@ class PartitionGraph(CliqueGraph):
         return f"from one value to another in the same block of a partition into {self.block_count}"
 
     def groupings(self) -> Iterator[Integers]:
-        """Yield the blocks."""
+        """Yield the only grouping, the blocks."""
         yield self.labels
 
 
 def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
-    """Return the number of the block of each value, int64 of shape (|T|,), from labels that can be compared."""
+    """Return the number of each value's block, int64 of shape (|T|,), from labels that can be compared."""
     numbers = label_numbers(labels, path)
     if len(numbers) != domain.size:
         raise InputError(
@@ -247,7 +247,7 @@ def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> In
 
 
 def label_numbers(labels: ArrayLike, path: str) -> Integers:
-    """Return numbers that are equal where labels are, int64 of shape (n,); raise `InputError` for what is no list."""
+    """Return a number for each label, int64 of shape (n,); equal labels have equal numbers."""
     require_unmasked(labels, path)
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
         numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -281,8 +281,8 @@ def _pairs(order: Integers, last: Integers) -> Iterator[Integers]:
         yield np.concatenate(pending)
 
 
-def _refined(groups: Integers, labels: Integers | None) -> Integers:
-    """Return groups cut by labels, numbered from 0."""
+def _refine(groups: Integers, labels: Integers | None) -> Integers:
+    """Return the common refinement of groups and labels, numbered from 0."""
     if labels is None:
         return groups
     first = np.unique(groups, return_inverse=True)[1]
@@ -291,7 +291,7 @@ def _refined(groups: Integers, labels: Integers | None) -> Integers:
 
 
 def _whole_width(graph: SecretGraph, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-    """Return the largest change of the weight of an attribute whose values are all joined, the others unchanged."""
+    """Return the largest change of one attribute's weight if all its values are joined."""
     if len(weights) < 2:
         return Largest(0, graph.crossing())
     return along(shape, axis, CompleteGraph(len(weights)).spread(weights))
@@ -303,7 +303,7 @@ def _widest(weights: NDArray[Any], groups: Integers) -> Largest:
     starts = np.flatnonzero(np.append(True, np.diff(ordered) != 0))
     ends = np.append(starts[1:], len(order)) - 1
     widths = weights[order[ends]] - weights[order[starts]]
-    # A group of one value has no edge.
+    # A group with one value has no edge.
     real = ends > starts
     if not real.any():
         return Largest(0, None)
@@ -316,7 +316,7 @@ def _top_two(radii: NDArray[Any], groups: Integers, points: Integers) -> Largest
     order = np.lexsort((radii, groups))[::-1]
     dense = np.unique(groups[order], return_inverse=True)[1]
     first = order[np.unique(dense, return_index=True)[1]]
-    # The largest of a group pairs best with the largest of its group that lies at another point.
+    # The largest radius of a group pairs best with the group's largest radius at another point.
     other = points[order] != points[first[dense]]
     rest, leaders = order[other], first[dense[other]]
     if not len(rest):

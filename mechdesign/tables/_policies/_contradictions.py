@@ -1,4 +1,4 @@
-"""Known counts that contradict each other, and the moves that keep them."""
+"""Contradictory known counts, and the sets of moves that preserve all known counts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.tables._policies._known_counts import Constraint, kinds_of
 
-# Beyond, a count times a tolerance of the solver is no longer small.
+# Above this bound a count times the solver's tolerance is no longer small.
 _LARGEST_COUNT = 10**9
 
 
 def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
-    """Raise `InputError` naming a smallest set of known counts that no table can have together."""
-    guilty = contradictory(constraints, size)
+    """Raise `InputError` if no table has all known counts, naming a minimal contradictory set."""
+    guilty = find_contradiction(constraints, size)
     if not guilty:
         return
     shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
@@ -27,17 +27,21 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
     raise InputError(path, problem, value=shown, remedy="correct or leave out one of them")
 
 
-def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
-    """Return a set of constraints whose known counts no table can have together, none of which can be left out.
+def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
+    """Return a minimal set of constraints whose known counts no table can have together.
 
-    Decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a = count of q; a
-    minimal set follows by leaving out one constraint after the other.
+    An integer program decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a =
+    count of q. The set is minimised by leaving out one constraint after another.
+
+    Args:
+        constraints: the constraints.
+        size: the number |T| of values.
 
     Returns:
-        The numbers of the constraints, in order; empty where the counts agree with some table.
+        The numbers of the constraints, in order; empty if some table has all counts.
 
     Raises:
-        InputError: a known count beyond 10^9.
+        InputError: A known count exceeds 10^9.
         SolverError: the integer program could not be solved.
     """
     known = [index for index, constraint in enumerate(constraints) if constraint.known is not None]
@@ -59,14 +63,14 @@ def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ..
 
 
 def _possible(counted: Floats, answers: Floats) -> bool:
-    """Say whether some table has the counts; a yes is checked in whole numbers."""
+    """Return whether some table has the counts; a table that is found is checked with integers."""
     result = optimize.milp(
         np.zeros(counted.shape[1]),
         integrality=np.ones(counted.shape[1], dtype=np.int64),
         bounds=optimize.Bounds(0, float(answers.max())),
         constraints=optimize.LinearConstraint(counted, answers, answers),
     )
-    # Values counted by no constraint are free, and bounded above by nothing that matters.
+    # Values that no constraint counts are free; their upper bound has no effect.
     if result.status == 2:
         return False
     if result.x is not None:
@@ -77,24 +81,27 @@ def _possible(counted: Floats, answers: Floats) -> bool:
 
 
 SEARCH_STEPS = 20_000
-"""Number of partial sums that the search visits before it gives up."""
+"""The largest number of partial sums that the search visits."""
 
 _LONGEST = (0, 2, 4, 10)
-# The search holds a square of so many numbers.
+# The search stores a square matrix of this size.
 _MOST_VECTORS = 512
 
 
 def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
-    """Return how often each vector, a row of (F, q), occurs in each minimal zero sum, and whether these are all.
+    """Return the multiplicity of each vector in each minimal zero sum, and whether all zero sums were found.
 
-    They are the minimal solutions of Σ n_f f = 0 in natural numbers, enumerated by length after Contejean and Devie
-    (1994): a partial sum s is extended by f only if s·f < 0, which reaches all of them.
+    Minimal zero sums are the minimal solutions of Σ n_f f = 0 in natural numbers. They are enumerated by length
+    (Contejean and Devie 1994): a partial sum s is extended by f only if s·f < 0, which reaches all solutions.
+
+    Args:
+        vectors: the vectors, integers of shape (F, q).
 
     >>> minimal_zero_sums(np.array([[1], [-1], [2]]))[0].tolist()
     [[1, 1, 0], [0, 2, 1]]
 
     Returns:
-        The zero sums, shape (k, F), the shortest first, and whether they are all: the search stops after
+        The zero sums, shape (k, F), the shortest first. The second value is False if the search stopped after
         `SEARCH_STEPS` steps.
     """
     minimal = np.zeros((0, len(vectors)), dtype=np.int64)
@@ -122,21 +129,21 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     return minimal, True
 
 
-def longest(dimension: int) -> int:
-    """Return a length that no minimal zero sum of vectors with entries −1, 0 and 1 passes that span q dimensions.
+def bound_length(dimension: int) -> int:
+    """Return an upper bound on the length of minimal zero sums of vectors with entries −1, 0 and 1 of rank q.
 
-    Up to q = 3 it is that of the longest one: 2, 4 and 10, found by `minimal_zero_sums` for all vectors at once. Beyond
-    it is (2q + 1)^q: by Steinitz's lemma the vectors can be put in an order in which all partial sums have entries of
-    at most q. Two equal partial sums would enclose a smaller zero sum. (Vectors of more entries are told apart by q of
-    them.)
+    Up to q = 3 the bound is the length of the longest zero sum: 2, 4 and 10, found by `minimal_zero_sums` for all
+    vectors. For larger q it is (2q + 1)^q. By Steinitz's lemma the vectors have an order in which all partial sums have
+    entries of at most q. Two equal partial sums would enclose a smaller zero sum. (In vectors with more entries, q of
+    the entries determine the others.)
     """
     return _LONGEST[dimension] if dimension < len(_LONGEST) else int((2 * dimension + 1) ** dimension)
 
 
-def rank(vectors: Integers) -> int:
+def find_rank(vectors: Integers) -> int:
     """Return the exact rank of the rows of an array of integers, by elimination in fractions.
 
-    >>> rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
+    >>> find_rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
     2
     """
     pivots: dict[int, dict[int, Fraction]] = {}

@@ -1,10 +1,10 @@
 """Secret graphs: interface, explicit, null, union.
 
-The nodes are the numbers of a domain's values, 0 to |T| − 1, and perhaps the *null node* |T|, which stands for "this
-person is not in the table". An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1).
-Graphs are kept by their rule: those of a policy on several attributes have far too many edges to be listed. What is
-needed of them, largest differences over the edges above all, has a closed form for each rule, and a plain walk over the
-edges in blocks as the general method.
+The nodes are the numbers of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
+absent person. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
+as rules, because a policy on several attributes has too many edges to be listed. Most rules have closed forms for the
+quantities that are needed, above all the largest differences over the edges. The general method visits all edges in
+blocks.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._known_counts import Constraint
 
 LARGEST_EDGE_LIST = 4_000_000
-"""Number of edges up to which `SecretGraph.edges` lists them."""
+"""The largest number of edges that `SecretGraph.edges` lists."""
 
 BLOCK = 1 << 18
-"""About how many edges a block holds."""
+"""The approximate number of edges in a block."""
 
 LARGEST_ARRAY = 1 << 26
-"""Number of values up to which an array with an entry for each of them is made: half a GiB."""
+"""The largest number of values for which an array with one entry per value is made, half a GiB."""
 
 
 Edge = tuple[int, int]
 
 
 class Largest(NamedTuple):
-    """The largest value of some quantity over the edges, 0 without any, and an edge that attains it."""
+    """The largest value of a quantity over the edges, or 0 without edges, and an edge that attains it."""
 
     value: Any
     edge: Edge | None
@@ -50,12 +50,17 @@ class SecretGraph(ABC):
     """A policy graph on the values of a domain.
 
     Attributes:
-        size: number |T| of values; node `size` is the null node.
+        size: the number |T| of values; node `size` is the null node.
         kind: the rule, such as ``"full"``.
         has_null: whether edges lead to the null node.
-        steps: θ if the values are ordered and exactly those at most θ numbers apart are joined, so that the graph looks
-            the same from every value (|T| − 1: the complete graph; 1: the line), else None.
+        steps: θ if the graph joins exactly the values at most θ numbers apart, else None. The line has θ = 1, the
+            complete graph |T| − 1.
         phrase: how one record may change along an edge, such as "from any value to any other".
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> graph = Policy.line(Domain({"age": range(4)})).secret_graph
+    >>> graph.edges().tolist(), graph.steps
+    ([[0, 1], [1, 2], [2, 3]], 1)
     """
 
     size: int
@@ -79,7 +84,15 @@ class SecretGraph(ABC):
 
     @abstractmethod
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes, arrays of numbers that broadcast, whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes.
+
+        Args:
+            x: the numbers of nodes.
+            y: the numbers of other nodes, which broadcast with `x`.
+
+        Returns:
+            Booleans of the broadcast shape.
+        """
 
     @abstractmethod
     def edge_blocks(self) -> Iterator[Integers]:
@@ -87,14 +100,20 @@ class SecretGraph(ABC):
 
     @property
     def node_count(self) -> int:
-        """Return the number of nodes, the null node included where there is one."""
+        """Return the number of nodes, including the null node if there is one."""
         return self.size + self.has_null
 
     def edges(self, limit: int = LARGEST_EDGE_LIST) -> Integers:
         """Return all edges, int64 of shape (edge_count, 2), the smaller number first.
 
+        Args:
+            limit: the largest number of edges to list.
+
+        Returns:
+            The edges.
+
         Raises:
-            InputError: more than `limit` edges; `edge_blocks` yields them a block at a time.
+            InputError: The graph has more than `limit` edges; `edge_blocks` yields them in blocks.
         """
         if self.edge_count > limit:
             raise InputError(
@@ -112,16 +131,19 @@ class SecretGraph(ABC):
         n = self.node_count
         labels = np.arange(n)
         for block in self.edge_blocks():
-            labels = merged(labels, labels[block[:, 0]], labels[block[:, 1]])
+            labels = merge_labels(labels, labels[block[:, 0]], labels[block[:, 1]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
-        """Return the largest |w_x − w_y| over the edges; the null node weighs 0.
+        """Return the largest |w_x − w_y| over the edges; the null node has weight 0.
 
         Args:
-            weights: shape (|T|,).
-            within: labels of the values, shape (|T|,); only edges within one label then count, and those to the null
-                node.
+            weights: the weights, shape (|T|,).
+            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node
+                count.
+
+        Returns:
+            The largest difference, and an edge that attains it.
         """
         extended = np.append(weights, np.zeros(1, dtype=weights.dtype))
         return self._largest(lambda x, y: np.abs(extended[x] - extended[y]), _same(within, self.size))
@@ -129,15 +151,18 @@ class SecretGraph(ABC):
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
         """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
 
-        Rules for which this has a closed form make no array of all values. The null node weighs 0.
+        Graphs with a closed form make no array of all values. The null node has weight 0.
 
         Args:
             shape: the number of values of each attribute; their product is |T|.
             axis: the number of the attribute.
-            weights: the weight of each of its values, distinct integers of shape (shape[axis],).
+            weights: the weight of each of the attribute's values, distinct integers of shape (shape[axis],).
+
+        Returns:
+            The largest difference, and an edge that attains it.
 
         Raises:
-            InputError: the rule has no closed form, and an array of |T| entries would fill the memory.
+            InputError: The graph has no closed form, and an array of |T| entries would fill the memory.
         """
         require_room(self.size, "the sum of an attribute under this policy")
         return self.spread(weights[np.arange(self.size) // math.prod(shape[axis + 1 :]) % shape[axis]])
@@ -146,15 +171,25 @@ class SecretGraph(ABC):
         """Return the largest r_x + r_y over the edges whose ends have different `points`; the null node has r = 0.
 
         Args:
-            radii: what each value adds, not negative, shape (|T|,).
-            points: labels of the values, not negative, shape (|T|,); all different unless given.
+            radii: the nonnegative radius r of each value, shape (|T|,).
+            points: nonnegative labels of the values, shape (|T|,); all different by default.
+
+        Returns:
+            The largest sum, and an edge that attains it.
         """
         extended = np.append(radii, np.zeros(1, dtype=radii.dtype))
         labels = np.append(points, -1) if points is not None else np.arange(self.size + 1)
         return self._largest(lambda x, y: extended[x] + extended[y], lambda x, y: labels[x] != labels[y])
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge between two values with different labels (any two values unless given), or None."""
+        """Return an edge between two values with different labels, or None.
+
+        Args:
+            labels: labels of the values, shape (|T|,); all different by default.
+
+        Returns:
+            The edge, or None.
+        """
         for block in self.edge_blocks():
             x, y = block[block[:, 1] < self.size].T
             crosses = np.flatnonzero(labels[x] != labels[y]) if labels is not None else np.arange(len(x))
@@ -163,14 +198,18 @@ class SecretGraph(ABC):
         return None
 
     def joined(self, labels: Integers) -> Integers:
-        """Return which labels are joined: one edge (x, y) for each unordered pair of labels, shape (k, 2).
+        """Return one edge for each unordered pair of labels that an edge joins.
 
-        The null node has a label of its own.
+        Args:
+            labels: labels of the values, shape (|T|,); the null node has a separate label.
+
+        Returns:
+            The edges, shape (k, 2).
         """
         extended = np.append(labels, labels.max() + 1)
         found = np.zeros((0, 2), dtype=np.int64)
         for block in self.edge_blocks():
-            found = one_per_pair(np.concatenate((found, block)), extended)
+            found = select_one_per_pair(np.concatenate((found, block)), extended)
         return found
 
     def _largest(self, quantity: Any, allowed: Any) -> Largest:
@@ -190,7 +229,16 @@ class SecretGraph(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ExplicitGraph(SecretGraph):
-    """A graph given by its edges, int64 of shape (m, 2), distinct, the smaller number first; |T| is the null node."""
+    """A secret graph given by its edges.
+
+    Attributes:
+        size: the number |T| of values; node `size` is the null node.
+        listed: the distinct edges, int64 of shape (m, 2), the smaller number first.
+        kind: the rule, ``"graph"``.
+
+    >>> ExplicitGraph(3, np.array([[0, 1], [1, 2]])).has_edge(0, [1, 2]).tolist()
+    [True, False]
+    """
 
     size: int
     listed: Integers
@@ -198,7 +246,7 @@ class ExplicitGraph(SecretGraph):
 
     @property
     def has_null(self) -> bool:  # type: ignore[override]
-        """Say whether an edge leads to the null node."""
+        """Return whether an edge leads to the null node."""
         return bool((self.listed[:, 1] == self.size).any())
 
     @property
@@ -223,7 +271,16 @@ class ExplicitGraph(SecretGraph):
         return len(self.listed)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute."""
+        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
+
+        Args:
+            shape: the number of values of each attribute.
+            axis: the number of the attribute.
+            weights: the weight of each of its values, shape (shape[axis],).
+
+        Returns:
+            The largest difference, and an edge that attains it.
+        """
         if not len(self.listed):
             return Largest(0, None)
         ends = weights[self.listed // math.prod(shape[axis + 1 :]) % shape[axis]]
@@ -237,7 +294,15 @@ class ExplicitGraph(SecretGraph):
         return np.sort(self.listed[:, 0] * (self.size + 1) + self.listed[:, 1])
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes.
+
+        Args:
+            x: the numbers of nodes.
+            y: the numbers of other nodes, which broadcast with `x`.
+
+        Returns:
+            Booleans of the broadcast shape.
+        """
         first, second = np.asarray(x, dtype=np.int64), np.asarray(y, dtype=np.int64)
         codes = np.minimum(first, second) * (self.size + 1) + np.maximum(first, second)
         return np.isin(codes, self._codes)
@@ -248,13 +313,22 @@ class ExplicitGraph(SecretGraph):
             yield self.listed[start : start + BLOCK]
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each node."""
-        return merged(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
+        """Return the number of each node's connected component."""
+        return merge_labels(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
 
 
 @dataclass(frozen=True, eq=False)
 class NullGraph(SecretGraph):
-    """An edge from the null node to every value: any person may be added or removed."""
+    """The graph that joins the null node to every value: any record may be added or removed.
+
+    Attributes:
+        size: the number |T| of values; node `size` is the null node.
+        kind: the rule, ``"null"``.
+        has_null: True.
+
+    >>> list(NullGraph(2).edge_blocks())[0].tolist()
+    [[0, 2], [1, 2]]
+    """
 
     size: int
     kind: str = "null"
@@ -271,7 +345,15 @@ class NullGraph(SecretGraph):
         return self.size
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes.
+
+        Args:
+            x: the numbers of nodes.
+            y: the numbers of other nodes, which broadcast with `x`.
+
+        Returns:
+            Booleans of the broadcast shape.
+        """
         return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -281,22 +363,46 @@ class NullGraph(SecretGraph):
             yield np.column_stack((x, np.full(len(x), self.size)))
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x|."""
+        """Return the largest |w_x| over the values.
+
+        Args:
+            shape: the number of values of each attribute.
+            axis: the number of the attribute.
+            weights: the weight of each of its values, shape (shape[axis],).
+
+        Returns:
+            The largest weight, and an edge that attains it.
+        """
         top = int(np.argmax(np.abs(weights)))
         return Largest(abs(as_scalar(weights[top])), (top * math.prod(shape[axis + 1 :]), self.size))
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return None: no edge joins two values."""
+        """Return None, because no edge joins two values.
+
+        Args:
+            labels: labels of the values; they have no effect.
+
+        Returns:
+            None.
+        """
         return None
 
     def components(self) -> Integers:
-        """Return one component for all."""
+        """Return the same component for all nodes."""
         return np.zeros(self.size + 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class UnionGraph(SecretGraph):
-    """The edges of several graphs on the same values."""
+    """The union of several graphs on the same values.
+
+    Attributes:
+        parts: the graphs.
+        kind: the rule, ``"union"``.
+
+    >>> UnionGraph((ExplicitGraph(2, np.array([[0, 1]])), NullGraph(2))).edge_count
+    3
+    """
 
     parts: tuple[SecretGraph, ...]
     kind: str = "union"
@@ -308,13 +414,13 @@ class UnionGraph(SecretGraph):
 
     @property
     def has_null(self) -> bool:  # type: ignore[override]
-        """Say whether an edge leads to the null node."""
+        """Return whether an edge leads to the null node."""
         return any(part.has_null for part in self.parts)
 
     @property
     def phrase(self) -> str:
         """Return how one record may change along an edge."""
-        # A given graph without edges changes nothing.
+        # An explicit graph without edges adds no change.
         real = [part for part in self.parts if not isinstance(part, ExplicitGraph) or len(part.listed)]
         return ", or ".join(part.phrase for part in real or self.parts)
 
@@ -329,7 +435,15 @@ class UnionGraph(SecretGraph):
         return sum(part.kind != "null" for part in self.parts)
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes.
+
+        Args:
+            x: the numbers of nodes.
+            y: the numbers of other nodes, which broadcast with `x`.
+
+        Returns:
+            Booleans of the broadcast shape.
+        """
         return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -342,45 +456,85 @@ class UnionGraph(SecretGraph):
                     yield block
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each node."""
+        """Return the number of each node's connected component."""
         n = self.node_count
         labels = np.arange(n)
         for part in self.parts:
             own = part.components()
-            # The first node of a component stands for it.
+            # The first node represents its component.
             _, first = np.unique(own, return_index=True)
             own = np.unique(own, return_inverse=True)[1]
-            labels = merged(labels, labels[: len(own)], labels[first[own]])
+            labels = merge_labels(labels, labels[: len(own)], labels[first[own]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of any part."""
-        return largest_of(part.spread(weights, within) for part in self.parts)
+        """Return the largest |w_x − w_y| over the edges of all parts; the null node has weight 0.
+
+        Args:
+            weights: the weights, shape (|T|,).
+            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node
+                count.
+
+        Returns:
+            The largest difference, and an edge that attains it.
+        """
+        return find_largest(part.spread(weights, within) for part in self.parts)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of any part."""
-        return largest_of(part.spread_along(shape, axis, weights) for part in self.parts)
+        """Return the largest |w_x − w_y| over the edges of all parts, for weights of a single attribute.
+
+        Args:
+            shape: the number of values of each attribute.
+            axis: the number of the attribute.
+            weights: the weight of each of its values, shape (shape[axis],).
+
+        Returns:
+            The largest difference, and an edge that attains it.
+        """
+        return find_largest(part.spread_along(shape, axis, weights) for part in self.parts)
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
-        """Return the largest r_x + r_y over the edges of any part."""
-        return largest_of(part.largest_sum(radii, points) for part in self.parts)
+        """Return the largest r_x + r_y over the edges of all parts whose ends have different points.
+
+        Args:
+            radii: the nonnegative radius r of each value, shape (|T|,).
+            points: nonnegative labels of the values, shape (|T|,); all different by default.
+
+        Returns:
+            The largest sum, and an edge that attains it.
+        """
+        return find_largest(part.largest_sum(radii, points) for part in self.parts)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge of any part between two values with different labels, or None."""
+        """Return an edge of any part between two values with different labels, or None.
+
+        Args:
+            labels: labels of the values, shape (|T|,); all different by default.
+
+        Returns:
+            The edge, or None.
+        """
         return next((edge for part in self.parts if (edge := part.crossing(labels)) is not None), None)
 
     def joined(self, labels: Integers) -> Integers:
-        """Return one edge for each unordered pair of labels that an edge joins."""
+        """Return one edge for each unordered pair of labels that an edge joins.
+
+        Args:
+            labels: labels of the values, shape (|T|,).
+
+        Returns:
+            The edges, shape (k, 2).
+        """
         found = np.concatenate([part.joined(labels) for part in self.parts])
-        return one_per_pair(found, np.append(labels, labels.max() + 1))
+        return select_one_per_pair(found, np.append(labels, labels.max() + 1))
 
 
 def require_room(size: int, what: str) -> None:
-    """Raise `InputError` where an array with an entry for each of `size` values would fill the memory.
+    """Raise `InputError` if an array with an entry for each of `size` values would fill the memory.
 
     Args:
         size: the number |T| of values.
-        what: what needs the array, in words.
+        what: the feature that needs the array, for the error message.
     """
     if size > LARGEST_ARRAY:
         raise InputError(
@@ -393,12 +547,12 @@ def require_room(size: int, what: str) -> None:
 
 
 def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
-    """Return what was found for a single attribute as an edge of the domain: the others keep their first values."""
+    """Convert an edge of one attribute to an edge of the domain; all other attributes have their first values."""
     stride = math.prod(shape[axis + 1 :])
     return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 
 
-def largest_of(candidates: Any) -> Largest:
+def find_largest(candidates: Any) -> Largest:
     """Return the largest of several values over edges."""
     best = Largest(0, None)
     for candidate in candidates:
@@ -408,19 +562,19 @@ def largest_of(candidates: Any) -> Largest:
 
 
 def as_scalar(value: Any) -> Any:
-    """Return a NumPy number as a plain one."""
+    """Return a NumPy scalar as a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def one_per_pair(edges: Integers, labels: Integers) -> Integers:
-    """Return one of the edges for each unordered pair of labels of their ends."""
+def select_one_per_pair(edges: Integers, labels: Integers) -> Integers:
+    """Return one edge for each unordered pair of labels of the edges' ends."""
     first, second = labels[edges[:, 0]], labels[edges[:, 1]]
     codes = np.minimum(first, second) * (int(labels.max()) + 1) + np.maximum(first, second)
     return edges[np.unique(codes, return_index=True)[1]]
 
 
-def merged(labels: Integers, x: Integers, y: Integers) -> Integers:
-    """Return labels in which the labels x[i] and y[i] have become one, renumbered from 0."""
+def merge_labels(labels: Integers, x: Integers, y: Integers) -> Integers:
+    """Return labels after merging each label x[i] with y[i], renumbered from 0."""
     count = int(labels.max()) + 1
     links = sparse.coo_matrix((np.ones(len(x), dtype=np.int8), (x, y)), shape=(count, count))
     _, renumbered = connected_components(links, directed=False)
@@ -435,22 +589,22 @@ def _same(within: Integers | None, size: int) -> Any:
 
 
 class PolicyLike(Protocol):
-    """A policy (T, G, Q): the domain, the graph of values that must not be told apart, and counts that are known."""
+    """The interface of a policy (T, G, Q): its domain, secret graph and publicly known counts."""
 
     @property
     def domain(self) -> Domain:
-        """Return the values that a record may have."""
+        """Return the domain of the records."""
 
     @property
     def secret_graph(self) -> SecretGraph:
-        """Return the graph on their numbers."""
+        """Return the graph on the numbers of the values."""
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """Return the count queries whose answers are public."""
+        """Return the publicly known counts."""
 
 
 def require_policy(policy: object) -> None:
-    """Raise `InputError` for what has no domain, secret graph and known counts, which every policy has."""
+    """Raise `InputError` for an object without a domain, a secret graph and constraints."""
     if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("domain", "secret_graph", "constraints")):
-        raise InputError("policy", "is of another kind", value=type(policy).__name__, bound="a blowfish.Policy")
+        raise InputError("policy", "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")

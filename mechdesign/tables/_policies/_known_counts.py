@@ -1,4 +1,4 @@
-"""Count constraints: counts of a table that are publicly known."""
+"""Constraints: publicly known counts of a table."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ class Constraint:
     """A count query whose answer is publicly known.
 
     Attributes:
-        counted: which values it counts, bool of shape (|T|,), read-only.
-        known: the known count, or None where it is only said to be known.
+        counted: whether the query counts each value, bool of shape (|T|,), read-only.
+        known: the known count, or None if the count is publicly known but not given.
+
+    >>> Constraint(np.array([True, False, True]), 3).known
+    3
     """
 
     counted: Flags
@@ -44,10 +47,10 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
 
 
 def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, Flags]:
-    """Return the kind of each value, shape (|T|,), and which constraints count each kind, shape (kinds, constraints).
+    """Return the kind of each value, and a table of the constraints that count each kind.
 
-    Values are of one kind if the same constraints count them. With `null` the null node follows the values: it is of
-    the kind that no constraint counts.
+    Values are of one kind if the same constraints count them. With `null` the null node follows the values; no
+    constraint counts its kind. The shapes are (|T|,), or (|T| + 1,) with `null`, and (kinds, constraints).
     """
     labels = np.zeros(size + null, dtype=np.int64)
     for constraint in constraints:
@@ -64,19 +67,22 @@ def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False
 def marginal_constraints(
     domain: Domain, names: Sequence[str], table: ArrayLike | None = None
 ) -> list[Flags | tuple[Flags, int]]:
-    """Return the constraints that the marginal table of some attributes is publicly known.
+    """Return the constraints of a publicly known marginal table.
 
     >>> domain = Domain({"age": range(3), "sex": ["f", "m"]})
     >>> [array.astype(int).tolist() for array in marginal_constraints(domain, ["sex"])]
     [[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]
 
     Args:
-        domain: the values.
-        names: the attributes of the table.
-        table: its counts, with one axis for each of them; unless given they are only said to be known.
+        domain: the domain of the records.
+        names: the attributes of the marginal table.
+        table: the counts, with one axis for each attribute. By default the counts are known but not given.
 
     Returns:
-        One 0/1 array for each cell of the table, or pairs (array, known count), in the order of the cells.
+        One boolean array of shape (|T|,) for each cell, or a pair (array, known count), in the order of the cells.
+
+    Raises:
+        InputError: An attribute is unknown, or `table` has the wrong shape.
     """
     names = as_list(names, "names", "a list of attributes, at least one")
     require_kind(domain, Domain, "domain", "a Domain")
@@ -99,10 +105,10 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     if isinstance(entry, Constraint):
         entry = (entry.counted, entry.known)
     known: int | None = None
-    # A pair holds an array first; a plain list of two numbers is the array of a domain of two values.
+    # In a pair the first entry is an array. A plain list of two numbers is an array over a domain of two values.
     if isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 1:
         entry, answer = entry
-        known = None if answer is None else _known(answer, path)
+        known = None if answer is None else _check_count(answer, path)
     require_unmasked(entry, path)
     try:
         array = np.asarray(entry)
@@ -123,7 +129,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     return Constraint(counted, known)
 
 
-def _known(answer: object, path: str) -> int:
+def _check_count(answer: object, path: str) -> int:
     try:
         if isinstance(answer, bool | np.bool_):
             raise TypeError

@@ -1,4 +1,4 @@
-"""Secret graphs of a distance threshold: on one ordered attribute, the line among them, and on several attributes."""
+"""Secret graphs of a distance threshold: on one ordered attribute, including the line, and on several attributes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mechdesign.tables._policies._graphs import (
     SecretGraph,
     along,
     as_scalar,
-    largest_of,
-    one_per_pair,
+    find_largest,
+    select_one_per_pair,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedGraph(SecretGraph):
-    """Value x of an ordered attribute is joined to x + 1, …, reach[x].
+    """A graph that joins each value x of an ordered attribute to x + 1, …, reach[x].
 
     Attributes:
         reach: int64 of shape (|T|,), not decreasing, with x <= reach[x] < |T|.
@@ -63,7 +63,7 @@ class OrderedGraph(SecretGraph):
         return int(self._widths.sum())
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         low, high = np.minimum(x, y), np.maximum(x, y)
         values = (low < high) & (high < self.size)
         return np.asarray(values & (high <= self.reach[np.where(values, low, 0)]))
@@ -71,7 +71,7 @@ class OrderedGraph(SecretGraph):
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
         numbers, widths = np.arange(self.size), self._widths
-        # Many values at a time where each has few edges, few where each has many.
+        # A block covers many values if each has few edges, and few values if each has many.
         rows = max(1, BLOCK // max(1, int(widths.max())))
         for start in range(0, self.size, rows):
             width = widths[start : start + rows]
@@ -89,14 +89,14 @@ class OrderedGraph(SecretGraph):
         """Return the largest |w_x − w_y| over the edges."""
         if within is not None:
             return super().spread(weights, within)
-        return largest_of(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
+        return find_largest(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different points."""
         return super().largest_sum(radii, points) if points is not None else _highest_sum(radii, radii, self.reach)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge between two values with different labels, or None: if there is any, one joins neighbours."""
+        """Return an edge between two values with different labels, or None; some such edge joins consecutive values."""
         joined = self._widths[:-1] > 0
         crosses = np.flatnonzero(joined & (labels[1:] != labels[:-1]) if labels is not None else joined)
         return (int(crosses[0]), int(crosses[0]) + 1) if len(crosses) else None
@@ -107,32 +107,32 @@ class OrderedGraph(SecretGraph):
         starts = np.flatnonzero(np.append(True, np.diff(labels) != 0))
         ends = np.append(starts[1:], self.size) - 1
         longer = (ends > starts) & (self.reach[starts] > starts)
-        # Within a run of one label; and from the end of a run to the start of a later one.
+        # Edges within a run of one label, and edges from the end of a run to the start of a later run.
         found = np.column_stack((starts[longer], starts[longer] + 1))
         inside = np.flatnonzero(ends > starts)
         for run in inside[~longer[inside]]:
             x = np.arange(starts[run], ends[run])
             if len(x := x[self.reach[x] > x]):
                 found = np.concatenate((found, [[x[0], x[0] + 1]]))
-        found = one_per_pair(found, extended)
+        found = select_one_per_pair(found, extended)
         offset = 1
         runs = np.arange(len(starts))
         while len(runs := runs[runs + offset < len(starts)]):
             runs = runs[starts[runs + offset] <= self.reach[ends[runs]]]
             new = np.column_stack((ends[runs], starts[runs + offset]))
-            found = one_per_pair(np.concatenate((found, new)), extended)
+            found = select_one_per_pair(np.concatenate((found, new)), extended)
             offset += 1
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class ThresholdGraph(SecretGraph):
-    """Values are joined if the ℓ1 distance of their numeric attributes is positive and at most a threshold.
+    """A graph that joins values whose numeric attributes have a positive ℓ1 distance of at most a threshold.
 
     Attributes:
-        shape: number of values of each attribute.
-        positions: for each attribute its values as integers on one lattice, in ascending order, or None where the
-            attribute must not change.
+        shape: the number of values of each attribute.
+        positions: for each attribute its values as integers on one lattice, in ascending order; None if the attribute
+            must not change.
         limit: the threshold on that lattice.
         unit: the step of that lattice, in the unit of the attributes.
         phrase: how one record may change along an edge.
@@ -155,12 +155,12 @@ class ThresholdGraph(SecretGraph):
         """Return the number of edges, from the number of pairs at each distance on each axis."""
         counts = {0: 1}
         for length, axis in zip(self.shape, self.positions, strict=True):
-            counts = _convolved(counts, _ordered_pairs(length, axis, self.limit), self.limit)
-        # Ordered pairs, the values paired with themselves included.
+            counts = _convolve(counts, _count_ordered_pairs(length, axis, self.limit), self.limit)
+        # The counts are of ordered pairs and include each value paired with itself.
         return (sum(counts.values()) - self.size) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a = np.unravel_index(np.where(values, first, 0), self.shape)
@@ -175,7 +175,7 @@ class ThresholdGraph(SecretGraph):
         return np.asarray(fixed & (distance <= self.limit))
 
     def edge_blocks(self) -> Iterator[Integers]:
-        """Yield every edge once, for one difference of numbers along each axis after the other."""
+        """Yield every edge once, grouped by the difference of its ends' numbers along each axis."""
         strides = np.array([math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))])
         pending: list[Integers] = []
         held = 0
@@ -190,7 +190,7 @@ class ThresholdGraph(SecretGraph):
             yield np.concatenate(pending)
 
     def _offsets(self) -> Iterator[tuple[int, ...]]:
-        """Yield the differences of numbers that may be an edge, the first that is not 0 being positive."""
+        """Yield the possible differences of the numbers along each axis; the first nonzero difference is positive."""
         shortest = [
             _shortest(length, axis, self.limit) for length, axis in zip(self.shape, self.positions, strict=True)
         ]
@@ -223,7 +223,7 @@ class ThresholdGraph(SecretGraph):
         return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges that change the attribute alone: no other change is larger."""
+        """Return the largest |w_x − w_y| over the edges that change only this attribute, where it is attained."""
         if (positions := self.positions[axis]) is not None:
             reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
             found = OrderedGraph(reach, self.kind).spread(weights)
@@ -234,7 +234,8 @@ class ThresholdGraph(SecretGraph):
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None.
 
-        If there is any, one joins values next to each other on a monotone way between its ends.
+        If such an edge exists, some such edge joins consecutive values of one attribute, on a monotone path between its
+        ends.
         """
         stride = self.size
         for length, axis in zip(self.shape, self.positions, strict=True):
@@ -252,10 +253,10 @@ class ThresholdGraph(SecretGraph):
         return None
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each value.
+        """Return the number of each value's connected component.
 
-        If two values are joined, so are all values next to each other on a monotone way between them: components are
-        products of runs of values with gaps of at most the threshold.
+        If two values are joined, so are all consecutive values on a monotone path between them. Components are
+        therefore products of runs of values with gaps of at most the threshold.
         """
         labels = np.zeros(1, dtype=np.int64)
         for length, axis in zip(self.shape, self.positions, strict=True):
@@ -266,7 +267,7 @@ class ThresholdGraph(SecretGraph):
 
 
 def _highest_sum(starts: NDArray[Any], ends: NDArray[Any], reach: Integers) -> Largest:
-    """Return the largest starts[x] + ends[y] over x < y <= reach[x], by maxima over stretches of 2^k values."""
+    """Return the largest starts[x] + ends[y] over x < y <= reach[x], by maxima over windows of 2^k values."""
     x = np.flatnonzero(reach > np.arange(len(reach)))
     best = Largest(0, None)
     if not len(x):
@@ -290,7 +291,7 @@ def _highest_sum(starts: NDArray[Any], ends: NDArray[Any], reach: Integers) -> L
 
 
 def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
-    """Return for each difference of numbers along an axis the least distance it can be."""
+    """Return for each difference of numbers along an axis the least distance with this difference."""
     shortest = {0: 0}
     if axis is not None:
         for step in range(1, length):
@@ -301,8 +302,8 @@ def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
     return shortest
 
 
-def _ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
-    """Return how many ordered pairs of values of an axis are at each distance of at most `limit`."""
+def _count_ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
+    """Return the number of ordered pairs of an axis's values at each distance of at most `limit`."""
     pairs = {0: length}
     if axis is not None:
         for step in range(1, length):
@@ -314,7 +315,7 @@ def _ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, 
     return pairs
 
 
-def _convolved(first: dict[int, int], second: dict[int, int], limit: int) -> dict[int, int]:
+def _convolve(first: dict[int, int], second: dict[int, int], limit: int) -> dict[int, int]:
     result: dict[int, int] = {}
     for (a, m), (b, n) in itertools.product(first.items(), second.items()):
         if a + b <= limit:

@@ -1,1 +1,1 @@
-"""Queries: what is released of a table."""
+"""Queries on tables."""

@@ -1,4 +1,4 @@
-"""Cumulative, Ranges, Quantiles."""
+"""Cumulative histograms, and the ranges and quantiles estimated from them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mechdesign.tables._queries._cumulative_release import (
     NamedQuantile,
     NamedRange,
     as_probability,
+    list_values,
     quantile_numbers,
     range_query,
-    released_values,
     require_cumulative,
 )
 from mechdesign.tables._queries._trees import RangeNoise, RangeTree, as_fanout, interval_about, plan_ranges
@@ -39,12 +39,12 @@ from mechdesign.tables._query import Option, Plan, Query
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, of_cumulative_counts
 from mechdesign.tables._values import (
-    checked_pairs,
-    checked_positions,
+    check_pairs,
+    check_positions,
     range_positions,
     value_labels,
 )
-from mechdesign.tables._workload import as_workload, compared, prefixes
+from mechdesign.tables._workload import as_workload, compare_strategies, prefixes
 
 Spans = Sequence[tuple[int, int]]
 _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
@@ -62,17 +62,18 @@ _STRATEGIES = (
 
 @dataclass(frozen=True)
 class Cumulative(Query[CumulativeRelease]):
-    """How many records have at most each value of one ordered attribute.
+    """The cumulative histogram of one ordered attribute: for each value the number of records up to it.
 
-    The ordered, the ordered hierarchical and the hierarchical mechanism (Blowfish, He et al. 2014, section 7) answer
-    under the full, a threshold or the line policy, and the ordered one under any policy with publicly known counts.
+    There are three mechanisms: ordered, ordered hierarchical and hierarchical (Blowfish, He et al. 2014, section 7).
+    They require the full, a threshold or the line policy. The ordered mechanism also works under publicly known counts.
 
     Attributes:
-        mechanism: "auto" for the one of the three with the least expected error, or the name of one.
-        fanout: of the trees; without it the one of least expected error.
+        mechanism: "auto" for the mechanism with the least expected error, or "ordered", "ordered-hierarchical" or
+            "hierarchical".
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
 
     Raises:
-        InputError: another mechanism, or a fan-out below 2.
+        InputError: The mechanism is unknown, or the fan-out is below 2.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> line = Policy.line(Domain({"age": range(100)}))
@@ -94,11 +95,18 @@ class Cumulative(Query[CumulativeRelease]):
             object.__setattr__(self, "fanout", as_fanout(self.fanout))
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        # All else is read from the cumulative counts.
+        # Ranges and quantiles are computed from the cumulative counts, so this sensitivity holds for them, too.
         return of_cumulative_counts(policy, norm)
 
     def spans(self, domain: Domain) -> Spans | None:
-        """Return the ranges that are asked for, as numbers of values; None for all cumulative counts."""
+        """Return the requested ranges as pairs of numbers of values; None for all cumulative counts.
+
+        Args:
+            domain: the domain of the records.
+
+        Returns:
+            The ranges, or None.
+        """
         return None
 
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
@@ -110,7 +118,7 @@ class Cumulative(Query[CumulativeRelease]):
         others: tuple[Option, ...] = ()
         if best > 0 and compare:
             same = prefixes(size) if spans is None else as_workload(None, policy.domain, positions=spans)
-            others = compared(same, policy, budget)
+            others = compare_strategies(same, policy, budget)
         limit = others[0].limit if others else None
         taken = self._best(ways)
         found = tuple(Option(way.option, way.detail, error, limit, way is taken) for error, way in ways)
@@ -125,23 +133,23 @@ class Cumulative(Query[CumulativeRelease]):
         return _release(way, histogram, terms, lambda found: self.read(found, terms.policy.domain))
 
     def _ways(self, policy: Policy, budget: Budget) -> list[tuple[float, _Way]]:
-        """Return the mechanisms that are asked for and differ under a policy, each after its expected error."""
+        """Return the requested mechanisms that differ under the policy, each with its expected error."""
         budget.in_epsilon("a cumulative histogram")
         size, mechanism = policy.domain.size, self.mechanism
         found: Iterator[_Way]
         spans = self.spans(policy.domain)
         if policy.constraints:
-            found = iter([_by_sensitivity(policy, budget)])
+            found = iter([_plan_by_sensitivity(policy, budget)])
             if mechanism not in ("auto", "ordered"):
                 bound = '"auto" or "ordered" under publicly known counts'
-                raise InputError("mechanism", "does not take known counts", value=mechanism, bound=bound)
+                raise InputError("mechanism", "does not support known counts", value=mechanism, bound=bound)
         else:
             theta = cumulative_theta(policy)
             if mechanism == "ordered-hierarchical" and theta in (1, size):
-                # At the ends it is one of the others.
+                # For θ = 1 and θ = |T| this mechanism equals one of the others.
                 mechanism = "ordered" if theta == 1 else "hierarchical"
-            trees = (_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
-            found = itertools.chain([_ordered(size, theta, budget)], trees)
+            trees = (_plan_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
+            found = itertools.chain([_plan_ordered(size, theta, budget)], trees)
         ways = [(_error(way, size, spans), way) for way in found if mechanism in ("auto", way.option)]
         if not ways:
             raise _unknown(mechanism)
@@ -154,14 +162,16 @@ class Cumulative(Query[CumulativeRelease]):
 
 @dataclass(frozen=True)
 class Ranges(Cumulative):
-    """How many records have a value in each of several ranges, read from a released cumulative histogram.
+    """The number of records in each of several ranges, estimated from a released cumulative histogram.
 
     Attributes:
-        ranges: pairs of values, the first and the last of each range.
-        positions: instead of `ranges` pairs of numbers of values.
+        ranges: pairs of the first and the last value of each range.
+        positions: pairs of numbers of values, instead of `ranges`.
+        mechanism: the mechanism, as for `Cumulative`.
+        fanout: the fan-out of the trees, as for `Cumulative`.
 
     Raises:
-        InputError: no ranges, or what is no pair; both of `ranges` and `positions`; and as for `Cumulative`.
+        InputError: There are no ranges, an entry is not a pair, or both `ranges` and `positions` are given.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> line = Policy.line(Domain({"age": range(100)}))
@@ -177,19 +187,37 @@ class Ranges(Cumulative):
         if self.ranges is None and self.positions is None:
             raise InputError("ranges", "are not given", bound="pairs of values, or positions")
         if self.ranges is not None and self.positions is not None:
-            raise InputError("positions", "are given beside ranges", bound="either of them")
+            raise InputError("positions", "are given together with ranges", bound="either of them")
         for name in ("ranges", "positions"):
             if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, tuple(map(tuple, checked_pairs(given, name))))
+                object.__setattr__(self, name, tuple(map(tuple, check_pairs(given, name))))
 
     def spans(self, domain: Domain) -> Spans:
-        """Return the ranges as numbers of values; raise `InputError` for ends that are no values of the domain."""
+        """Return the ranges as pairs of numbers of values.
+
+        Args:
+            domain: the domain of the records.
+
+        Returns:
+            The ranges.
+
+        Raises:
+            InputError: An end is not a value of the domain.
+        """
         if self.positions is not None:
-            return checked_positions(domain, self.positions, "positions")
+            return check_positions(domain, self.positions, "positions")
         return range_positions(domain, self.ranges, "ranges")
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
-        """Return the ranges, with the names of their ends."""
+        """Return the estimated ranges, with the names of their ends.
+
+        Args:
+            release: the released cumulative histogram.
+            domain: the domain of the records.
+
+        Returns:
+            A dictionary with the key ``"ranges"``.
+        """
         source, values = _source(release, domain)
         found = ((low, high, range_query(source, positions=(low, high))) for low, high in self.spans(domain))
         return {"ranges": tuple(NamedRange(str(values[low]), str(values[high]), count) for low, high, count in found)}
@@ -197,13 +225,15 @@ class Ranges(Cumulative):
 
 @dataclass(frozen=True)
 class Quantiles(Cumulative):
-    """Quantiles of one ordered attribute, read from a released cumulative histogram.
+    """Quantiles of one ordered attribute, estimated from a released cumulative histogram.
 
     Attributes:
-        probabilities: which quantiles, each above 0 and at most 1.
+        probabilities: the probabilities of the quantiles, in (0, 1].
+        mechanism: the mechanism, as for `Cumulative`.
+        fanout: the fan-out of the trees, as for `Cumulative`.
 
     Raises:
-        InputError: no probability, or another one; and as for `Cumulative`.
+        InputError: There is no probability, or one is out of range.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> line, median = Policy.line(Domain({"age": range(100)})), Quantiles(["0.5"])
@@ -225,7 +255,15 @@ class Quantiles(Cumulative):
         object.__setattr__(self, "probabilities", found)
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
-        """Return the quantiles, as the names of values."""
+        """Return the estimated quantiles, as names of values.
+
+        Args:
+            release: the released cumulative histogram.
+            domain: the domain of the records.
+
+        Returns:
+            A dictionary with the key ``"quantiles"``.
+        """
         (source, values), found = _source(release, domain), []
         for share in self.probabilities:
             low, value, high = (str(values[number]) for number in quantile_numbers(source, share))
@@ -234,12 +272,12 @@ class Quantiles(Cumulative):
 
 
 def _source(release: Release, domain: Domain) -> tuple[CumulativeRelease, Sequence[Any]]:
-    """Return a released cumulative histogram and the values that it counts; refuse a domain with others."""
+    """Return a released cumulative histogram and its values; raise `InputError` if the domain has other values."""
     source = require_cumulative(release)
     require_kind(domain, Domain, "domain", "a mechdesign.tables.Domain")
-    values, counted = domain.attributes[0].values, released_values(source)
+    values, counted = domain.attributes[0].values, list_values(source)
     if len(domain.attributes) != 1 or [str(value) for value in values] != [str(value) for value in counted.tolist()]:
-        raise InputError("domain", "is not that of the release", value=domain.size, bound=f"its {len(counted)} values")
+        raise InputError("domain", "does not match the release", value=domain.size, bound=f"its {len(counted)} values")
     return source, values
 
 
@@ -256,33 +294,39 @@ def ordered(
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
 
-    Each cumulative count but the last, which is the public number of records, gets two-sided geometric noise of scale
-    Δ/ε with Δ = min(θ, |T| − 1), the cumulative histogram's sensitivity. The least-squares fit that is monotone and
-    between 0 and the number of records follows: isotonic regression, clipped.
+    Each cumulative count gets two-sided geometric noise of scale Δ/ε, with the sensitivity Δ = min(θ, |T| − 1). The
+    last count is the number of records, which is public. Then isotonic regression fits monotone counts, which are
+    clipped between 0 and the number of records.
 
     Args:
-        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
-        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
+        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
         epsilon: ε in nats.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: A count is not an integer from 0 to 2^61, the counts sum to 0, or θ or ε is out of range.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ or ε is out of range.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
     [5.0, 5.0, 5.0, 12.0, 13.0]
     """
-    histogram, threshold = _checked(counts, theta)
+    histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
     return _release(
-        _ordered(len(histogram), threshold, budget), histogram, Terms(policy, budget, rng, ledger, confidence, together)
+        _plan_ordered(len(histogram), threshold, budget),
+        histogram,
+        Terms(policy, budget, rng, ledger, confidence, together),
     )
 
 
@@ -300,31 +344,37 @@ def ordered_hierarchical(
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
 
-    The cumulative counts at every θ-th value get noise of scale 1/ε_S, the nodes of the trees in between noise of scale
-    2h/ε_H, h being the height of the trees; ε_S + ε_H = ε. Least squares makes them consistent and uses all of them for
-    every answer, isotonic regression follows. With θ = 1 it is the ordered mechanism, with θ = |T| the hierarchical one
-    of differential privacy.
+    The cumulative counts at every θ-th value get noise of scale 1/ε_S, with ε_S + ε_H = ε. The nodes of the trees
+    between them get noise of scale 2h/ε_H, where h is the height of the trees. Weighted least squares combines all
+    measurements, and isotonic regression follows. For θ = 1 this is the ordered mechanism, and for θ = |T| the
+    hierarchical mechanism of differential privacy.
 
     Args:
-        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
-        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
+        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
         epsilon: ε in nats.
-        fanout: of the trees; without it the one of least expected error.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: a count is not an integer from 0 to 2^61, there are no records, or θ, ε or the fan-out is out of
-            range.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ, ε or the fan-out is out of range.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> ordered_hierarchical([5, 0, 0, 7], theta=2, epsilon=1000, rng=1).answers.tolist()
+    [5.0, 5.0, 5.0, 12.0]
     """
-    histogram, threshold = _checked(counts, theta)
+    histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
-    way = _hierarchical(len(histogram), threshold, budget, fanout)
+    way = _plan_hierarchical(len(histogram), threshold, budget, fanout)
     return _release(way, histogram, Terms(policy, budget, rng, ledger, confidence, together))
 
 
@@ -341,7 +391,29 @@ def hierarchical(
 ) -> CumulativeRelease:
     """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
 
-    The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
+    This is the method of Hay, Rastogi, Miklau and Suciu (2010).
+
+    Args:
+        counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
+        epsilon: ε in nats.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release.
+
+    Raises:
+        InputError: A count is not an integer from 0 to 2^61, all counts are 0, or ε or the fan-out is out of range.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> hierarchical([5, 0, 0, 7], epsilon=100, rng=1).answers.tolist()
+    [5.0, 5.0, 5.0, 12.0]
     """
     return ordered_hierarchical(
         counts,
@@ -367,27 +439,31 @@ def release_cumulative(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> CumulativeRelease:
-    """Release a cumulative histogram under any policy that keeps the number of records, known counts included.
+    """Release a cumulative histogram under any policy with a public number of records, with or without known counts.
 
-    Each cumulative count but the last, which is the public number of records, gets two-sided geometric noise of scale
-    Δ/ε, Δ the sensitivity of the cumulative histogram under the policy; isotonic regression follows, as in `ordered`.
+    Each cumulative count except the last one, the public number of records, gets two-sided geometric noise. Its scale
+    is Δ/ε, where Δ is the sensitivity under the policy. Isotonic regression follows, as in `ordered`.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected, on one ordered attribute.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the policy, on one ordered attribute.
         epsilon: ε in nats.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: records outside the domain or none, several attributes or one without order, a policy that lets
-            records be added or removed, ε not positive, known counts that do not hold.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or there
+            are no records, a record is outside the domain, a known count does not hold, or ε is not positive.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -395,7 +471,7 @@ def release_cumulative(
     (4, Fraction(4, 1))
     """
     budget = Budget.of(epsilon)
-    way = _by_sensitivity(as_policy(policy), budget)
+    way = _plan_by_sensitivity(as_policy(policy), budget)
     return _release(way, _counts(policy, data, positions), Terms(policy, budget, rng, ledger, confidence, together))
 
 
@@ -410,18 +486,25 @@ def plan_cumulative(
     positions: object = None,
     compare: bool = True,
 ) -> Plan:
-    """Plan a cumulative histogram, or ranges read from one, by the mechanisms of sections 7.1 and 7.2 of the paper.
+    """Plan a cumulative histogram, or ranges estimated from it, by the mechanisms of Blowfish (He et al. 2014).
 
     Args:
-        policy: the full, a threshold or the line policy on one ordered attribute; any policy under publicly known
-            counts, where the mechanism is "ordered".
+        policy: the full, a threshold or the line policy on one ordered attribute; with known counts any policy.
         epsilon: ε in nats.
-        mechanism: "auto" for the one of the three with the least expected error on these queries, or the name of one;
-            strategies, which may err less, are shown beside them, and are those of `plan_workload`.
-        fanout: of the trees; without it the one of least expected error.
-        ranges: the ranges to be read, pairs of values, both included; all cumulative counts unless given.
-        positions: instead of `ranges` pairs of numbers of values.
-        compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
+        mechanism: "auto" for the mechanism with the least expected error on these queries, or its name. With known
+            counts it is "ordered". The plan also shows the strategies of `plan_workload`, which may have smaller
+            errors.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        ranges: pairs of the first and the last value of each range; by default all cumulative counts.
+        positions: pairs of numbers of values, instead of `ranges`.
+        compare: whether to compare strategies for the same queries, if this takes only seconds.
+
+    Returns:
+        The plan.
+
+    >>> policy = Policy.line(Domain({"age": range(100)}))
+    >>> plan_cumulative(policy, "0.1", compare=False).taken.name
+    'ordered'
     """
     require_kind(policy, Policy, "policy", "a Policy")
     budget = Budget.of(epsilon)
@@ -433,7 +516,7 @@ def plan_cumulative(
 
 @dataclass(frozen=True)
 class _Way:
-    """How a cumulative histogram may be released: as a plan names it, as a release names it, and with which noise."""
+    """A mechanism for cumulative histograms, with its names in plans and releases, and its noise."""
 
     option: str
     detail: str
@@ -444,7 +527,7 @@ class _Way:
     noise: RangeNoise
 
     def structure(self, size: int) -> RangeTree | None:
-        """Return the structure with the variances of the noise, or None without any."""
+        """Return the structure with the variances of the noise, or None without noise."""
         return self.noise.structure(size, self.block, self.fanout) if self.noise else None
 
 
@@ -453,22 +536,22 @@ def _unknown(mechanism: object) -> InputError:
     return InputError("mechanism", "is not known", value=mechanism, bound=bound)
 
 
-def _ordered(size: int, theta: int, budget: Budget) -> _Way:
+def _plan_ordered(size: int, theta: int, budget: Budget) -> _Way:
     sensitivity = min(theta, size - 1)
     detail = f"noise of sensitivity {sensitivity} on each count" if sensitivity else "the only count is public"
     scale = sensitivity / budget.in_epsilon("a cumulative histogram") if sensitivity else None
     return _Way("ordered", detail, "ordered mechanism", theta, 1, 2, RangeNoise(scale, None))
 
 
-def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
-    """Return the ordered mechanism under any policy; raise `InputError` where it does not go with the policy."""
+def _plan_by_sensitivity(policy: Policy, budget: Budget) -> _Way:
+    """Return the ordered mechanism under any policy; raise `InputError` if it does not fit the policy."""
     policy.domain.ordered_attribute("a cumulative histogram")
     if policy.unbounded:
         raise InputError(
             "policy",
             "lets records be added or removed",
             bound="a public number of records for a cumulative histogram",
-            remedy='ask for a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
+            remedy='use a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
         )
     power = of_cumulative_counts(policy, 1).power
     scale = budget.laplace(power).scale if power else None
@@ -476,7 +559,7 @@ def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
     return _Way("ordered", detail, "ordered mechanism", policy.domain.size, 1, 2, RangeNoise(scale, None))
 
 
-def _hierarchical(size: int, theta: int, budget: Budget, fanout: int | None) -> _Way:
+def _plan_hierarchical(size: int, theta: int, budget: Budget, fanout: int | None) -> _Way:
     plan = plan_ranges(size, theta, budget.epsilon, fanout=fanout)
     noise = plan.noise
     option = "hierarchical" if theta == size else "ordered-hierarchical"
@@ -524,8 +607,8 @@ def _release(
     standard_errors = np.sqrt(variances)
     labels = value_labels(terms.policy.domain)
 
-    def made(linear: Floats) -> CumulativeRelease:
-        answers = _inferred(linear, records)
+    def make_release(linear: Floats) -> CumulativeRelease:
+        answers = _fit_monotone(linear, records)
         low, high = interval_about(linear, widths, answers, records)
         return CumulativeRelease(
             description=description,
@@ -544,7 +627,7 @@ def _release(
 
     what = f"cumulative histogram ({way.name})"
     if structure is None:
-        found = made(np.cumsum(histogram).astype(np.float64))
+        found = make_release(np.cumsum(histogram).astype(np.float64))
         read(found)
         return terms.release(what, lambda: found, None, lambda: classes_of_values(size))
     tree = structure
@@ -553,16 +636,16 @@ def _release(
         way.noise.prepare()
         public = np.zeros_like(histogram)
         public[0] = records
-        read(made(_measured(public, way, tree, lambda law, values: values)))
+        read(make_release(_measure(public, way, tree, lambda law, values: values)))
 
     def draw() -> CumulativeRelease:
-        return made(_measured(histogram, way, tree, lambda law, values: law.add(values, terms.generator)))
+        return make_release(_measure(histogram, way, tree, lambda law, values: law.add(values, terms.generator)))
 
     return terms.release(what, draw, rehearse, lambda: number_of_records(size))
 
 
-def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
-    """Return the unbiased estimates of the cumulative counts from what is measured with noise."""
+def _measure(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
+    """Return the unbiased estimates of the cumulative counts from the noisy measurements."""
     cumulative = np.cumsum(histogram)
     nodes = cumulative[way.block - 1 : -1 : way.block]
     if (law := way.noise.node_law) is not None:
@@ -575,8 +658,8 @@ def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Nois
     return linear
 
 
-def _inferred(linear: Floats, records: int) -> Floats:
-    """Return the monotone fit between 0 and the number of records, which the last count is."""
+def _fit_monotone(linear: Floats, records: int) -> Floats:
+    """Return the monotone fit between 0 and the number of records; the last count is the number of records."""
     fitted = np.full(len(linear), float(records))
     if len(linear) > 1:
         fitted[:-1] = np.clip(isotonic_regression(linear[:-1]).x, 0, records)
@@ -584,20 +667,29 @@ def _inferred(linear: Floats, records: int) -> Floats:
 
 
 def cumulative_theta(policy: Policy) -> int:
-    """Return θ, from 1 to |T|, of a policy under which a cumulative histogram is released; |T| for the full domain.
+    """Return the θ of a policy for the mechanisms of cumulative histograms, from 1 to |T|.
+
+    Args:
+        policy: the policy.
+
+    Returns:
+        θ.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: several attributes, or one that is not ordered; known counts, for which `release_cumulative` needs
-            no θ; records added or removed; or a policy that joins other values than those at most θ apart.
+        InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or the
+            policy has known counts, or does not join exactly the values at most θ apart.
     """
     policy.domain.ordered_attribute("a cumulative histogram")
     require_room(policy.domain.size, "a cumulative histogram")
-    remedy = 'ask for a workload of queries = "prefixes" or "ranges" instead'
+    remedy = 'use a workload of queries = "prefixes" or "ranges" instead'
     if policy.unbounded:
         problem = "lets records be added or removed"
         raise InputError("policy", problem, bound="a public number of records", remedy=remedy)
     if policy.constraints:
-        bound = "none for a mechanism that knows θ alone"
+        bound = "none for a mechanism that depends on θ only"
         raise InputError("policy", "has publicly known counts", bound=bound, remedy="use release_cumulative")
     size, steps = policy.domain.size, policy.steps
     if size == 1:
@@ -605,7 +697,7 @@ def cumulative_theta(policy: Policy) -> int:
     if steps is None or steps < 1:
         raise InputError(
             "policy",
-            "does not join exactly the values at most so many numbers apart",
+            "does not join exactly the values at most θ numbers apart",
             value=policy.secret_graph.kind,
             bound="full, line or threshold, on values in equal steps",
             remedy=remedy,
@@ -618,7 +710,7 @@ def _policy(size: int, theta: int) -> Policy:
     return Policy.full(domain) if theta >= size - 1 else Policy.threshold(domain, theta)
 
 
-def _checked(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
+def _check_arguments(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
     histogram = _as_counts(counts)
     threshold = as_integer(theta, "theta", 1)
     if threshold > len(histogram):
@@ -627,7 +719,7 @@ def _checked(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
 
 
 def _counts(policy: Policy, data: object, positions: ArrayLike | None) -> Integers:
-    """Return the histogram of a table that is released under a policy."""
+    """Return the histogram of a table after the checks of the policy."""
     histogram = _as_counts(policy.domain.counts(data, positions=positions))
     policy.check_counts(histogram)
     return histogram
@@ -645,7 +737,7 @@ def _as_counts(counts: ArrayLike) -> Integers:
     if not good.all():
         place = int(np.argmin(good))
         raise InputError(
-            f"counts[{place}]", "is no number of records", value=array[place].item(), bound="an integer from 0 to 2^61"
+            f"counts[{place}]", "is not a count", value=array[place].item(), bound="an integer from 0 to 2^61"
         )
     histogram = array.astype(np.int64)
     total = int(histogram.astype(object).sum()) if float(array.sum()) > 2**60 else int(histogram.sum())

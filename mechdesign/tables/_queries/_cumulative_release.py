@@ -1,4 +1,4 @@
-"""A released cumulative histogram, and what is read from it: ranges, the distribution, quantiles."""
+"""A released cumulative histogram, and the estimates from it: ranges, the distribution function and quantiles."""
 
 from __future__ import annotations
 
@@ -28,15 +28,25 @@ from mechdesign.tables._values import (
 class CumulativeRelease(Release):
     """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
 
-    `mechdesign.tables.range_query`, `cdf` and `quantile` read it.
+    `mechdesign.tables.range_query`, `cdf` and `quantile` derive estimates from it.
 
     Attributes:
-        linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.
+        description: the released quantity, the policy and the cost.
+        labels: the values, an array of shape (|T|,) under the name of the attribute.
+        answers: the cumulative counts, float64 of shape (|T|,).
+        standard_errors: the standard errors of `linear`, float64 of shape (|T|,).
+        low: the lower ends of the intervals, float64 of shape (|T|,).
+        high: the upper ends of the intervals, float64 of shape (|T|,).
+        linear: the unbiased estimates before isotonic regression, float64 (|T|,); the intervals are centred on them.
         records: the number of records, which is public.
-        theta: θ; |T| where the policy is given by its graph.
-        block: how many values lie from one cumulative count that is measured to the next.
+        theta: θ; |T| if the policy has no θ.
+        block: the number of values from one measured cumulative count to the next.
         fanout: the fan-out of the trees within blocks.
-        noise: the noise on those cumulative counts and on the nodes of the trees.
+        noise: the noise on the measured cumulative counts and on the nodes of the trees.
+
+    >>> from mechdesign.tables import ordered
+    >>> ordered([5, 0, 7], theta=1, epsilon=100, rng=1).records
+    12
     """
 
     kind: ClassVar[str] = "cumulative histogram"
@@ -74,11 +84,14 @@ class Estimate:
     """An estimated count.
 
     Attributes:
-        value: the estimate, after inference.
-        standard_error: of the unbiased estimate before isotonic regression.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        confidence: the probability with which the interval contains the true count, at least.
+        value: the estimate, after isotonic regression.
+        standard_error: the standard error of the unbiased estimate before isotonic regression.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
+        confidence: the least probability with which the interval contains the true count.
+
+    >>> float(Estimate(3.0, 1.0, 1.0, 5.0, Fraction(19, 20)))
+    3.0
     """
 
     value: float
@@ -100,10 +113,13 @@ class Quantile:
     """An estimated quantile: the least value at which the distribution function reaches a probability.
 
     Attributes:
-        value: the value, an integer where it is whole and else a float.
-        low: lower end of the interval, a value.
-        high: upper end of the interval, a value.
-        confidence: the probability with which the interval contains the true quantile, at least.
+        value: the value, an integer if it is whole, else a float.
+        low: the lower end of the interval, a value.
+        high: the upper end of the interval, a value.
+        confidence: the least probability with which the interval contains the true quantile.
+
+    >>> Quantile(34, 30, 41, Fraction(19, 20)).interval()
+    (30, 41)
     """
 
     value: int | float
@@ -127,11 +143,15 @@ class Distribution:
     """A distribution function: the share of records at or below each value, with an interval for each.
 
     Attributes:
-        values: float64 (|T|,).
-        low: lower ends of the intervals.
-        high: upper ends of the intervals.
-        confidence: the probability with which any one interval contains the true share, at least.
-        points: the values of the domain that the shares belong to, numbers or texts, shape (|T|,).
+        values: the shares, in [0, 1], float64 of shape (|T|,).
+        low: the lower ends of the intervals, shape (|T|,).
+        high: the upper ends of the intervals, shape (|T|,).
+        confidence: the least probability with which a single interval contains the true share.
+        points: the values of the domain, numbers or texts, shape (|T|,).
+
+    >>> from mechdesign.tables import ordered
+    >>> cdf(ordered([1, 0, 1], theta=1, epsilon=100, rng=1)).values.tolist()
+    [0.5, 0.5, 1.0]
     """
 
     values: Floats
@@ -145,18 +165,21 @@ class Distribution:
 def range_query(
     release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
 ) -> Estimate:
-    """Estimate how many records have a value from `low` to `high`, both included.
+    """Estimate the number of records with a value from `low` to `high`, both included.
 
     A release that was made from counts has the values 0, 1, …
 
     Args:
-        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
+        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
         low: the first value, a value of the domain.
-        high: the last value.
-        positions: instead of both the numbers of the first and the last value, from 0 to |T| − 1.
+        high: the last value, a value of the domain.
+        positions: the numbers of the first and the last value, from 0 to |T| − 1, instead of `low` and `high`.
+
+    Returns:
+        The estimated count.
 
     Raises:
-        InputError: an end that is no value of the domain, also where it is the number of one, or `low` above `high`.
+        InputError: An end is not a value of the domain, or `low` is above `high`.
 
     >>> from mechdesign.tables._queries._cumulative import release_cumulative
     >>> from mechdesign.tables._domain import Domain
@@ -169,10 +192,10 @@ def range_query(
     require_cumulative(release)
     if positions is not None:
         if low is not None or high is not None:
-            raise InputError("positions", "are given beside low and high", bound="either of them")
-        first, last = _checked_positions(positions, len(release))
+            raise InputError("positions", "are given together with low and high", bound="either of them")
+        first, last = _check_positions(positions, len(release))
     else:
-        labels = released_values(release)
+        labels = list_values(release)
         first, last = (_number(end, name, labels) for end, name in ((low, "low"), (high, "high")))
         if first > last:
             raise InputError("low", "is above high", value=low, bound=f"at most {high}", remedy="exchange the two")
@@ -181,7 +204,7 @@ def range_query(
     def difference(counts: Floats) -> float:
         return float(counts[last] - (counts[before] if first else 0.0))
 
-    # Ends that are not known exactly.
+    # The number of cumulative counts with noise in the difference.
     nodes = (first > 0) + (last < len(release) - 1)
     variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
     width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)
@@ -192,7 +215,21 @@ def range_query(
 
 @in_own_arithmetic
 def cdf(release: CumulativeRelease) -> Distribution:
-    """Return the distribution function of the records over the values."""
+    """Return the distribution function of the records over the values.
+
+    Args:
+        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
+
+    Returns:
+        The distribution function, with an interval for each share.
+
+    Raises:
+        InputError: The release is not a cumulative histogram.
+
+    >>> from mechdesign.tables import ordered
+    >>> cdf(ordered([3, 1, 0], theta=1, epsilon=100, rng=1)).values.tolist()
+    [0.75, 1.0, 1.0]
+    """
     require_cumulative(release)
     records = release.records
     return Distribution(
@@ -200,7 +237,7 @@ def cdf(release: CumulativeRelease) -> Distribution:
         release.low / records,
         release.high / records,
         release.description.confidence,
-        released_values(release),
+        list_values(release),
     )
 
 
@@ -210,15 +247,19 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
 
     A release that was made from counts has the values 0, 1, …
 
-    If the true quantile is v, its interval misses v only where the interval of the cumulative count at v lies below the
-    probability, or that at v − 1 not below it: each has half the error probability, as the noise is symmetric.
+    The interval misses the true quantile v in two cases only. Either the interval of the cumulative count at v lies
+    below the probability, or the interval at v − 1 does not. Each case has half the error probability, because the
+    noise is symmetric.
 
     Args:
-        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
-        probability: above 0 and at most 1.
+        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
+        probability: the probability, in (0, 1].
+
+    Returns:
+        The estimated quantile.
 
     Raises:
-        InputError: another probability.
+        InputError: The probability is out of range.
 
     >>> from mechdesign.tables._queries._cumulative import release_cumulative
     >>> from mechdesign.tables._domain import Domain
@@ -227,16 +268,16 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
     31
     """
-    numbers, labels = quantile_numbers(release, probability), released_values(release)
+    numbers, labels = quantile_numbers(release, probability), list_values(release)
     low, value, high = (read_label(labels[number]) for number in numbers)
     return Quantile(value, low, high, release.description.confidence)
 
 
 def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[int, int, int]:
-    """Return the numbers of three values: the lower end of a quantile's interval, itself, the upper end."""
+    """Return the numbers of three values: the lower end of the interval, the quantile, and the upper end."""
     require_cumulative(release)
     share = as_probability(probability, "probability")
-    # The least whole number of records that is a share of at least this.
+    # The least number of records with at least this share.
     needed = math.ceil(share * release.records)
     value = int(np.argmax(release.answers >= min(float(share * release.records), float(release.records))))
     low = int(np.argmax(release.high >= needed))
@@ -249,14 +290,14 @@ def require_cumulative(release: object) -> CumulativeRelease:
     if not isinstance(release, CumulativeRelease):
         raise InputError(
             "release",
-            "is no cumulative histogram",
+            "is not a cumulative histogram",
             value=type(release).__name__,
-            bound="what ordered, hierarchical or ordered_hierarchical returned",
+            bound="the result of ordered, hierarchical or ordered_hierarchical",
         )
     return release
 
 
-def released_values(release: CumulativeRelease) -> NDArray[Any]:
+def list_values(release: CumulativeRelease) -> NDArray[Any]:
     """Return the labels of the values, ascending, shape (|T|,)."""
     return next(iter(release.labels.values()))
 
@@ -267,20 +308,29 @@ def _number(value: object, path: str, labels: NDArray[Any]) -> int:
     return find_label(labels, value, path)
 
 
-def _checked_positions(positions: object, size: int) -> tuple[int, int]:
+def _check_positions(positions: object, size: int) -> tuple[int, int]:
     try:
         first, last = (operator.index(end) for end in positions)  # type: ignore[attr-defined]
     except (TypeError, ValueError) as error:
-        raise InputError("positions", "are no pair of integers", value=positions, bound="two of them") from error
+        raise InputError("positions", "are not a pair of integers", value=positions, bound="two of them") from error
     if any(isinstance(end, bool) for end in positions) or not 0 <= first <= last < size:  # type: ignore[attr-defined]
         bound = f"two of them, 0 <= first <= last <= {size - 1}"
-        raise InputError("positions", "are no range of values", value=positions, bound=bound)
+        raise InputError("positions", "are not a range of values", value=positions, bound=bound)
     return first, last
 
 
 @dataclass(frozen=True)
 class NamedRange:
-    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
+    """The estimated number of records in a named range of values.
+
+    Attributes:
+        first: the name of the first value.
+        last: the name of the last value, included.
+        estimate: the estimated count.
+
+    >>> NamedRange("0", "17", Estimate(3.0, 1.0, 1.0, 5.0, Fraction(19, 20))).estimate.value
+    3.0
+    """
 
     first: str
     last: str
@@ -289,7 +339,17 @@ class NamedRange:
 
 @dataclass(frozen=True)
 class NamedQuantile:
-    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
+    """An estimated quantile with the names of its values.
+
+    Attributes:
+        probability: the probability of the quantile, in (0, 1].
+        value: the name of the value at which the distribution function reaches the probability.
+        low: the name of the lower end of the interval.
+        high: the name of the upper end of the interval.
+
+    >>> NamedQuantile(Fraction(1, 2), "34", "30", "41").value
+    '34'
+    """
 
     probability: Fraction
     value: str

@@ -19,7 +19,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
 from mechdesign.tables._charges import CONFIDENCE, Rng, Terms
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
@@ -39,12 +39,24 @@ _MOST_CLUSTERS = 1_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusteringRelease(Release):
-    """Released centroids, and the noisy sizes and sums of the last iteration, which are the answers.
+    """Released centroids; the answers are the noisy sizes and sums of the last iteration.
 
     Attributes:
-        centroids: float64 of shape (k, numeric attributes), in the units of the attributes.
+        description: the released quantity, the policy and the cost.
+        labels: the cluster and the quantity of each answer, arrays of shape (q,).
+        answers: the noisy sizes and sums, float64 of shape (q,).
+        standard_errors: the standard errors of the answers, float64 of shape (q,).
+        low: the lower ends of the intervals, float64 of shape (q,).
+        high: the upper ends of the intervals, float64 of shape (q,).
+        centroids: the centroids, float64 of shape (k, numeric attributes), in the units of the attributes.
         attributes: the names of the numeric attributes.
-        iterations: how many iterations were made.
+        iterations: the number of iterations.
+
+    >>> from mechdesign.tables import Domain, Policy, kmeans
+    >>> policy = Policy.full(Domain({"x": range(50)}))
+    >>> release = kmeans([1, 2, 40, 41] * 50, 2, policy, epsilon=1000, iterations=5, rng=1)
+    >>> len(set(release.assign([[0.0], [45.0]]).tolist()))
+    2
     """
 
     kind: ClassVar[str] = "k-means"
@@ -59,7 +71,14 @@ class ClusteringRelease(Release):
         read_only(self.centroids)
 
     def assign(self, points: ArrayLike) -> Integers:
-        """Return the number of the nearest centroid of each point; points have the shape (n, numeric attributes)."""
+        """Return the number of the nearest centroid of each point.
+
+        Args:
+            points: the points, shape (n, numeric attributes).
+
+        Returns:
+            The numbers, int64 of shape (n,).
+        """
         places = as_floats(points, "points", "(n, d)")
         if places.shape[1] != self.centroids.shape[1]:
             bound = f"of shape (n, {self.centroids.shape[1]}), a column for each of {', '.join(self.attributes)}"
@@ -83,22 +102,23 @@ class ClusteringRelease(Release):
 class KMeans(Query[ClusteringRelease]):
     """Clusters of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
 
-    Every iteration assigns each value to its nearest centroid, releases the number of records in each cluster and their
-    sums about the middle of the domain's box with noise, and divides. It spends ε/iterations, half of it on the sizes
-    and half on the sums, or all on the ones that need noise. Sensitivities are those of ``"kmeans-size"`` and
-    ``"kmeans-sum"``, which hold whatever the clusters are, also where a record moves from one to another.
+    Every iteration assigns each value to its nearest centroid. It adds noise to the number of records in each cluster,
+    and to their sums relative to the middle of the domain's box. The quotients are the new centroids. An iteration
+    spends ε/iterations: half on the sizes and half on the sums, or all on those that need noise. The sensitivities
+    ``"kmeans-size"`` and ``"kmeans-sum"`` hold for all clusterings, even if a record moves to another cluster.
 
-    The number of noisy answers, and all that is done, depends on the data through noisy answers only: a cluster whose
-    noisy size is below 1 keeps its centroid, and centroids are kept within the box.
+    All steps depend on the data through noisy answers only. A cluster whose noisy size is below 1 keeps its centroid,
+    and centroids are clipped to the box.
 
     Attributes:
         k: the number of clusters.
-        iterations: how many; fixed beforehand.
-        initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
-            without them they are drawn uniformly from the box.
+        iterations: the number of iterations, fixed beforehand.
+        initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
+            default
+            they are drawn uniformly from the box.
 
     Raises:
-        InputError: k or iterations below 1, k above 1,000,000, or centroids of another shape.
+        InputError: k or iterations is below 1, k is above 1,000,000, or the centroids have the wrong shape.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))
@@ -124,7 +144,7 @@ class KMeans(Query[ClusteringRelease]):
             object.__setattr__(self, "initial", as_floats(self.initial, "initial", "(k, d)"))
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        # Of the sizes and sums of one iteration together: a bound.
+        # A bound on the joint sensitivity of the sizes and sums of one iteration.
         power = of_cluster_sizes(policy, norm).power + of_cluster_sums(policy, norm).power
         return Sensitivity(plain(power, norm, False), norm, power, False, None)
 
@@ -145,13 +165,22 @@ class KMeans(Query[ClusteringRelease]):
         return replace(plan, options=rows) if any(row.error for row in rows) else plan
 
     def _shares(self, policy: Policy, budget: Budget) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the sensitivities of sizes and sums, and the ε of each of those that need noise, in one iteration."""
+        """Return the sensitivities of sizes and sums, and the ε in one iteration for each of them that needs noise."""
         epsilon = budget.in_epsilon("k-means")
         sizes, sums = of_cluster_sizes(policy, 1).power, of_cluster_sums(policy, 1).power
         return sizes, sums, epsilon / self.iterations / ((sizes > 0) + (sums > 0) or 1)
 
     def noise(self, policy: Policy, budget: Budget, unit: Fraction) -> list[DiscreteLaplace | None]:
-        """Return the noise on the sizes and on the sums, in units, of one iteration."""
+        """Return the noise on the sizes and on the sums of one iteration.
+
+        Args:
+            policy: the policy.
+            budget: the budget of all iterations.
+            unit: the step of the sums.
+
+        Returns:
+            The two laws, in steps; None for exact sizes or sums.
+        """
         sizes, sums, epsilon = self._shares(policy, budget)
         share = Budget(epsilon=epsilon)
         return [share.laplace(power) if power else None for power in (sizes, sums / unit)]
@@ -166,7 +195,7 @@ class KMeans(Query[ClusteringRelease]):
             numbers = domain.indices(data, positions=positions)
         else:
             numbers = domain.nearest(reals)
-        # Records with one value are counted together: few values are then assigned, each once.
+        # Records with the same value are counted together, so each value is assigned only once.
         values, weights = np.unique(numbers, return_counts=True)
         codes = np.unravel_index(values, domain.shape)
         places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
@@ -176,11 +205,13 @@ class KMeans(Query[ClusteringRelease]):
         if self.initial is None:
             start = np.random.default_rng(terms.generator).uniform(-1.0, 1.0, (self.k, len(radius))) * radius
         else:
-            start = scaled(_checked_centroids(self.initial, self.k, middles, scaled(radius, box.unit)), 1 / box.unit)
+            start = scale_numbers(
+                _check_centroids(self.initial, self.k, middles, scale_numbers(radius, box.unit)), 1 / box.unit
+            )
         noise = self.noise(policy, terms.budget, box.unit)
-        made = self._maker(terms, box, middles, noise)
+        make_release = self._prepare_release(terms, box, middles, noise)
 
-        def iterated(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
+        def iterate(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
             now = start
             for _ in range(rounds):
                 sizes, sums = _totals(places, weights, _nearest(places.astype(np.float64), now), self.k)
@@ -190,32 +221,32 @@ class KMeans(Query[ClusteringRelease]):
                     sums = laws[1].add(sums, terms.generator)
                 means = sums / np.maximum(sizes, 1)[:, None]
                 now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
-            return made(sizes, sums, now)
+            return make_release(sizes, sums, now)
 
         def rehearse() -> None:
-            # An iteration over no records.
-            iterated(np.zeros_like(weights), 1, (None, None))
+            # The rehearsal is an iteration over an empty table.
+            iterate(np.zeros_like(weights), 1, (None, None))
             for law in noise:
                 if law is not None:
                     law.prepare()
 
-        # Sums may be exact beside noisy sizes, where nobody but those in the middle of the box can be absent.
+        # Sizes may be noisy and sums exact: if only records in the middle of the box can be absent.
         partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
         return terms.release(
             f"k-means with {self.k} clusters, {self.iterations} iterations",
-            lambda: iterated(weights, self.iterations, noise),
+            lambda: iterate(weights, self.iterations, noise),
             rehearse if any(noise) else None,
             (lambda: UNKNOWN) if partly else None,
         )
 
-    def _maker(
+    def _prepare_release(
         self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
     ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
-        """Return what makes a release of sizes, sums and centroids, the latter two in units about the middle."""
+        """Return a function that makes a release of sizes, sums and centroids, relative to the middle of the box."""
         names = [terms.policy.domain.names[i] for i in box.axes]
         errors = [0.0 if law is None else law.standard_deviation for law in noise]
         widths = [0 if law is None else law.half_width(terms.level) for law in noise]
-        per_sum = [scaled(each[1], box.unit).item() for each in (widths, errors)]
+        per_sum = [scale_numbers(each[1], box.unit).item() for each in (widths, errors)]
         width = np.tile([widths[0], *[per_sum[0]] * len(names)], self.k)
         quantities = ["size", *(f"sum of {name} - {middle}" for name, middle in zip(names, middles, strict=True))]
         named = [
@@ -241,8 +272,8 @@ class KMeans(Query[ClusteringRelease]):
         }
         standard_errors = np.tile([errors[0], *[per_sum[1]] * len(names)], self.k)
 
-        def made(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
-            answers = np.column_stack((sizes, scaled(sums, box.unit))).ravel().astype(np.float64)
+        def make_release(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
+            answers = np.column_stack((sizes, scale_numbers(sums, box.unit))).ravel().astype(np.float64)
             return ClusteringRelease(
                 description=description,
                 labels=labels,
@@ -250,12 +281,12 @@ class KMeans(Query[ClusteringRelease]):
                 standard_errors=standard_errors,
                 low=answers - width,
                 high=answers + width,
-                centroids=scaled(centroids, box.unit) + middles,
+                centroids=scale_numbers(centroids, box.unit) + middles,
                 attributes=tuple(names),
                 iterations=self.iterations,
             )
 
-        return made
+        return make_release
 
 
 @in_own_arithmetic
@@ -273,30 +304,40 @@ def kmeans(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> ClusteringRelease:
-    """Cluster records by their numeric attributes: release `KMeans`, which says how.
+    """Cluster records by their numeric attributes with the mechanism of `KMeans`.
 
     Args:
-        points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
-            or list of points, (n, attributes) reals, each rounded to the nearest value of its attribute.
+        points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Or
+            real points of shape (n, attributes), which are rounded to the nearest values.
         k: the number of clusters.
-        policy: what is protected. Its domain says which values are possible, and so the box and the step.
-        epsilon: ε in nats, for all iterations together.
-        iterations: how many; fixed beforehand.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `points`, which are None then, the numbers of the values of the records.
-        initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
-            without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each size and sum.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        policy: the Blowfish policy that the release must keep. Its domain says which values are possible, and so the
+            box and the step.
+        epsilon: ε in nats, the total of all iterations.
+        iterations: the number of iterations, fixed beforehand.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `points`, which is then None.
+        initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
+            default they are drawn uniformly from the box.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of the interval of each size and sum, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release.
 
     Raises:
-        InputError: a point outside the domain, with its row and value; no points where their number is public; k or
-            iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
-            which no sensitivity is proven.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: A point is outside the domain, or there are no points and their number is public. Or k, iterations
+            or
+            ε is out of range, no attribute is numeric, or the policy has known counts.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> policy = Policy.full(Domain({"x": range(50)}))
+    >>> kmeans([1, 2, 40, 41], 2, policy, epsilon=1, iterations=5, rng=1).centroids.shape
+    (2, 1)
     """
     asked = KMeans(k, iterations, initial)
     return asked.release(
@@ -313,14 +354,29 @@ def kmeans(
 
 @in_own_arithmetic
 def plan_kmeans(policy: Policy, epsilon: object, iterations: int, *, clusters: int) -> Plan:
-    """Plan `kmeans`: the noise on each size and each sum of one iteration."""
+    """Plan `kmeans`: the noise on each size and each sum of one iteration.
+
+    Args:
+        policy: the policy.
+        epsilon: ε in nats, the total of all iterations.
+        iterations: the number of iterations.
+        clusters: the number k of clusters.
+
+    Returns:
+        The plan.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> plan_kmeans(Policy.full(Domain({"x": range(50)})), 1, 5, clusters=2).queries
+    4
+    """
     return KMeans(clusters, iterations).plan(policy, Budget.of(epsilon))
 
 
 def _as_reals(points: object, domain: Domain) -> Floats | None:
-    """Return an array or list of real points as an array (n, attributes), and None for any other table.
+    """Return an array or list of real points as an array (n, attributes), or None for any other table.
 
-    Whether a point is rounded must not depend on other points: in a list a whole number is a real number, too.
+    Whether a point is rounded must not depend on other points, so whole numbers in a list are also read as real
+    numbers.
     """
     if not isinstance(points, np.ndarray | list | tuple):
         return None
@@ -336,8 +392,9 @@ def _as_reals(points: object, domain: Domain) -> Floats | None:
 def _nearest(points: Floats, centroids: Floats) -> Integers:
     """Return the number of the nearest centroid, the first of equally near ones.
 
-    Coordinate by coordinate, each operation correctly rounded: a matrix product could round the same point differently
-    at different places of the table, and a record's cluster must be a function of its value.
+    A record's cluster must be a function of its value. Squared distances are therefore computed coordinate by
+    coordinate
+    with correctly rounded operations: a matrix product could round equal rows differently.
     """
     nearest = np.zeros(len(points), dtype=np.int64)
     least = np.full(len(points), np.inf)
@@ -367,11 +424,11 @@ def _middle(attribute: Any) -> float:
     return float(Fraction(low + high, 2) * attribute.unit)
 
 
-def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
+def _check_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
     given = np.asarray(initial)
     if given.shape != (clusters, len(middles)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")
-    # Not a number is not inside either.
+    # The negated comparison also rejects NaN.
     outside = ~(np.abs(given - middles) <= radius)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))

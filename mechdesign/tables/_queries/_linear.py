@@ -23,28 +23,30 @@ from mechdesign.tables._policies._cliques import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
-from mechdesign.tables._sensitivity._sensitivity import of_counts, of_sum, summed_attribute
+from mechdesign.tables._sensitivity._sensitivity import find_summed_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, value_labels
-from mechdesign.tables._workload import COMPARED, Workload, compared
+from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
-# What a histogram holds: 2 GiB of labels and answers.
+# The largest number of labels and answers in a histogram, 2 GiB.
 _MOST_NUMBERS = 1 << 28
-# Steps within these bounds, and what is divided by them, are floats.
+# Steps between this bound and its reciprocal, and quotients by them, are representable as floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram(Query[Release]):
-    """How many records have each value, or are in each block of a partition.
+    """The number of records with each value, or in each block of a partition.
 
-    Each count gets independent noise for the histogram's sensitivity under the policy: 2 where a record may move from
-    one count to another, more under publicly known counts, and 0, so that the counts are exact, where no record may.
+    Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move
+    from one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are
+    exact.
 
     Attributes:
-        partition: the block of each value, texts or numbers of shape (|T|,); all values are counted unless given.
+        partition: the block of each value, texts or numbers of shape (|T|,). By default each value is counted
+            separately.
 
     Raises:
-        InputError: a partition that is no list of labels.
+        InputError: The partition is not a list of labels.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> policy = Policy.full(Domain({"floor": range(4)}))
@@ -62,7 +64,7 @@ class Histogram(Query[Release]):
         given = self.partition
         if given is not None:
             label_numbers(given, "partition")
-            # What the caller does to it later is no matter.
+            # A copy is stored, so later changes by the caller have no effect.
             if isinstance(given, Set | Mapping):
                 problem = "is not a list of labels: it has no order"
                 raise InputError("partition", problem, value=type(given).__name__, bound="one for each value, in order")
@@ -70,7 +72,17 @@ class Histogram(Query[Release]):
             object.__setattr__(self, "partition", kept)
 
     def ask(self, policy: Policy) -> Question:
-        """Return the counts; raise `InputError` where the partition is one of another domain."""
+        """Return the question for the counts.
+
+        Args:
+            policy: the policy.
+
+        Returns:
+            The question.
+
+        Raises:
+            InputError: The partition does not fit the domain.
+        """
         domain, partition = policy.domain, self.partition
         option = ("independent", "noise on each count")
 
@@ -108,11 +120,19 @@ class Histogram(Query[Release]):
         )
 
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-        """Return strategies for the same counts, best first, where finding them takes seconds only."""
+        """Return strategies for the same counts, best first, if finding them takes only seconds.
+
+        Args:
+            policy: the policy.
+            budget: the budget of the release.
+
+        Returns:
+            The strategies as options of a plan; empty if there are none.
+        """
         if self.partition is None or policy.domain.size > COMPARED:
-            return compared("histogram", policy, budget)
+            return compare_strategies("histogram", policy, budget)
         blocks = np.unique(as_array(self.partition, "partition").ravel(), return_inverse=True)[1]
-        return compared((np.arange(blocks.max() + 1)[:, None] == blocks).astype(np.float64), policy, budget)
+        return compare_strategies((np.arange(blocks.max() + 1)[:, None] == blocks).astype(np.float64), policy, budget)
 
 
 @dataclass(frozen=True)
@@ -120,10 +140,10 @@ class Sum(Query[Release]):
     """The sum of a numeric attribute over the records, on the lattice of its values.
 
     Attributes:
-        attribute: its name; may be left out where there is only one.
+        attribute: the name of the attribute; optional if there is only one.
 
     Raises:
-        InputError: an attribute that is no text.
+        InputError: The attribute is not a text.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> ages = Policy.line(Domain({"age": range(17, 91)}))
@@ -137,12 +157,22 @@ class Sum(Query[Release]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.attribute, str | None):
-            raise InputError("attribute", "is no name", value=self.attribute, bound="a text")
+            raise InputError("attribute", "is not a name", value=self.attribute, bound="a text")
 
     def ask(self, policy: Policy) -> Question:
-        """Return the sum; raise `InputError` where the attribute is unknown, not given or not numeric."""
+        """Return the question for the sum.
+
+        Args:
+            policy: the policy.
+
+        Returns:
+            The question.
+
+        Raises:
+            InputError: The attribute is unknown, not numeric, or missing although there are several.
+        """
         domain = policy.domain
-        attribute = summed_attribute(domain, self.attribute)
+        attribute = find_summed_attribute(domain, self.attribute)
         name, values, unit = attribute.name, attribute.positions, attribute.unit
 
         def total(data: object, positions: ArrayLike | None) -> Integers:
@@ -168,23 +198,24 @@ class Sum(Query[Release]):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Query[Release]):
-    """Linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
+    """Linear queries: sums over the records of weights that depend on the value; counts have weights 0 and 1.
 
-    Each answer gets independent noise for the sensitivity of all queries together. It is the way to answer a workload
-    under publicly known counts, for which no `strategy` is offered.
+    Each answer gets independent noise for the joint sensitivity of all queries. This also answers a workload under
+    publicly known counts, for which there is no `strategy`.
 
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
-        step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
-            decimal that Python prints.
-        size: the number |T| of values, where weights of another shape are to be refused here rather than later.
+        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
+            Python prints.
+        size: the number |T| of values, if the width of the weights is to be checked immediately.
 
     Attributes:
         rows: the weights in steps, int64 of shape (q, |T|).
 
     Raises:
-        InputError: weights off the lattice or too large, of another shape, or a step out of range.
+        InputError: A weight is not on the lattice or too large, the weights have the wrong shape, or the step is out of
+            range.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> policy = Policy.full(Domain({"floor": range(3)}))
@@ -210,7 +241,17 @@ class Linear(Query[Release]):
         object.__setattr__(self, "step", unit)
 
     def ask(self, policy: Policy) -> Question:
-        """Return the queries; raise `InputError` where they are weights of another number of values."""
+        """Return the question for the queries.
+
+        Args:
+            policy: the policy.
+
+        Returns:
+            The question.
+
+        Raises:
+            InputError: The weights have the wrong width.
+        """
         size, queries = policy.domain.size, self.queries
         if self.rows.shape[1] != size:
             bound = f"({size},) or (q, {size})"
@@ -234,32 +275,34 @@ def release_histogram(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
-    """Release how many records have each value, or are in each block of a partition.
+    """Release the number of records with each value, or in each block of a partition.
 
-    Each count gets independent noise for the histogram's sensitivity under the policy: 2 where a record may move from
-    one count to another, more under publicly known counts, and 0, so that the counts are exact, where no record may.
+    Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move
+    from
+    one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are exact.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         partition: the block of each value, texts or numbers of shape (|T|,).
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased and may be negative.
 
     Raises:
-        InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, an empty
-            table where the number of records is public, or labels and answers of more than 2 GiB.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: A record is outside the domain, the budget is not positive, or a known count does not hold. Or the
+            table is empty and the number of records is public, or labels and answers exceed 2 GiB.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -287,31 +330,40 @@ def release_linear(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
-    """Release linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
+    """Release linear queries: sums over the records of weights that depend on the value; counts have weights 0 and 1.
 
-    Each answer gets independent noise for the sensitivity of all queries together. It is the way to answer a workload
-    under publicly known counts, for which no `strategy` is offered.
+    Each answer gets independent noise for the joint sensitivity of all queries. This also answers a workload under
+    publicly known counts, for which there is no `strategy`.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
-            decimal that Python prints.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each answer.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
+            Python prints.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each answer's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release; its answers are unbiased.
 
     Raises:
-        InputError: weights off the lattice or too large, and as for `release_histogram`.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: A weight is not on the lattice or too large; or as for `release_histogram`.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> policy = Policy.full(Domain({"floor": range(3)}))
+    >>> release_linear([0, 1, 1], policy, [[0, 1, 1]], epsilon=1000, rng=1).answers
+    array([2.])
     """
     budget = Budget.of(epsilon, rho)
     return Linear(queries, step, as_policy(policy).domain.size).release(
@@ -336,22 +388,30 @@ def release_sum(
     """Release the sum of a numeric attribute over the records, on the lattice of its values.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
-        attribute: its name; may be left out where there is only one.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
+        attribute: the name of the attribute; optional if there is only one.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of the sum.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of the sum's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
+
+    Returns:
+        The release; its answer is unbiased.
 
     Raises:
-        InputError: an unknown attribute or one that is not numeric, and as for `release_histogram`.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        InputError: The attribute is unknown or not numeric; or as for `release_histogram`.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers
+    array([121.])
     """
     budget = Budget.of(epsilon, rho)
     return Sum(attribute).release(
@@ -361,19 +421,47 @@ def release_sum(
 
 @in_own_arithmetic
 def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = None, rho: object = None) -> Plan:
-    """Plan `release_histogram`: independent noise on each count, beside other strategies for the same counts."""
+    """Plan `release_histogram`: independent noise on each count, and strategies for comparison.
+
+    Args:
+        policy: the policy.
+        partition: the block of each value, texts or numbers of shape (|T|,).
+        epsilon: ε in nats, for two-sided geometric noise.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+
+    Returns:
+        The plan.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> plan_histogram(Policy.full(Domain({"floor": range(4)})), epsilon=1).queries
+    4
+    """
     return Histogram(partition).plan(policy, Budget.of(epsilon, rho))
 
 
 @in_own_arithmetic
 def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: object = None) -> Plan:
-    """Plan `release_sum`: noise on the sum of one attribute."""
+    """Plan `release_sum`: noise on the sum of one attribute.
+
+    Args:
+        policy: the policy.
+        attribute: the name of the attribute.
+        epsilon: ε in nats, for two-sided geometric noise.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+
+    Returns:
+        The plan.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> plan_sum(Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1).queries
+    1
+    """
     return Sum(attribute).plan(policy, Budget.of(epsilon, rho))
 
 
 def _value_labels(domain: Domain) -> Mapping[str, NDArray[Any]]:
-    """Return the labels of all values; raise `InputError` where they and the answers would fill the memory."""
-    # A label for each attribute; the answer, its standard error and the ends of its interval.
+    """Return the labels of all values; raise `InputError` if labels and answers would fill the memory."""
+    # A row has a label for each attribute, the answer, its standard error and the ends of its interval.
     columns = len(domain.attributes) + 4
     if domain.size * columns > _MOST_NUMBERS:
         raise InputError(
@@ -381,6 +469,6 @@ def _value_labels(domain: Domain) -> Mapping[str, NDArray[Any]]:
             "has too many values for a histogram",
             value=domain.size,
             bound=f"at most {_MOST_NUMBERS // columns:,} with {columns} columns of labels and answers",
-            remedy="leave out attributes, group values, or count blocks of them: partition",
+            remedy="leave out attributes, group values, or count blocks of values with partition=",
         )
     return value_labels(domain)

@@ -1,4 +1,4 @@
-"""The queries that specifications and the readers of files know."""
+"""The registry of queries, for specifications and for reading files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mechdesign.tables._query import Query
 from mechdesign.tables._workload import Workload
 
 QUERIES: Registry[type[Query[Any]]] = Registry("query")
-"""Every kind of query by its name, that of a specification where it has one."""
+"""Every kind of query by its name; specifications use the same names."""
 
 QUERIES.register("histogram", Histogram)
 QUERIES.register("cdf", Cumulative)

@@ -1,18 +1,18 @@
 """Least squares on trees: structure, noise, planned errors.
 
-The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ. It measures the
-cumulative count at the end of every block but the last, where it is the number of records, which is public; and in
-every block the nodes of a tree of fan-out f, all levels but the root, whose count is a difference of two cumulative
-counts. A node stands for a range of values; at the edge of a block it may have fewer children, down to one.
+The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. It measures the
+cumulative count at the end of every block except the last, where it is the public number of records. In every block it
+also measures the nodes of a tree of fan-out f, except the root. The count of a root is the difference of two cumulative
+counts. A node represents a range of values; at the end of a block it may have fewer than f children.
 
-A record that moves by at most θ passes the end of at most one block, which changes one cumulative count by 1, and
-leaves one node and enters another on each of the h levels of the trees: noise of scale 1/ε_S on the former and 2h/ε_H
-on the latter is (ε_S + ε_H)-private under the threshold policy.
+A record that moves by at most θ passes the end of at most one block, which changes one cumulative count by 1. On each
+of the h levels of the trees it leaves one node and enters another. Noise of scale 1/ε_S on cumulative counts and 2h/ε_H
+on nodes is therefore (ε_S + ε_H)-private under the threshold policy.
 
-Estimates are the weighted least squares fit to all measurements (Hay, Rastogi, Miklau and Suciu 2010, with weights and
-uneven trees): upwards, each node's count from its subtree; along the blocks, a tridiagonal system; downwards, what is
-left of each node shared among its children in proportion to their variances. They are unbiased, and among linear
-unbiased estimates those of least variance.
+Estimates are the weighted least squares fit to all measurements. The method of Hay, Rastogi, Miklau and Suciu (2010) is
+extended to weights and uneven trees. An upward pass estimates each node's count from its subtree. A tridiagonal system
+then yields the counts of the blocks. A downward pass distributes the residual of each node among its children in
+proportion to their variances. The estimates are unbiased, with the least variance among linear unbiased estimates.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def height(size: int, fanout: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """The tree over one block, or over several blocks of the same shape: counts are then arrays of shape (blocks, …).
+    """The tree over one block, or over several blocks of the same shape with counts of shape (blocks, …).
 
     Attributes:
         size: the number of leaves.
         fanout: f.
-        levels: h, that of a full block.
+        levels: h, the number of measured levels in a full block.
         variance: the variance of the noise on each node.
     """
 
@@ -64,16 +64,16 @@ class Block:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Return how many values a node of each measured level stands for, from the highest level to the leaves."""
+        """Return the number of values of a node on each measured level, from the highest level to the leaves."""
         return tuple(self.fanout**level for level in range(self.levels - 1, -1, -1))
 
     @cached_property
     def spreads(self) -> tuple[Floats, ...]:
-        """Return, level by level, the variance of each node's count as estimated from its own subtree."""
+        """Return for each level the variance of each node's count as estimated from its subtree."""
         found: list[Floats] = []
         for width in reversed(self.widths):
             own = np.full(-(-self.size // width), self.variance)
-            found.append(own if not found else 1 / (1 / own + 1 / self._gathered(found[-1])))
+            found.append(own if not found else 1 / (1 / own + 1 / self._sum_by_parent(found[-1])))
         return tuple(reversed(found))
 
     @property
@@ -82,23 +82,23 @@ class Block:
         return float(self.spreads[0].sum())
 
     def counts(self, blocks: Integers) -> list[Integers]:
-        """Return the counts of the nodes, level by level of shape (blocks, nodes), from those of the values."""
+        """Return the counts of the nodes from the counts of the values; each level has shape (blocks, nodes)."""
         return [np.add.reduceat(blocks, np.arange(0, self.size, width), axis=1) for width in self.widths]
 
     def upwards(self, measured: list[Floats]) -> list[Floats]:
-        """Return each node's count as estimated from its own subtree."""
+        """Return for each level every node's count as estimated from its subtree."""
         found: list[Floats] = []
         for level in range(self.levels - 1, -1, -1):
             if not found:
                 found.append(measured[level])
                 continue
-            below = self._gathered(self.spreads[level + 1])
+            below = self._sum_by_parent(self.spreads[level + 1])
             own = self.spreads[level]
-            found.append(own * (measured[level] / self.variance + self._gathered(found[-1]) / below))
+            found.append(own * (measured[level] / self.variance + self._sum_by_parent(found[-1]) / below))
         return found[::-1]
 
     def downwards(self, upwards: list[Floats], roots: Floats) -> Floats:
-        """Return the counts of the values, shape (blocks, size), from those of the subtrees and of whole blocks."""
+        """Return the counts of the values, shape (blocks, size), from the upward estimates and the block counts."""
         above = roots[:, None]
         for level, (estimate, spread) in enumerate(zip(upwards, self.spreads, strict=True)):
             parent = self._parents(level)
@@ -109,7 +109,7 @@ class Block:
     def moments(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return (a, t): the estimate of Σ w x is a · (count of the block) plus independent noise of variance t.
 
-        Weights have the shape (…, size), the results (…).
+        Weights have shape (…, size), and both results have shape (…).
         """
         a, t = weights, np.zeros_like(weights)
         for level in range(self.levels - 1, -1, -1):
@@ -127,7 +127,7 @@ class Block:
             spread = self.spreads[level]
             node = leaves // self.widths[level]
             parent = self._parents(level)[node]
-            # Sums of the variances of the siblings before a node.
+            # The sum of the variances of a node's preceding siblings.
             before = np.cumsum(spread) - spread
             before -= before[np.arange(0, len(spread), self._branching(level))][self._parents(level)]
             total = self._children(spread, level)[parent]
@@ -149,14 +149,14 @@ class Block:
         sums: Floats = np.add.reduceat(values, starts, axis=-1)
         return sums
 
-    def _gathered(self, values: Floats) -> Floats:
+    def _sum_by_parent(self, values: Floats) -> Floats:
         sums: Floats = np.add.reduceat(values, np.arange(0, values.shape[-1], self.fanout), axis=-1)
         return sums
 
 
 @dataclass(frozen=True)
 class RangeTree:
-    """The structure over all values, and the variance of what is estimated from it.
+    """The structure over all values, with the variances of its estimates.
 
     Attributes:
         size: |T|.
@@ -164,6 +164,9 @@ class RangeTree:
         fanout: f.
         node_variance: the variance of the noise on the cumulative counts at the ends of blocks.
         tree_variance: the variance of the noise on the nodes of the trees.
+
+    >>> RangeTree(size=8, theta=4, fanout=2, node_variance=1.0, tree_variance=1.0).block_count
+    2
     """
 
     size: int
@@ -174,7 +177,7 @@ class RangeTree:
 
     @property
     def levels(self) -> int:
-        """Return h."""
+        """Return h, the number of measured levels of the trees."""
         return height(self.theta, self.fanout)
 
     @property
@@ -184,13 +187,20 @@ class RangeTree:
 
     @cached_property
     def shapes(self) -> tuple[tuple[Block, int], ...]:
-        """Return the shapes of the blocks in order, and how many there are of each: full ones, then perhaps a rest."""
+        """Return the shapes of the blocks with their numbers: first the full blocks, then a shorter last block."""
         whole, rest = divmod(self.size, self.theta)
         sizes = [(self.theta, whole), (rest, 1)] if rest else [(self.theta, whole)]
         return tuple((Block(size, self.fanout, self.levels, self.tree_variance), number) for size, number in sizes)
 
     def pieces(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """Cut an array over the values into one array of shape (blocks, size of a block) per shape."""
+        """Split an array over the values into one array of shape (blocks, size of a block) for each shape.
+
+        Args:
+            values: the array, shape (|T|,).
+
+        Returns:
+            The arrays, in the order of `shapes`.
+        """
         parts, start = [], 0
         for block, number in self.shapes:
             stop = start + block.size * number
@@ -199,12 +209,15 @@ class RangeTree:
         return parts
 
     def fit(self, nodes: Floats, trees: list[list[Floats]], records: int) -> Floats:
-        """Return the cumulative counts of least squares, float64 of shape (|T|,).
+        """Return the least squares fit of the cumulative counts.
 
         Args:
-            nodes: measured cumulative counts at the ends of all blocks but the last, shape (blocks - 1,).
-            trees: per shape of block and level the measured counts, shape (blocks, nodes).
+            nodes: the measured cumulative counts at the ends of all blocks but the last, shape (blocks - 1,).
+            trees: the measured counts for each shape of block and each level, shape (blocks, nodes).
             records: the number of records.
+
+        Returns:
+            The cumulative counts, float64 of shape (|T|,).
         """
         if self.levels == 0:
             return np.append(nodes, float(records))
@@ -216,7 +229,7 @@ class RangeTree:
         for (block, number), levels in zip(self.shapes, upwards, strict=True):
             counts = block.downwards(levels, totals[start : start + number])
             inside = np.cumsum(counts, axis=1)
-            # The end of a block is its cumulative count, however the sums within were rounded.
+            # The last value of a block gets its cumulative count exactly, without the rounding errors of the sums.
             inside[:, -1] = totals[start : start + number]
             before = ends[start : start + number] - totals[start : start + number]
             parts.append((before[:, None] + inside).ravel())
@@ -226,19 +239,34 @@ class RangeTree:
         return fitted
 
     def variance(self, low: int, high: int) -> float:
-        """Return the variance of the estimated count of the values low, …, high, both included."""
+        """Return the variance of the estimated count of the values low, …, high, both included.
+
+        Args:
+            low: the number of the first value.
+            high: the number of the last value.
+
+        Returns:
+            The variance.
+        """
         weights = np.zeros(self.size)
         weights[low : high + 1] = 1
         return self.variance_of(weights)
 
     def variance_of(self, weights: Floats) -> float:
-        """Return the variance of the estimate of Σ w x over the counts x of the values."""
+        """Return the variance of the estimate of Σ w x over the counts x of the values.
+
+        Args:
+            weights: the weights w, shape (|T|,).
+
+        Returns:
+            The variance.
+        """
         if self.levels == 0:
             return float(self.node_variance * (np.diff(weights) ** 2).sum())
         shares, rest = [], 0.0
         for (block, _), rows in zip(self.shapes, self.pieces(weights), strict=True):
             share = rows[:, 0].astype(np.float64)
-            # Blocks whose values all have one weight need no look inside.
+            # Blocks whose values all have the same weight have no variance inside.
             mixed = np.flatnonzero((rows != rows[:, :1]).any(axis=1))
             if mixed.size:
                 share[mixed], extra = block.moments(rows[mixed].astype(np.float64))
@@ -247,7 +275,7 @@ class RangeTree:
         slopes = -np.diff(np.concatenate(shares))
         if not slopes.any():
             return rest
-        return float(slopes @ _solved(self._precision, slopes)) + rest
+        return float(slopes @ _solve(self._precision, slopes)) + rest
 
     def prefix_variances(self) -> Floats:
         """Return the variances of the estimated cumulative counts, shape (|T|,)."""
@@ -268,7 +296,7 @@ class RangeTree:
 
     def mean_range_error(self) -> float:
         """Return the expected squared error of a range query, averaged over all |T|(|T| + 1)/2 ranges."""
-        # Σ_{a<b} (x_a − x_b)² = m Σ x² − (Σ x)² over the m = |T| + 1 cumulative counts, the empty one included.
+        # Σ_{a<b} (x_a − x_b)² = m Σ x² − (Σ x)² over the m = |T| + 1 cumulative counts, including the empty one.
         alone = float(self.prefix_variances().sum())
         together = self.variance_of(np.arange(self.size, 0, -1, dtype=np.float64))
         return 2 * ((self.size + 1) * alone - together) / (self.size * (self.size + 1))
@@ -279,7 +307,7 @@ class RangeTree:
 
     @cached_property
     def _precision(self) -> Floats:
-        """Return the matrix of the normal equations for the ends of blocks, upper banded form (2, blocks - 1)."""
+        """Return the matrix of the normal equations for the ends of blocks, in banded form (2, blocks - 1)."""
         weights = 1 / self._root_variances
         bands = np.zeros((2, self.block_count - 1))
         bands[1] = 1 / self.node_variance + weights[:-1] + weights[1:]
@@ -287,17 +315,17 @@ class RangeTree:
         return bands
 
     def _chain(self, nodes: Floats, roots: Floats, records: int) -> Floats:
-        """Return the cumulative counts at the ends of blocks, the last one being the number of records."""
+        """Return the cumulative counts at the ends of blocks; the last one is the number of records."""
         if len(nodes) == 0:
             return np.array([float(records)])
         pulls = roots / self._root_variances
         right = nodes / self.node_variance + pulls[:-1] - pulls[1:]
         right[-1] += records / self._root_variances[-1]
-        return np.append(_solved(self._precision, right), float(records))
+        return np.append(_solve(self._precision, right), float(records))
 
     @cached_property
     def _ends(self) -> tuple[Floats, Floats]:
-        """Return the variances of the cumulative counts before and after each block, (blocks + 1,), and covariances."""
+        """Return the variances of the cumulative counts at the ends of blocks, and the covariances of adjacent ones."""
         number = self.block_count
         variances, covariances = np.zeros(number + 1), np.zeros(number)
         if number > 1:
@@ -309,7 +337,7 @@ class RangeTree:
         return variances, covariances
 
 
-def _solved(bands: Floats, right: Floats) -> Floats:
+def _solve(bands: Floats, right: Floats) -> Floats:
     # LAPACK's tridiagonal solver refuses a system of one equation.
     solution: Floats = right / bands[1] if len(right) == 1 else solveh_banded(bands, right)
     return solution
@@ -334,17 +362,20 @@ def _law(scale: Fraction) -> DiscreteLaplace:
         raise InputError("epsilon", problem, value=f"{nearest(scale):.4g}", bound="a scale of at most 2^50") from error
 
 
-# See `RangeNoise.half_widths`.
+# The safety factor of `RangeNoise.half_widths`.
 _MARGIN = 1.002
 
 
 @dataclass(frozen=True)
 class RangeNoise:
-    """The scales of the two-sided geometric noise, exact; None where there is none.
+    """The exact scales of the two-sided geometric noise on cumulative counts and on trees.
 
     Attributes:
-        node_scale: of the noise on the cumulative counts at the ends of blocks.
-        tree_scale: of the noise on the nodes of the trees within blocks.
+        node_scale: the scale for the cumulative counts at the ends of blocks, or None without noise.
+        tree_scale: the scale for the nodes of the trees within blocks, or None without noise.
+
+    >>> bool(RangeNoise(None, None)), bool(RangeNoise(Fraction(2), None))
+    (False, True)
     """
 
     node_scale: Fraction | None
@@ -372,7 +403,7 @@ class RangeNoise:
         return None if self.tree_scale is None else _law(self.tree_scale)
 
     def prepare(self) -> None:
-        """Compute what every draw needs."""
+        """Compute the tables for drawing the noise."""
         for law in (self.node_law, self.tree_law):
             if law is not None:
                 law.prepare()
@@ -380,24 +411,43 @@ class RangeNoise:
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
         """Return the structure with the variances of the noise.
 
+        Args:
+            size: the number |T| of values.
+            block: the number of values in a block.
+            fanout: the fan-out of the trees.
+
+        Returns:
+            The structure.
+
         Raises:
-            InputError: its arrays would fill the memory.
+            InputError: Its arrays would fill the memory.
         """
         require_room(size, "ranges")
-        # Weights are inverse variances; noise that is never drawn has any.
+        # Weights are inverse variances; the variance of noise that is never drawn has no effect.
         laws = (self.node_law, self.tree_law)
         variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
         return RangeTree(size, block, fanout, *variances)
 
     def half_widths(self, variances: Floats, counts: int, confidence: Fraction) -> Floats:
-        """Return t for each variance of an unbiased estimate: it is off by at most t with the stated confidence.
+        """Return half-widths of the intervals around unbiased estimates.
 
-        Without trees an estimate is one noisy count or the difference of two (`counts`), and t is exact. With trees it
-        is a weighted sum of independent Laplace variables, and t is its standard deviation times the quantile, at unit
-        variance, of a Laplace or a normal variable, whichever is larger, and 0.2 per cent more. That no such sum has a
-        larger quantile is not proven: of all that were computed, the worst, two almost equal terms at 90.7 per cent,
-        needs 0.05 per cent. The standard deviation is that of continuous noise, and half a step is added, because the
-        noise is discrete.
+        Without trees an estimate is one noisy count or the difference of two, and the half-width is exact. With trees
+        the
+        error is a weighted sum of independent Laplace variables. The half-width is its standard deviation, times the
+        larger
+        unit-variance quantile of a Laplace and a normal variable, plus 0.2 %. It is not proven that no such sum has a
+        larger
+        quantile. In the worst computed case, two almost equal terms at 90.7 %, 0.05 % would suffice. The standard
+        deviation
+        is that of continuous noise; half a step is added because the noise is discrete.
+
+        Args:
+            variances: the variances of the estimates.
+            counts: the number of noisy counts in an estimate, 1 or 2, without trees.
+            confidence: the confidence level, in (0, 1).
+
+        Returns:
+            The half-widths, in the shape of the variances.
         """
         if self.tree_scale is None:
             law = self.node_law
@@ -413,7 +463,7 @@ class RangeNoise:
 
 
 def interval_about(linear: Any, width: Any, answer: Any, records: int) -> tuple[Any, Any]:
-    """Return the ends of the intervals linear ± width within what is possible, widened to contain the answer."""
+    """Return the ends of the intervals linear ± width, clipped to possible counts and widened to contain the answer."""
     low = np.minimum(np.clip(linear - width, 0, records), answer)
     high = np.maximum(np.clip(linear + width, 0, records), answer)
     return low, high
@@ -432,7 +482,7 @@ def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
     def beyond(t: int) -> float:
         return 2 / (1 + q) ** 2 * math.exp(-rate * (t + 1)) * ((t + 1 + c) * gap + q)
 
-    # A little less than allowed, against rounding.
+    # The small reduction covers rounding errors.
     allowed = outside * (1 - 1e-9)
     low, high = -1, 1
     while beyond(high) > allowed:
@@ -443,28 +493,32 @@ def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
     return float(high)
 
 
-# The error that this many blocks have on average is that of any larger number of them, nearly.
+# Above this number of blocks the average error is nearly constant.
 _BLOCKS = 64
-# Shares of the budget are multiples of 2**-20 of it.
+# Shares of the budget are multiples of 2**-20.
 _SHARES = 2**20
-# Within these all errors are floats, and all scales of the noise what `DiscreteLaplace` accepts.
+# Between these bounds all errors are representable as floats, and `DiscreteLaplace` accepts all scales.
 _LEAST_EPSILON = Fraction(1, 10**6)
 _LARGEST_EPSILON = 10**100
 _LARGEST_FANOUT = 2**31
-# Fan-outs whose error without least squares is larger by this factor than the best one's are not looked at.
+# Fan-outs are skipped if their error without least squares exceeds the best one by more than this factor.
 _WORTH_A_LOOK = 2.0
 
 
 @dataclass(frozen=True)
 class RangePlan:
-    """How the ordered hierarchical mechanism is to be run.
+    """The parameters of the ordered hierarchical mechanism.
 
     Attributes:
         size: the number |T| of values.
         theta: θ.
         fanout: f.
-        epsilon_nodes: ε_S, for the cumulative counts at the ends of blocks; 0 where there is one block only.
-        epsilon_tree: ε_H, for the trees within blocks; 0 where θ = 1.
+        epsilon_nodes: ε_S, for the cumulative counts at the ends of blocks; 0 for a single block.
+        epsilon_tree: ε_H, for the trees within blocks; 0 if θ = 1.
+
+    >>> plan = RangePlan(8, 4, 2, Fraction(1, 2), Fraction(1, 2))
+    >>> plan.levels, plan.noise.tree_scale
+    (2, Fraction(8, 1))
     """
 
     size: int
@@ -495,8 +549,8 @@ class RangePlan:
     def error(self) -> float:
         """Return the expected squared error of a range query by least squares, averaged over all ranges.
 
-        It is exact for the discrete noise. Isotonic regression, which comes after, does not raise the total squared
-        error of the cumulative counts.
+        The value is exact for the discrete noise. The isotonic regression that follows does not increase the total
+        squared error of the cumulative counts.
         """
         return self.structure.mean_range_error()
 
@@ -509,8 +563,8 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
 
         E = c₁/ε_S² + c₂/ε_H²,   c₁ = 4(|T| − θ)/(|T| + 1),   c₂ = 8(f − 1)(log_f θ)³ |T|/(|T| + 1)
 
-    (Blowfish, He et al. 2014, Theorem 7.2), which is least for ε_S = ε c₁^⅓/(c₁^⅓ + c₂^⅓) and ε_H = ε − ε_S, with the
-    value (c₁^⅓ + c₂^⅓)³/ε².
+    (Blowfish, He et al. 2014, Theorem 7.2). The minimum (c₁^⅓ + c₂^⅓)³/ε² is attained at ε_S = ε c₁^⅓/(c₁^⅓ + c₂^⅓) and
+    ε_H = ε − ε_S.
 
     Args:
         size: the number |T| of values.
@@ -518,13 +572,16 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
         fanout: f, at least 2.
         epsilon: ε in nats.
 
+    Returns:
+        ε_S, ε_H and the expected squared error.
+
     Raises:
-        InputError: an argument out of range.
+        InputError: An argument is out of range.
 
     >>> [round(number, 4) for number in budget_split(1024, 16, 4, epsilon=1)]
     [0.2149, 0.7851, 396.3685]
     """
-    size, theta, fanout, budget = _checked(size, theta, fanout, epsilon)
+    size, theta, fanout, budget = _check_arguments(size, theta, fanout, epsilon)
     c1 = 4 * (size - theta) / (size + 1)
     c2 = 8 * (fanout - 1) * math.log(theta, fanout) ** 3 * size / (size + 1)
     if size == 1:
@@ -539,11 +596,25 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
 def ordered_error(size: int, theta: int, epsilon: object) -> float:
     """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
 
-    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1):
-    4Δ²/ε² for continuous noise, whatever |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges from the first
-    value or to the last one need a single count. This is before isotonic regression, which can only help.
+    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1).
+    With continuous noise its error is 4Δ²/ε² for every |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges
+    that start at the first or end at the last value need only one count. Isotonic regression can only reduce the error.
+
+    Args:
+        size: the number |T| of values.
+        theta: θ, from 1 to |T|.
+        epsilon: ε in nats.
+
+    Returns:
+        The error.
+
+    Raises:
+        InputError: An argument is out of range.
+
+    >>> round(ordered_error(100, 1, epsilon=1), 3)
+    3.61
     """
-    size, theta, _, budget = _checked(size, theta, 2, epsilon)
+    size, theta, _, budget = _check_arguments(size, theta, 2, epsilon)
     sensitivity = min(theta, size - 1)
     if sensitivity == 0:
         return 0.0
@@ -552,39 +623,54 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
 
 @in_own_arithmetic
 def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
-    """Plan the ordered hierarchical mechanism: the fan-out and split of the budget of least expected error.
+    """Plan the ordered hierarchical mechanism: choose the fan-out and the budget split with the least expected error.
 
-    The error is that of least squares on the structure, averaged over all ranges and exact, but for at most 64 blocks.
+    The error is the exact least squares error, averaged over all ranges. Larger domains are represented by 64 blocks.
+
+    Args:
+        size: the number |T| of values.
+        theta: θ, from 1 to |T|.
+        epsilon: ε in nats.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+
+    Returns:
+        The plan.
 
     Raises:
-        InputError: an argument out of range.
+        InputError: An argument is out of range.
+
+    >>> plan_ranges(16, 1, epsilon=1).epsilon_nodes
+    Fraction(1, 1)
     """
-    size, theta, given, budget = _checked(size, theta, 2 if fanout is None else fanout, epsilon)
+    size, theta, given, budget = _check_arguments(size, theta, 2 if fanout is None else fanout, epsilon)
     if theta == 1 or size == 1:
         return RangePlan(size, theta, given, budget, Fraction(0))
     candidates = [given] if fanout is not None else _fanouts(size, theta)
     blocks = min(size, theta * _BLOCKS)
 
-    def shared(f: int, share: float) -> RangePlan:
+    def plan_with_share(f: int, share: float) -> RangePlan:
         part = Fraction(min(max(round(share * _SHARES), 1), _SHARES - 1), _SHARES) if size > theta else Fraction(0)
         return RangePlan(blocks, theta, f, budget * part, budget * (1 - part))
 
     def by_formula(f: int) -> RangePlan:
         nodes, tree, _ = budget_split(blocks, theta, f, epsilon=budget)
-        return shared(f, nodes / (nodes + tree))
+        return plan_with_share(f, nodes / (nodes + tree))
 
     best = candidates[0] if len(candidates) == 1 else min(candidates, key=lambda f: by_formula(f).error)
     found = by_formula(best)
     if size > theta:
         search = minimize_scalar(
-            lambda share: shared(best, share).error, bounds=(0.01, 0.99), method="bounded", options={"xatol": 2e-3}
+            lambda share: plan_with_share(best, share).error,
+            bounds=(0.01, 0.99),
+            method="bounded",
+            options={"xatol": 2e-3},
         )
-        found = min(found, shared(best, float(search.x)), key=lambda plan: plan.error)
+        found = min(found, plan_with_share(best, float(search.x)), key=lambda plan: plan.error)
     return RangePlan(size, theta, best, found.epsilon_nodes, found.epsilon_tree)
 
 
 def _fanouts(size: int, theta: int) -> list[int]:
-    """Return the least fan-out for each height of the trees, without those that are hopeless."""
+    """Return the least fan-out for each height of the trees, without fan-outs with much larger errors."""
     errors = {}
     for levels in range(1, theta.bit_length() + 1):
         fanout = max(2, math.floor(theta ** (1 / levels)))
@@ -595,7 +681,7 @@ def _fanouts(size: int, theta: int) -> list[int]:
     return [fanout for fanout, error in errors.items() if error <= _WORTH_A_LOOK * least]
 
 
-def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
+def _check_arguments(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
     number = as_integer(size, "size", 1)
     threshold = as_integer(theta, "theta", 1)
     if threshold > number:
@@ -608,7 +694,7 @@ def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, 
 
 
 def as_fanout(fanout: object) -> int:
-    """Return a fan-out of trees; raise `InputError` for what is none."""
+    """Return a fan-out of trees; raise `InputError` if it is not an integer of at least 2."""
     branches = as_integer(fanout, "fanout", 2)
     if branches > _LARGEST_FANOUT:
         raise InputError("fanout", "is too large", value=fanout, bound=f"an integer from 2 to {_LARGEST_FANOUT}")

@@ -1,4 +1,4 @@
-"""Sensitivity of any function by trying all pairs of neighbouring databases of a tiny domain."""
+"""Sensitivity of any function by enumerating all pairs of neighbouring databases of a tiny domain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_SEARCH = 200_000
-"""Number of databases, and of pairs of them where counts are known, up to which they are enumerated."""
+"""The largest number of databases, or with known counts of pairs of databases, that is enumerated."""
 
 Database = tuple[int, ...]
 
@@ -27,14 +27,21 @@ Database = tuple[int, ...]
 def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[Database, Database]]:
     """Yield every pair of neighbouring databases of `records` records, once.
 
-    A database is a tuple with the number of each record's value, |T| for an absent one. Two databases are neighbours if
-    both agree with the known counts (where a count is only said to be known: have the same), at least one record that
-    differs moves along an edge, and no smaller part of the moves leads to a database that agrees with them, too. All
-    neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among them: see
+    A database is a tuple with the number of each record's value, or |T| for an absent record. Two databases are
+    neighbours if three conditions hold. Both have the known counts, or equal counts if a known count is not given. At
+    least one changed record moves along an edge. No proper subset of the moves preserves the counts. These pairs
+    include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
     `mechdesign.tables._sensitivity._constrained`.
 
+    Args:
+        policy: the policy.
+        records: the number of records.
+
+    Yields:
+        Pairs of databases.
+
     Raises:
-        InputError: more than `LARGEST_SEARCH` databases, or pairs of them.
+        InputError: There are more than `LARGEST_SEARCH` databases, or pairs of databases.
     """
     n = as_integer(records, "records", 1)
     nodes = policy.secret_graph.node_count
@@ -51,8 +58,8 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     for first, found in answers.items():
         if any(count is not None and count != answer for count, answer in zip(known, found, strict=True)):
             continue
-        for second in _reached(first, edges, answers, nodes, bool(members)):
-            if first < second and answers[second] == found and _minimal(first, second, answers):
+        for second in _find_neighbours(first, edges, answers, nodes, bool(members)):
+            if first < second and answers[second] == found and _is_minimal(first, second, answers):
                 yield first, second
 
 
@@ -73,7 +80,7 @@ def largest_change(policy: PolicyLike, function: Callable[..., Any], records: in
     return best
 
 
-def _reached(
+def _find_neighbours(
     first: Database, edges: set[tuple[int, ...]], databases: Any, nodes: int, several: bool
 ) -> Iterator[Database]:
     if several:
@@ -88,7 +95,7 @@ def _reached(
                 yield (*first[:place], y, *first[place + 1 :])
 
 
-def _minimal(first: Database, second: Database, answers: dict[Database, tuple[int, ...]]) -> bool:
+def _is_minimal(first: Database, second: Database, answers: dict[Database, tuple[int, ...]]) -> bool:
     changed = [place for place, (x, y) in enumerate(zip(first, second, strict=True)) if x != y]
     for number in range(1, len(changed)):
         for part in itertools.combinations(changed, number):

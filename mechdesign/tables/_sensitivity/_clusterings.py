@@ -1,8 +1,8 @@
-"""Sensitivity of the queries of k-means: how many records each cluster has, and what they add up to.
+"""Sensitivity of the queries of k-means: the sizes of the clusters and the sums over the clusters.
 
-A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', with o and
-o' the points that the sums are taken about, so that the distance ‖x − y‖ that Lemma 6.1 of Blowfish (He et al. 2014)
-counts is not enough: on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
+A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', where o and
+o' are the origins of the two sums. The distance ‖x − y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is then too small.
+For example, on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
 """
 
 from __future__ import annotations
@@ -22,39 +22,40 @@ from mechdesign.certify._exact import exact
 from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
 from mechdesign.tables._policies._graphs import NullGraph, SecretGraph, UnionGraph, require_room
 from mechdesign.tables._policies._thresholds import OrderedGraph, ThresholdGraph
-from mechdesign.tables._sensitivity._linear import Found, counts, linear
-from mechdesign.tables._sensitivity._numbers import Lattice
+from mechdesign.tables._sensitivity._linear import LargestChange, counts, linear
+from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Domain
     from mechdesign.tables._policies._graphs import PolicyLike
 
 
-# Distances inside clusters, and between given clusters, are found edge by edge up to this many edges of a threshold.
+# Up to this number of edges of a threshold graph, distances within and between given clusters are found edge by edge.
 _EDGES_TO_WALK = 20_000_000
 
 
-def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> Found:
-    """Return the largest change of the sizes of the clusters, by ℓ1 norm or squared ℓ2 norm alike.
+def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> LargestChange:
+    """Return the largest change of the sizes of the clusters; the ℓ1 norm and the squared ℓ2 norm are equal.
 
-    Without `clusters` of any clustering that depends on the numeric attributes only.
+    Without `clusters` the result holds for every clustering that depends on the numeric attributes only.
     """
-    labels = _places(policy.domain) if clusters is None else _checked_clusters(policy.domain, clusters)
+    labels = _places(policy.domain) if clusters is None else _check_clusters(policy.domain, clusters)
     return counts(policy.secret_graph, labels)
 
 
-def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> Found:
+def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> LargestChange:
     """Return the largest change of the sums of the clusters, to the power `norm`.
 
-    Without `clusters` the ends of every edge that changes the numeric attributes may be in different clusters, which
-    changes the sums by ‖x − o‖₁ + ‖y − o‖₁, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2), or in the same one, by ‖x − y‖.
+    Without `clusters` the ends of an edge that changes the numeric attributes may be in different clusters. The sums
+    then change by ‖x − o‖₁ + ‖y − o‖₁ in the ℓ1 norm, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2) in the ℓ2 norm. If both ends are
+    in the same cluster, the change is ‖x − y‖.
     """
     domain, graph = policy.domain, policy.secret_graph
     parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
     if clusters is not None:
-        labels = _checked_clusters(domain, clusters)
+        labels = _check_clusters(domain, clusters)
         moved = _about_origins(domain, labels, origins)
-        found = [_given(part, moved, labels, norm) for part in parts]
+        found = [_find_change(part, moved, labels, norm) for part in parts]
     else:
         if origins is not None:
             raise InputError("origins", "are given without clusters", remedy="give clusters, the cluster of each value")
@@ -65,14 +66,14 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
 
 @dataclass(frozen=True)
 class Box:
-    """The numeric attributes about the middle of their box: `axes[i]` × `unit` is value − middle on attribute i."""
+    """The numeric attributes relative to the middle of their box: on attribute i this is `axes[i]` × `unit`."""
 
     axes: dict[int, Integers]
     unit: Fraction
 
 
 def box_of(domain: Domain, finer: int = 2) -> Box:
-    """Return the box of a domain; raise `InputError` where no attribute is numeric, or one has too fine a step."""
+    """Return the box of a domain; raise `InputError` if no attribute is numeric, or a step is too fine."""
     numeric = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if not numeric:
         raise InputError("domain", "has no numeric attribute", bound="at least one for sums")
@@ -89,30 +90,30 @@ def box_of(domain: Domain, finer: int = 2) -> Box:
     return Box(axes, unit)
 
 
-def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Iterator[Found]:
+def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Iterator[LargestChange]:
     radii = {i: np.abs(axis) ** norm for i, axis in box.axes.items()}
     unit = box.unit**norm
     if isinstance(part, NullGraph):
         best = {i: int(np.argmax(radius)) for i, radius in radii.items()}
         corner = _number(domain, best)
-        yield Found(Fraction(sum(int(radii[i][at]) for i, at in best.items())) * unit, (corner, part.size))
+        yield LargestChange(Fraction(sum(int(radii[i][at]) for i, at in best.items())) * unit, (corner, part.size))
         return
     reaches = _reaches(part, domain)
     if reaches is None:
-        everywhere = Lattice(_spread_out(domain, box), box.unit)
+        everywhere = LatticeMatrix(_spread_out(domain, box), box.unit)
         total = (np.abs(everywhere.entries) if norm == 1 else everywhere.entries**2).sum(axis=0)
         apart = part.largest_sum(total, _places(domain))
-        yield Found(Fraction(apart.value) * unit, apart.edge)
+        yield LargestChange(Fraction(apart.value) * unit, apart.edge)
         if norm == 2:
             yield linear(part, everywhere, norm)
         return
     yield _on_a_box(domain, radii, reaches, unit)
     if norm == 2:
-        yield Found(_longest_squared(part, box) * unit, None, exact=not isinstance(part, ThresholdGraph))
+        yield LargestChange(_longest_squared(part, box) * unit, None, exact=not isinstance(part, ThresholdGraph))
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return how far each attribute alone may move, for graphs that are defined attribute by attribute, else None."""
+    """Return the largest move of each attribute alone, for graphs that are defined by attributes, else None."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):
@@ -125,10 +126,12 @@ def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
     return None
 
 
-def _on_a_box(domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction) -> Found:
-    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all the others stay where r_i is largest."""
+def _on_a_box(
+    domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
+) -> LargestChange:
+    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all others stay at their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
-    best = Found(Fraction(0), None)
+    best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():
         reach = reaches[i]
         if reach is None or (pair := OrderedGraph(reach, "threshold").largest_sum(radius)).edge is None:
@@ -136,12 +139,12 @@ def _on_a_box(domain: Domain, radii: dict[int, Integers], reaches: list[Integers
         total = pair.value + sum(2 * int(radii[j][at]) for j, at in stays.items() if j != i)
         if best.edge is None or total * unit > best.power:
             ends = sorted(_number(domain, {**stays, i: at}) for at in pair.edge)
-            best = Found(total * unit, (ends[0], ends[1]))
+            best = LargestChange(total * unit, (ends[0], ends[1]))
     return best
 
 
 def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
-    """Return the largest ‖x − y‖₂² over the edges, in squared units; for a threshold a bound on it."""
+    """Return the largest ‖x − y‖₂² over the edges, in squared units, or an upper bound for a threshold graph."""
     widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
@@ -150,7 +153,7 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     if isinstance(part, OrderedGraph):
         return Fraction(part.spread(box.axes[0]).value ** 2)
     assert isinstance(part, ThresholdGraph)
-    # Convex in the distances along the axes: largest where the widest axes take up the threshold.
+    # The sum of squares is convex in the distances along the axes, so the widest axes use up the threshold first.
     left = part.limit * part.unit / box.unit
     total = Fraction(0)
     for i, width in sorted(widths.items(), key=lambda item: -item[1]):
@@ -161,31 +164,31 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     return total
 
 
-def _given(part: SecretGraph, moved: Lattice, labels: Integers, norm: int) -> Found:
-    """Return the largest change for given clusters: exactly, or for a threshold with very many edges a bound."""
+def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm: int) -> LargestChange:
+    """Return the largest change for given clusters, or an upper bound for a threshold graph with very many edges."""
     radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
     walked = isinstance(part, OrderedGraph | ThresholdGraph)
     if not walked or part.edge_count <= _EDGES_TO_WALK:
         apart = part.largest_sum(radii, labels)
-        between = Found(Fraction(apart.value) * moved.unit**norm, apart.edge)
+        between = LargestChange(Fraction(apart.value) * moved.unit**norm, apart.edge)
     else:
         apart = CompleteGraph(part.size).largest_sum(radii, labels)
         met = apart.edge is not None and bool(part.has_edge(*apart.edge))
-        between = Found(Fraction(apart.value) * moved.unit**norm, apart.edge if met else None, met)
+        between = LargestChange(Fraction(apart.value) * moved.unit**norm, apart.edge if met else None, met)
     if part.edge_count <= _EDGES_TO_WALK:
         inside = linear(part, moved, norm, labels)
     else:
         # ‖x − y‖₁ <= ‖x‖₁ + ‖y‖₁ and ‖x − y‖₂² <= 2‖x‖₂² + 2‖y‖₂².
-        inside = Found(norm * 2 * int(radii.max()) * moved.unit**norm, None, exact=False)
+        inside = LargestChange(norm * 2 * int(radii.max()) * moved.unit**norm, None, exact=False)
     return inside if inside.power > between.power else between
 
 
-def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) -> Lattice:
-    """Return value − origin of its cluster, one row per numeric attribute."""
+def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) -> LatticeMatrix:
+    """Return each value minus the origin of its cluster, with one row per numeric attribute."""
     number = int(labels.max()) + 1
     if origins is None:
         box = box_of(domain)
-        return Lattice(_spread_out(domain, box), box.unit)
+        return LatticeMatrix(_spread_out(domain, box), box.unit)
     given = as_array(origins, "origins", np.dtype(object))
     axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if given.ndim != 2 or given.shape[1] != len(axes) or given.shape[0] < number:
@@ -206,7 +209,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
         absolute = attribute.positions * int(attribute.unit / box.unit)
         origin = np.array([int(row[column] / box.unit) for row in points], dtype=np.int64)
         rows.append(absolute[codes] - origin[labels])
-    return Lattice(np.array(rows), box.unit)
+    return LatticeMatrix(np.array(rows), box.unit)
 
 
 def _spread_out(domain: Domain, box: Box) -> Integers:
@@ -219,10 +222,10 @@ def _spread_out(domain: Domain, box: Box) -> Integers:
 
 
 def _places(domain: Domain) -> Integers | None:
-    """Return the same label for values that agree in all numeric attributes, None where all differ."""
+    """Return labels that are equal for values with the same numeric attributes, or None if all labels differ."""
     if all(attribute.numeric for attribute in domain.attributes):
         return None
-    require_room(domain.size, "k-means beside attributes that are not numeric")
+    require_room(domain.size, "k-means with attributes that are not numeric")
     labels = np.zeros(1, dtype=np.int64)
     for attribute in domain.attributes:
         own = np.arange(attribute.size) if attribute.numeric else np.zeros(attribute.size, dtype=np.int64)
@@ -234,7 +237,7 @@ def _number(domain: Domain, codes: dict[int, int]) -> int:
     return int(np.ravel_multi_index([codes.get(i, 0) for i in range(len(domain.shape))], domain.shape))
 
 
-def _checked_clusters(domain: Domain, clusters: Any) -> Integers:
+def _check_clusters(domain: Domain, clusters: Any) -> Integers:
     labels = as_indices(clusters, "clusters", domain.size)
     if len(labels) != domain.size:
         raise InputError("clusters", "have the wrong length", value=len(labels), bound=f"one per value, {domain.size}")

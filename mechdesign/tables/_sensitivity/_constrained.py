@@ -1,35 +1,39 @@
-"""Sensitivity where counts of a table are publicly known (Blowfish, He et al. 2014, Definition 4.1 and section 8).
+"""Sensitivity under publicly known counts of a table (Blowfish, He et al. 2014, Definition 4.1 and section 8).
 
-Two tables with the same known counts may differ in several records at once: what one move does to a known count, others
-have to undo. Definition 4.1 asks that one of these moves at least is along an edge of the secret graph, and lets all
-others lead from any value to any other. They must: where the only move that can make up for a secret's is one of
-somebody whose value is not protected, the secret would else be released exactly.
+Two tables with the same known counts may differ in several records: if one move changes a known count, other moves must
+restore it. Definition 4.1 requires that at least one of these moves is along an edge of the secret graph. All other
+moves may be between any two values. This is necessary. Suppose that only a record with an unprotected value can restore
+the count. If its move were not allowed, the secret would be released exactly.
 
 **The neighbours used here** are the pairs of tables with the same known counts such that
 
 1. at least one record that differs moves along an edge of the secret graph G, and
-2. no part of the moves, but none and all, keeps all the counts.
+2. no nonempty proper subset of the moves preserves all the counts.
 
-**No neighbours of Definition 4.1 are left out.** Let D and D' be neighbours by that definition, M the records in which
-they differ, T those of them whose move is along an edge; T is not empty, which is 1. Suppose that the moves of a part S
-of M keep the counts. Then those of the rest of M do, too. If both S and the rest hold records of T, then the table that
-differs from D by S alone has fewer discriminative pairs, against condition 3(a) of the definition. If one of them holds
-none, the other one has all of T and fewer changes, against condition 3(b).
+**These pairs include all neighbours of Definition 4.1.** This is the proof. Let D and D' be neighbours by that
+definition, and let M be the records in which they differ. Let T be the records of M that move along an edge. T is not
+empty, which is condition 1. Suppose that the moves of a subset S of M preserve the counts. Then the moves of M without
+S preserve them, too. If both sets contain records of T, the table that differs from D only by S has fewer
+discriminative pairs. This contradicts condition 3(a) of the definition. If one set contains no record of T, the other
+contains all of T and has fewer changes. This contradicts condition 3(b).
 
-**No neighbours are left out where all changed records are asked to move along edges.** Such pairs satisfy 1, and 2 is
-what minimal means in that reading. The two readings differ both ways, and a bound for the pairs above holds for either.
+**These pairs also include all neighbours of another reading.** In it all changed records must move along edges. Such
+pairs satisfy condition 1, and condition 2 is minimality in that reading. Neither reading includes the other, and a
+bound for the pairs above holds for both.
 
-**How far these pairs are apart.** Values counted by the same known counts are of one *kind*; the null node is of the
-kind that no count counts. A move within a kind keeps all the counts, so that by 2 it is the only one, along an edge.
-All other sets consist of moves between kinds whose effects on the counts, vectors with entries −1, 0 and 1, add up to
-nothing while no smaller part does: *minimal zero sums*. Where the vectors of counts of the kinds are affinely
-independent, as for disjoint and for nested counts, they are simple cycles of kinds: each kind is left by one record and
-taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most 10 moves for
-three counts, and (2q + 1)^q for q (see `zero_sums.longest`), each as large as between any two values.
+**The distance of these pairs.** Values that the same known counts include are of one *kind*; the null node is of the
+kind without counts. A move within a kind preserves all the counts, so by condition 2 it is the only move, along an
+edge. All other sets consist of moves between kinds. Their effects on the counts are vectors with entries −1, 0 and 1,
+which add up to zero, and no proper subset does: *minimal zero sums*. For disjoint and nested counts the count vectors
+of the kinds are affinely independent. Minimal zero sums are then simple cycles of kinds: at most one record leaves each
+kind, and at most one enters it. Otherwise the zero sums are enumerated. If the search reaches its limit, an upper bound
+on the number of moves is used. It is 10 for three counts, and (2q + 1)^q for q > 3 (see `bound_length`). Each of these
+moves is then assumed to be between the two most distant values.
 
-A query adds up what each record contributes, so that its change depends on the values that are left and those that are
-taken up, not on which record did which. Values left and taken up within one kind are paired, which makes the change as
-small as the widest pair of values of this kind; the rest changes by no more than the widest pair of all.
+A query adds up the contributions of the records. Its change therefore depends only on the values that records leave and
+enter, not on which records move. A value that is left and a value that is entered within one kind are paired. Each pair
+contributes at most the distance of the most distant values of its kind. Each unpaired move contributes at most the
+largest distance of all.
 """
 
 from __future__ import annotations
@@ -47,19 +51,19 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._values import cached_property
 from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._policies._contradictions import longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._contradictions import bound_length, find_rank, minimal_zero_sums
 from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_policy
 from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
+from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram
 from mechdesign.tables._sensitivity._numbers import root_up
 
 if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
 
 
-# Up to this many edges are listed, so that only those between kinds, or within one, count.
+# Up to this number, edges are listed and separated into edges within a kind and between kinds.
 _EDGES_TO_LIST = 1 << 18
-# So many ways in which records leave kinds and take them up are told apart.
+# The largest number of combinations of moves between kinds that are enumerated.
 _MOST_WAYS = 20_000
 _MOST_KINDS = 64
 _ENTRIES_AT_ONCE = 5_000_000
@@ -73,9 +77,11 @@ class ConstraintSensitivity:
 
     Attributes:
         value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
-        exact: whether some pair is known to be at this distance. (Whether one of them has the known counts is not
-            asked.)
+        exact: whether some pair has this distance, for some values of the known counts.
         moves: an upper bound on the number of records in which two neighbouring databases differ.
+
+    >>> ConstraintSensitivity(value=4, exact=True, moves=2).moves
+    2
     """
 
     value: int
@@ -84,11 +90,19 @@ class ConstraintSensitivity:
 
 
 def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
-    """Return how far the histograms of two neighbouring databases can be apart, constraints included.
+    """Return the ℓ1 sensitivity of the histogram of all values under the policy's constraints.
 
-    The neighbours are those of `mechdesign.tables._sensitivity._constrained`. For disjoint and nested counts the value
-    is 2 for every kind of values that more than one value is of, where an edge leads from one kind to another. (The
-    published bound 2·max(|Q|, 1) is too small: one range reaches 4, two chained ones 6.)
+    Neighbours are defined in `mechdesign.tables._sensitivity._constrained`. The published bound 2·max(|Q|, 1) is too
+    small: one range can reach 4, and two chained ranges 6.
+
+    Args:
+        policy: the policy.
+
+    Returns:
+        The sensitivity, and an upper bound on the number of records that change together.
+
+    Raises:
+        InputError: `policy` is not a policy.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> domain = Domain({"region": ["north", "south"], "dx": ["hiv", "flu"]})
@@ -102,16 +116,17 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
 
 
-def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
-    """Return the largest change of a query between neighbours under known counts, to the power `norm`: a bound.
+def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> LargestChange:
+    """Return an upper bound on the change of a query between neighbours under known counts, to the power `norm`.
 
-    It is the truth itself, for tables of enough records, where `exact` says so: in the ℓ1 norm for few queries, and for
-    the histogram without the null node.
+    The bound is attained by tables with enough records if `exact` is true. In the ℓ1 norm this holds for few queries,
+    and
+    for the histogram without the null node.
     """
     return _largest(_Dependence(policy.secret_graph, policy.constraints), query, norm)
 
 
-def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
+def _largest(ties: _Dependence, query: Additive, norm: int) -> LargestChange:
     if not len(ties.between):
         return query.change(ties.graph, norm)
     inside = [ties.widest(query, norm, kind) for kind in range(len(ties.counted))]
@@ -119,20 +134,20 @@ def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
         alone = query.change(ties.within, norm)
     else:
         alone = replace(max(inside, key=lambda found: found.power), edge=None, exact=False)
-    together = _together(ties, query, norm, inside)
+    together = _bound_joint_change(ties, query, norm, inside)
     return alone if together.power <= alone.power else replace(together, floats=alone.floats)
 
 
 @dataclass(frozen=True, eq=False)
 class _Ways:
-    """In which ways records may leave kinds and take them up together, one of them along an edge.
+    """The combinations of moves between kinds that preserve the counts, with at least one move along an edge.
 
     Attributes:
-        left: how many records leave each kind, shape (k, kinds).
-        taken: how many take it up, likewise.
-        way: the row of each combination of a way and a move along an edge in it, shape (n,).
-        first: the kind that this move leaves, shape (n,).
-        last: the kind that it takes up, shape (n,).
+        left: the number of records that leave each kind, shape (k, kinds).
+        taken: the number of records that enter each kind, shape (k, kinds).
+        way: the row in `left` of each combination with a chosen move along an edge, shape (n,).
+        first: the kind that the chosen move leaves, shape (n,).
+        last: the kind that the chosen move enters, shape (n,).
     """
 
     left: Integers
@@ -143,13 +158,13 @@ class _Ways:
 
 
 class _Dependence:
-    """What ties records together: kinds of values, the edges within and between them, and their minimal zero sums.
+    """The dependence of records under known counts: kinds of values, edges within and between them, and zero sums.
 
     Attributes:
         graph: the secret graph.
-        labels: the kind of each node, the null node included where there is one, shape (nodes,).
-        counted: which counts count each kind, shape (kinds, q).
-        edges: the edges, or None where they are too many to be listed.
+        labels: the kind of each node, including the null node if there is one, shape (nodes,).
+        counted: whether each count includes each kind, shape (kinds, q).
+        edges: the edges, or None if there are too many to be listed.
     """
 
     def __init__(self, graph: SecretGraph, constraints: Iterable[Any]) -> None:
@@ -159,17 +174,17 @@ class _Dependence:
 
     @cached_property
     def members(self) -> list[tuple[Integers, bool]]:
-        """Return the values of each kind, and whether the null node is of it."""
+        """Return for each kind its values, and whether it contains the null node."""
         size = self.graph.size
         found = (np.flatnonzero(self.labels[:size] == kind) for kind in range(len(self.counted)))
         null = self.labels[size] if self.graph.has_null else -1
         return [(values, kind == null) for kind, values in enumerate(found)]
 
-    def widest(self, query: Additive, norm: int, kind: int | None = None) -> Found:
-        """Return the largest change between any two nodes of a kind, or of all."""
+    def widest(self, query: Additive, norm: int, kind: int | None = None) -> LargestChange:
+        """Return the largest change between any two nodes of a kind, or of all kinds."""
         values, null = (np.arange(self.graph.size), self.graph.has_null) if kind is None else self.members[kind]
         if len(values) + null < 2:
-            return Found(Fraction(0), None)
+            return LargestChange(Fraction(0), None)
         complete = CompleteGraph(len(values))
         graph = UnionGraph((complete, NullGraph(len(values)))) if null else complete
         return query.change(graph, norm, ALL if kind is None else values)
@@ -177,12 +192,12 @@ class _Dependence:
     @property
     def within(self) -> SecretGraph:
         """Return the graph of the listed edges within kinds."""
-        return self._listed(lambda cross: ~cross)
+        return self._list_edges(lambda cross: ~cross)
 
     @cached_property
     def across(self) -> SecretGraph:
         """Return the graph of the listed edges between kinds."""
-        return self._listed(lambda cross: cross)
+        return self._list_edges(lambda cross: cross)
 
     @cached_property
     def between(self) -> Integers:
@@ -194,10 +209,10 @@ class _Dependence:
 
     @cached_property
     def ways(self) -> _Ways | None:
-        """Return all ways, or None where they are too many to be enumerated."""
+        """Return all combinations of moves, or None if there are too many to be enumerated."""
         number = len(self.counted)
         if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
-            # A cycle through all kinds: what a shorter one changes, it can change as well.
+            # A cycle through all kinds can change a query at least as much as a shorter cycle.
             once = np.ones((1, number), dtype=np.int64)
             return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
         sums, effects, finished = self._zero_sums
@@ -227,16 +242,16 @@ class _Dependence:
             return max(1, int(ways.left.sum(axis=1).max(initial=0)))
         sums, effects, finished = self._zero_sums
         if not finished:
-            return longest(self._dimension)
+            return bound_length(self._dimension)
         joined = set(map(tuple, self.between.tolist()))
         used = [f for f, pairs in enumerate(effects) if joined.intersection(pairs)]
         return int(sums[sums[:, used].any(axis=1)].sum(axis=1).max(initial=1))
 
     @cached_property
     def _zero_sums(self) -> tuple[Integers, list[list[tuple[int, int]]], bool]:
-        """Return the minimal zero sums of effects, for each effect the moves that have it, and whether all were found.
+        """Return the minimal zero sums of effects, the moves with each effect, and whether all zero sums were found.
 
-        Among more than 64 kinds nothing is searched for.
+        For more than 64 kinds there is no search.
         """
         number = len(self.counted)
         if number > _MOST_KINDS:
@@ -253,7 +268,7 @@ class _Dependence:
     @cached_property
     def _dimension(self) -> int:
         signed = self.counted.astype(np.int64)
-        return rank(signed[1:] - signed[0])
+        return find_rank(signed[1:] - signed[0])
 
     @staticmethod
     def _assignments(times: Integers, effects: list[list[tuple[int, int]]]) -> int:
@@ -263,24 +278,24 @@ class _Dependence:
     def _cross(self, edges: Integers) -> Flags:
         return np.asarray(self.labels[edges[:, 0]] != self.labels[edges[:, 1]])
 
-    def _listed(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
+    def _list_edges(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
         assert self.edges is not None
         edges = self.edges[chosen(self._cross(self.edges))]
         read_only(edges)
         return ExplicitGraph(self.graph.size, edges)
 
 
-def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]) -> Found:
-    """Return the largest change of moves between kinds that depend on each other; `inside` is that within each kind."""
+def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: list[LargestChange]) -> LargestChange:
+    """Return the largest change by dependent moves between kinds; `inside` has the largest change within each kind."""
     widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
     if ways is None or not widest:
-        return Found((ties.moves * widest) ** norm, None, exact=not widest)
-    power = _paired(ways, inside, widest, ties, query, norm) ** norm
-    rows = _by_rows(ties, ways, query)
+        return LargestChange((ties.moves * widest) ** norm, None, exact=not widest)
+    power = _bound_by_pairing(ways, inside, widest, ties, query, norm) ** norm
+    rows = _bound_rows(ties, ways, query)
     few = query.matrix is not None and len(query.matrix) <= FEW_ROWS
     if norm == 1:
-        return Found(
+        return LargestChange(
             power if rows is None else min(power, rows[0]),
             None,
             exact=(few and ties.edges is not None) or (query.whole and not ties.graph.has_null),
@@ -289,22 +304,22 @@ def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]
         total, single = rows
         # ‖h‖₂² ≤ ‖h‖₁·‖h‖∞.
         apart = [ties.widest(query, 1, kind) for kind in range(len(inside))]
-        total = min(total, _paired(ways, apart, ties.widest(query, 1).power, ties, query, 1))
+        total = min(total, _bound_by_pairing(ways, apart, ties.widest(query, 1).power, ties, query, 1))
         power = min(power, sum((change**2 for change in single), Fraction(0)), total * max(single))
-    return Found(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
+    return LargestChange(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
 
 
-def _length(found: Found, norm: int) -> Fraction:
+def _length(found: LargestChange, norm: int) -> Fraction:
     """Return the norm of a change from its power, rounded up."""
     return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
 
 
-def _paired(
-    ways: _Ways, inside: list[Found], widest: Fraction, ties: _Dependence, query: Additive, norm: int
+def _bound_by_pairing(
+    ways: _Ways, inside: list[LargestChange], widest: Fraction, ties: _Dependence, query: Additive, norm: int
 ) -> Fraction:
-    """Return the largest change by the triangle inequality, values of one kind paired.
+    """Return a bound on the change by the triangle inequality, with paired values of each kind.
 
-    Once over all moves, once with the move along an edge apart from the others; the smaller one holds.
+    There are two bounds: over all moves, and with a separate term for the move along an edge. The smaller one is used.
     """
     left, taken = ways.left, ways.taken
     edge = widest if ties.edges is None else _length(query.change(ties.across, norm), norm)
@@ -315,19 +330,19 @@ def _paired(
     matched = np.minimum(left, taken).astype(object)
     whole = matched @ widths + (left.sum(axis=1) - matched.sum(axis=1)) * most
     way, first, last = ways.way, ways.first, ways.last
-    # Without that move one pair less is matched in its kind where nobody else left it, or took it up.
+    # Without the move along an edge, its kinds may lose a matched pair.
     lost_first = (left[way, first] <= taken[way, first]).astype(object)
     lost_last = (taken[way, last] <= left[way, last]).astype(object)
     rest = (lost_first + lost_last - 1) * most - lost_first * widths[first] - lost_last * widths[last]
     return Fraction(int(np.minimum(whole[way], whole[way] + rest + apart).max()), unit)
 
 
-def _by_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
+def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
     """Return a bound on the ℓ1 norm, and on the change of each row of the query.
 
-    A row changes most where every record that leaves a kind leaves its least weight and every one that takes it up
-    takes the largest; for one row this is exact. Few rows are added up with every combination of signs, which makes the
-    ℓ1 norm exact. Of many rows the norm is at most the sum of the single changes.
+    A row changes most if every record that leaves a kind had the least weight and every record that enters it gets the
+    largest weight. For one row this is exact. For few rows, all combinations of signs are tried, so the ℓ1 norm is
+    exact. For many rows the norm is at most the sum of the changes of the rows.
     """
     matrix, unit = query.matrix, query.unit
     if matrix is not None and len(matrix) <= FEW_ROWS:
@@ -341,7 +356,7 @@ def _by_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction,
 
 
 def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
-    """Return a bound on the change of each row, by the extremes of its weights in each kind; None if it takes long."""
+    """Return a bound on the change of each row, by its extreme weights in each kind; None if this would take long."""
     most: Any = 0
     for kind, (values, absent) in enumerate(ties.members):
         top, bottom = extremes(values, absent)
@@ -352,7 +367,7 @@ def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[An
 
 
 def _row_changes(ties: _Dependence, ways: _Ways, matrix: Objects) -> list[Any]:
-    """Return the largest change of each row of a matrix of integers or fractions, (q, |T|), one move along an edge."""
+    """Return the largest change of each row of an exact matrix (q, |T|), with one move along an edge."""
     columns = np.zeros((len(ties.labels), len(matrix)), dtype=object)
     columns[: ties.graph.size] = matrix.T
     members = [columns[ties.labels == kind] for kind in range(len(ties.counted))]

@@ -1,4 +1,4 @@
-"""Linear queries: what a record adds to their answers, and the largest difference of two columns over the edges."""
+"""Linear queries: their largest changes over the edges, which are differences of two columns of weights."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Integers
 from mechdesign.tables._policies._graphs import Edge, Largest, SecretGraph, as_scalar, require_room
-from mechdesign.tables._sensitivity._numbers import Lattice
+from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
 FEW_ROWS = 6
-"""Queries of at most so many rows have their matrix at hand."""
+"""The largest number of rows for which the exact matrix of a query is stored."""
 
 ALL = slice(None)
 Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
 
-# Up to this many entries of differences are computed edge by edge; beyond, equal columns are merged first.
+# Up to this number of entries, differences are computed edge by edge; above it, equal columns are merged first.
 _ENTRIES_TO_WALK = 200_000_000
 _DISTINCT_COLUMNS = 4096
 _ENTRIES_AT_ONCE = 4_000_000
-# Floats of a matrix of so many entries are made exact.
+# The largest number of entries for which a matrix of floats is converted to fractions.
 _FLOATS_TO_READ = 20_000
 
 
 @dataclass(frozen=True)
-class Found:
-    """A largest change over single edges.
+class LargestChange:
+    """The largest change of the answers over single edges.
 
     Attributes:
-        power: the norm of the change to the power of the norm, never below the truth.
+        power: the ℓ1 norm or the squared ℓ2 norm of the change, never below the true value.
         edge: an edge that attains it, or None.
-        exact: whether it is the truth itself rather than a bound.
-        floats: whether numbers that are no integers are to be shown as floats.
+        exact: whether `power` is the true value rather than a bound.
+        floats: whether numbers that are not integers are shown as floats.
     """
 
     power: Fraction
@@ -46,23 +46,24 @@ class Found:
 
 
 class Change(Protocol):
-    """How far one move along an edge of a graph changes the answers."""
+    """A function that returns the largest change of the answers by one move along an edge."""
 
-    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
-        """Return the largest change to the power `norm`; node i of the graph is value i, or the i-th of `members`."""
+    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
+        """Return the largest change to the power `norm`; node i of the graph is value i, or `members[i]`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """Queries to whose answers every record adds what its value weighs, and an absent one nothing.
+    """Linear queries: every record adds the weight of its value to the answers, and an absent record adds nothing.
 
     Attributes:
-        change: returns the largest change of one move along an edge of a graph, to the power of a norm.
-        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object, of few queries.
-        extremes: returns the largest and the least weight (q,) of some values, and of an absent record where told, in
-            steps of `unit`; None where they are rounded.
+        change: returns the largest change by one move along an edge of a graph, to the power of a norm.
+        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object; None for many queries.
+        extremes: returns the largest and the least weight (q,) of some values, optionally with an absent record, in
+            steps
+            of `unit`; None for rounded weights.
         unit: the step.
-        whole: whether it is the histogram of all values.
+        whole: whether the query is the histogram of all values.
     """
 
     change: Change
@@ -82,7 +83,7 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
             np.int64
         )
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
         return counts(graph, None if blocks is None else blocks[members])
 
     few = None
@@ -92,24 +93,24 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
 
 
 def cumulative(size: int) -> Additive:
-    """Return for each value how many records have at most this value."""
+    """Return the cumulative counts of all values."""
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
         first, last = (members[0], members[-1]) if len(members) else (size, size)
         numbers = np.arange(size)
         return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
 
-    # A record at x counts for the values from x on: |x − y| counts change by 1.
+    # A record with value x is in all cumulative counts from x on, so a move to y changes |x − y| counts by 1.
     weights = (size - np.arange(size))[None]
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
-        return linear(graph, Lattice(weights[:, members]), 1)
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
+        return linear(graph, LatticeMatrix(weights[:, members]), 1)
 
     few = np.tri(size, dtype=np.int64).astype(object) if size <= FEW_ROWS else None
     return Additive(change, few, extremes)
 
 
-def weighted(lattice: Lattice) -> Additive:
+def from_weights(lattice: LatticeMatrix) -> Additive:
     """Return the linear queries of a matrix."""
     entries = lattice.entries
 
@@ -119,7 +120,7 @@ def weighted(lattice: Lattice) -> Additive:
             columns = np.column_stack((columns, np.zeros(len(entries), dtype=entries.dtype)))
         return columns.max(axis=1), columns.min(axis=1)
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
         return linear(graph, replace(lattice, entries=entries[:, members]), norm)
 
     few = None
@@ -131,24 +132,27 @@ def weighted(lattice: Lattice) -> Additive:
     return Additive(change, few, known, lattice.unit)
 
 
-def counts(graph: SecretGraph, labels: Integers | None) -> Found:
-    """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
+def counts(graph: SecretGraph, labels: Integers | None) -> LargestChange:
+    """Return the largest change of the counts of labelled values; the ℓ1 norm and the squared ℓ2 norm are equal."""
     if (edge := graph.crossing(labels)) is not None:
-        return Found(Fraction(2), edge)
+        return LargestChange(Fraction(2), edge)
     if graph.has_null:
         require_room(graph.size, "counts of records that may be absent")
-        return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
-    return Found(Fraction(0), None)
+        return LargestChange(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
+    return LargestChange(Fraction(0), None)
 
 
-def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | None = None) -> Found:
+def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integers | None = None) -> LargestChange:
     """Return the largest ‖A_x − A_y‖ over the edges, to the power `norm`; the null node's column is 0.
 
     Args:
         graph: the secret graph.
         matrix: A, shape (q, |T|).
         norm: 1 or 2.
-        within: labels of the values; only edges between values of one label then count, and those to the null node.
+        within: labels of the values. If given, only edges within one label and to the null node count.
+
+    Returns:
+        The largest change.
     """
     entries = matrix.entries
     if len(entries) == 1 and entries.dtype.kind != "O":
@@ -158,11 +162,11 @@ def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | No
         largest = _over_edges(graph, entries, norm, within)
     power = Fraction(largest.value)
     if matrix.rounded and power:
-        # A difference is rounded once, a sum of q terms q − 1 times and a square once more; each relative error is at
-        # most 2^-53, and a square that underflows is off by at most the least normal number.
+        # A difference is rounded once, a sum of q terms q − 1 times and a square once more. Each relative error is at
+        # most 2^-53. A square that underflows has an error of at most the least normal number.
         q = len(entries)
         power = power * (1 + Fraction(2 * q + 4, 1 << 53)) + Fraction(q, 1 << 1022)
-    return Found(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
+    return LargestChange(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
 
 
 def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: Integers | None) -> Largest:
@@ -185,7 +189,7 @@ def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: In
 
 
 def _edges_that_matter(graph: SecretGraph, columns: NDArray[Any], within: Integers | None) -> Any:
-    """Return blocks of edges, one for each two distinct columns where there are few of them and many edges."""
+    """Return blocks of edges; for few distinct columns and many edges, one edge for each pair of columns."""
     if within is None and columns.dtype.kind != "O" and graph.edge_count * columns.shape[1] > _ENTRIES_TO_WALK:
         distinct, labels = np.unique(columns[:-1], axis=0, return_inverse=True)
         if len(distinct) <= _DISTINCT_COLUMNS:

@@ -1,4 +1,4 @@
-"""Exact numbers in arrays: a matrix as integers times one unit, and roots and floats rounded up."""
+"""Exact arrays: matrices as integers times one unit, and roots and floats that are rounded up."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, float_up, is_flushing, least_float, nearest, printed
+from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
 
-# Sums of as many squares of entries as there are rows stay below 2^62.
+# Sums over the rows of squared differences of entries stay below 2^62.
 _LARGEST_BITS = 62
-# Norms of differences of floats up to this size are floats.
+# Norms of differences of floats up to this bound do not overflow.
 _LARGEST = 1e300
-# Squares of floats up to this size, of their reciprocals and of their differences neither overflow nor underflow: a
-# difference is at least 2**-53 times as large as what is subtracted.
+# Squares of floats up to this bound, of their reciprocals and of their differences neither overflow nor underflow. A
+# nonzero difference is at least 2**-53 times its subtrahend.
 _LARGEST_FLOAT = 2.0**400
 
 
 @dataclass(frozen=True, eq=False)
-class Lattice:
-    """A matrix `entries` × `unit`.
+class LatticeMatrix:
+    """The matrix `entries` × `unit`.
 
     Attributes:
         entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object) or
@@ -42,15 +42,15 @@ class Lattice:
 
     @property
     def rounded(self) -> bool:
-        """Say whether the entries are floats, so that arithmetic on them is rounded."""
+        """Return whether the entries are floats, so that arithmetic on them is rounded."""
         return bool(self.entries.dtype.kind == "f")
 
 
-def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
-    """Return a matrix, or a single row, over the values as integers times a unit, where that is possible exactly.
+def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
+    """Return a matrix or a single row over the values as integers times a unit, if this is possible exactly.
 
-    Floats are the binary numbers they are; they stay floats where their integers would not fit an int64. Fractions,
-    Decimals and texts in arrays of objects are exact.
+    Floats mean their exact binary values; they stay floats if their integers would not fit into an int64. Fractions,
+    Decimals and texts in arrays of objects are converted exactly.
     """
     require_unmasked(matrix, path)
     try:
@@ -61,7 +61,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
     if array.ndim != 2 or array.shape[1] != size or array.shape[0] == 0:
         raise InputError(path, "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
     if array.dtype.kind in "biu":
-        return Lattice(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
+        return LatticeMatrix(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
     if array.dtype.kind == "f":
         return _from_floats(array.astype(np.float64), path)
     if array.dtype.kind == "O":
@@ -70,7 +70,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
 
 
 def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
-    """Return Δ from Δ^norm: an int where it is one, else a Fraction, or a float rounded up."""
+    """Return Δ from Δ^norm: an int if Δ is an integer, else a Fraction, or a float rounded up."""
     if norm == 2:
         numerator, denominator = math.isqrt(power.numerator), math.isqrt(power.denominator)
         if Fraction(numerator, denominator) ** 2 != power:
@@ -82,8 +82,8 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 
 def root_up(power: Fraction) -> float:
-    """Return about the least float whose square, and whose printed decimal's square, is not below `power`."""
-    # Brought near 1, so that neither the fraction nor its root leaves the range of floats on the way.
+    """Return approximately the least float whose square, exact or of its printed decimal, is not below `power`."""
+    # The fraction is scaled near 1, so neither it nor its root leaves the range of floats.
     shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
     number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)
     if not power:
@@ -92,17 +92,17 @@ def root_up(power: Fraction) -> float:
         return sys.float_info.min
     for _ in range(2):
         number = math.nextafter(number, 0)
-    return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and printed(tried) ** 2 >= power)
+    return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and as_decimal(tried) ** 2 >= power)
 
 
 def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
-    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python's."""
+    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python integers."""
     largest = max(abs(int(array.max())), abs(int(array.min())))
     fits = 4 * largest * largest * len(array) < 1 << _LARGEST_BITS
     return array.astype(np.int64 if fits else object)
 
 
-def _from_floats(array: Floats, path: str) -> Lattice:
+def _from_floats(array: Floats, path: str) -> LatticeMatrix:
     good = np.abs(array) <= _LARGEST
     if not good.all():
         place = np.unravel_index(int(np.argmin(good)), array.shape)
@@ -115,15 +115,15 @@ def _from_floats(array: Floats, path: str) -> Lattice:
         if np.abs(scaled).max() >= 2.0**53:
             break
         if (scaled == np.rint(scaled)).all() and (integers := _small(scaled.astype(np.int64))).dtype.kind == "i":
-            return Lattice(integers, Fraction(1, 1 << bits), floats=True)
+            return LatticeMatrix(integers, Fraction(1, 1 << bits), floats=True)
     sizes = np.abs(array[array != 0])
     if sizes.max() > _LARGEST_FLOAT or sizes.min() < 1 / _LARGEST_FLOAT:
         fractions = [[Fraction(value) for value in values] for values in array.tolist()]
         return replace(_from_fractions(fractions), floats=True)
-    return Lattice(array, floats=True)
+    return LatticeMatrix(array, floats=True)
 
 
-def _from_objects(array: NDArray[Any], path: str) -> Lattice:
+def _from_objects(array: NDArray[Any], path: str) -> LatticeMatrix:
     fractions = [
         [exact(value, f"{path}[{row},{column}]") for column, value in enumerate(values)]
         for row, values in enumerate(array.tolist())
@@ -131,9 +131,9 @@ def _from_objects(array: NDArray[Any], path: str) -> Lattice:
     return replace(_from_fractions(fractions), floats=any(isinstance(value, float) for value in array.ravel()))
 
 
-def _from_fractions(rows: list[list[Fraction]]) -> Lattice:
+def _from_fractions(rows: list[list[Fraction]]) -> LatticeMatrix:
     denominator = math.lcm(*{value.denominator for values in rows for value in values})
     integers = np.empty((len(rows), len(rows[0])), dtype=object)
     for row, values in enumerate(rows):
         integers[row] = [value.numerator * (denominator // value.denominator) for value in values]
-    return Lattice(_small(integers), Fraction(1, denominator))
+    return LatticeMatrix(_small(integers), Fraction(1, denominator))

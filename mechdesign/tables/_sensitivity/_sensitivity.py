@@ -1,4 +1,4 @@
-"""Policy-specific global sensitivity: how far the answers to a query on two neighbouring databases can be apart."""
+"""Policy-specific global sensitivity: the largest distance of a query's answers on neighbouring databases."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mechdesign.tables._policies._graphs import Edge, require_policy, require_ro
 from mechdesign.tables._sensitivity._brute_force import largest_change
 from mechdesign.tables._sensitivity._clusterings import kmeans_sizes, kmeans_sums
 from mechdesign.tables._sensitivity._constrained import under_known_counts
-from mechdesign.tables._sensitivity._linear import Additive, Found, cumulative, histogram, weighted
-from mechdesign.tables._sensitivity._numbers import Lattice, as_lattice, plain
+from mechdesign.tables._sensitivity._linear import Additive, LargestChange, cumulative, from_weights, histogram
+from mechdesign.tables._sensitivity._numbers import LatticeMatrix, as_lattice, plain
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Attribute, Domain
@@ -33,12 +33,18 @@ class Sensitivity:
     """The largest ℓ1 or ℓ2 distance between the answers to a query on two neighbouring databases.
 
     Attributes:
-        value: the sensitivity Δ: an int or Fraction where it is one, else a float, rounded up.
+        value: the sensitivity Δ: an int or a Fraction if it is exact, else a float, rounded up.
         norm: 1 or 2.
-        power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the truth.
-        exact: whether `power` is the truth itself; if not, it is a proven upper bound.
-        witness: an edge (x, y) of the secret graph whose move alone changes the answer most (|T| is the null node), or
-            None, as where several records move under known counts.
+        power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the true value.
+        exact: whether `power` is the true value; if not, it is a proven upper bound.
+        witness: an edge (x, y) of the secret graph that attains the sensitivity; |T| is the null node. None if no
+            single
+            edge attains it, for example under known counts.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> found = sensitivity(Policy.line(Domain({"age": range(5)})), [0, 1, 2, 4, 4])
+    >>> found.value, found.witness
+    (2, (2, 3))
     """
 
     value: int | float | Fraction
@@ -61,10 +67,10 @@ def sensitivity(
 ) -> Sensitivity:
     """Return the policy-specific global sensitivity of a query (Blowfish, He et al. 2014, Definition 5.1).
 
-    Without constraints it is the largest norm, over the edges (x, y), of what moving one record from x to y changes.
-    With constraints several records move at once, one of them at least along an edge and the others between any two
-    values. The result is then a bound for histograms, cumulative histograms and linear queries, and the truth where
-    `Sensitivity.exact` says so: see `mechdesign.tables._sensitivity._constrained`. k-means is refused.
+    Without constraints it is the largest norm of the change over all edges (x, y), when one record moves from x to y.
+    With constraints several records may move together, at least one along an edge and the others between any two
+    values. The result is then an upper bound; `Sensitivity.exact` is true if it is attained. See
+    `mechdesign.tables._sensitivity._constrained`. k-means is refused with constraints.
 
     Args:
         policy: the policy.
@@ -72,26 +78,33 @@ def sensitivity(
 
             - ``"histogram"``: the count of every value, or of every block of `partition`;
             - ``"cumulative"``: for each value of one ordered attribute the count of all values up to it;
-            - ``"sum"``: the sum of a numeric attribute, named by `attribute` where there are several;
-            - ``"kmeans-sum"``: for each cluster the sum of its records' numeric attributes minus the middle of their
-              box, whatever the clustering, or for given `clusters` and `origins`;
-            - ``"kmeans-size"``: the number of records in each cluster, likewise;
-            - an array of shape (|T|,) or (q, |T|): linear queries, the column of a value being what a record with this
-              value adds to the answers (an absent record adds nothing);
-            - a function from a database, an int64 array of the numbers of its records' values, to a number or an array,
-              tried on all databases of `records` records.
+            - ``"sum"``: the sum of a numeric attribute, named by `attribute` if there are several;
+            - ``"kmeans-sum"``: for each cluster the sum of its records' numeric attributes, relative to the middle of
+              their box. For all clusterings, or for given `clusters` and `origins`;
+            - ``"kmeans-size"``: the number of records in each cluster, for all or for given `clusters`;
+            - an array of shape (|T|,) or (q, |T|): linear queries, whose columns are the contributions of a record with
+              each value to the answers;
+            - a function of a database, an int64 array of the numbers of its records' values, that returns a number or
+              an array. It is evaluated on all databases of `records` records.
 
         norm: 1 or 2.
         attribute: the attribute that ``"sum"`` adds up.
         partition: the block of each value, shape (|T|,), for ``"histogram"``.
         clusters: the cluster of each value, integers from 0 on, shape (|T|,).
-        origins: the point that is subtracted in each cluster, shape (k, numeric attributes); the middle of the box
-            unless given.
+        origins: the point that is subtracted in each cluster, shape (k, numeric attributes); by default the middle of
+            the box.
         records: the number of records for a function; with the null node the largest number.
 
+    Returns:
+        The sensitivity, with an edge that attains it if there is one.
+
     Raises:
-        InputError: an unknown query, another norm, an option of another query, arrays of the wrong shape, or k-means
-            under publicly known counts.
+        InputError: The query or the norm is unknown, an option belongs to another query, or an array has the wrong
+            shape. Or the query is of k-means and the policy has known counts.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> sensitivity(Policy.full(Domain({"age": range(100)})), "cumulative").value
+    99
     """
     require_policy(policy)
     norm = as_norm(norm)
@@ -113,7 +126,7 @@ def sensitivity(
     }
     options = {name: value for name, value in given.items() if value is not None}
     if foreign := sorted(options.keys() - set(taken)):
-        raise InputError(foreign[0], "is no option of this query", value=query if isinstance(query, str) else None)
+        raise InputError(foreign[0], "is not an option of this query", value=query if isinstance(query, str) else None)
     return found(policy, norm, **options)
 
 
@@ -142,25 +155,25 @@ def of_weights(policy: PolicyLike, norm: int, weights: ArrayLike) -> Sensitivity
     return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
 
 
-def of_lattice(policy: PolicyLike, norm: int, weights: Lattice) -> Sensitivity:
+def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensitivity:
     """Return the sensitivity of linear queries whose weights are multiples of a unit."""
-    return _of(policy, norm, weighted(weights))
+    return _of(policy, norm, from_weights(weights))
 
 
 def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
-    """Return the sensitivity of the sum of a numeric attribute; only known counts need an array of all values."""
+    """Return the sensitivity of the sum of a numeric attribute; under known counts it makes an array of all values."""
     domain = policy.domain
-    axis = domain.names.index(summed_attribute(domain, attribute).name)
+    axis = domain.names.index(find_summed_attribute(domain, attribute).name)
     summed = domain.attributes[axis]
     if policy.constraints:
         require_room(domain.size, "the sum of an attribute under publicly known counts")
         weights = summed.positions[np.arange(domain.size) // math.prod(domain.shape[axis + 1 :]) % summed.size]
-        return of_lattice(policy, norm, Lattice(weights[None], summed.unit))
+        return of_lattice(policy, norm, LatticeMatrix(weights[None], summed.unit))
     spread = policy.secret_graph.spread_along(domain.shape, axis, summed.positions)
-    return _shown(Found(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
+    return _make_sensitivity(LargestChange(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
 
 
-def summed_attribute(domain: Domain, name: str | None) -> Attribute:
+def find_summed_attribute(domain: Domain, name: str | None) -> Attribute:
     """Return the attribute that a sum adds up; raise `InputError` if there are several and none is named."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -170,7 +183,7 @@ def summed_attribute(domain: Domain, name: str | None) -> Attribute:
 def of_cluster_sizes(policy: PolicyLike, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the sizes of clusters."""
     refuse_kmeans(policy)
-    return _shown(kmeans_sizes(policy, clusters), norm)
+    return _make_sensitivity(kmeans_sizes(policy, clusters), norm)
 
 
 def of_cluster_sums(
@@ -178,15 +191,15 @@ def of_cluster_sums(
 ) -> Sensitivity:
     """Return the sensitivity of the sums over clusters."""
     refuse_kmeans(policy)
-    return _shown(kmeans_sums(policy, norm, clusters, origins), norm)
+    return _make_sensitivity(kmeans_sums(policy, norm, clusters, origins), norm)
 
 
 def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
-    """Return the sensitivity of a function on databases of so many records, by trying all of them."""
+    """Return the sensitivity of a function by evaluating it on all databases with `records` records."""
     if records is None:
-        raise InputError("records", "is not given", remedy="say on databases of how many records to try the function")
+        raise InputError("records", "is not given", remedy="give the number of records of the databases")
     change = largest_change(policy, function, records, norm)
-    return _shown(Found(change, None, exact=False, floats=True), norm)
+    return _make_sensitivity(LargestChange(change, None, exact=False, floats=True), norm)
 
 
 _NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = MappingProxyType(
@@ -201,24 +214,23 @@ _NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = Mappi
 
 
 def refuse_kmeans(policy: PolicyLike) -> None:
-    """Raise `InputError` where counts are publicly known."""
+    """Raise `InputError` if the policy has known counts."""
     if policy.constraints:
         raise InputError(
             "policy",
             "has publicly known counts",
             value=len(policy.constraints),
             bound="none for k-means",
-            remedy="release a histogram, which takes known counts, and cluster its answers. Several records of two "
-            "neighbouring tables differ under known counts, and for k-means no bound on what they change together is "
-            "proven",
+            remedy="release a histogram, which supports known counts, and cluster its answers. Under known counts "
+            "several records of neighbouring tables differ, and no bound on their joint change is proven",
         )
 
 
 def _of(policy: PolicyLike, norm: int, query: Additive) -> Sensitivity:
     graph = policy.secret_graph
     found = under_known_counts(policy, query, norm) if policy.constraints else query.change(graph, norm)
-    return _shown(found, norm)
+    return _make_sensitivity(found, norm)
 
 
-def _shown(found: Found, norm: int) -> Sensitivity:
+def _make_sensitivity(found: LargestChange, norm: int) -> Sensitivity:
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)

@@ -1,1 +1,1 @@
-"""Strategies: what to measure in place of a query."""
+"""Strategies: noisy queries from which a workload is decoded."""

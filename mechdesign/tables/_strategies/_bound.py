@@ -1,4 +1,4 @@
-"""Lower bounds on the error of every strategy, proven in spite of floating-point rounding."""
+"""Lower bounds on the error of every strategy, with proofs that include floating-point rounding."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._strategies._gaussian import EdgeSpace
 
 _UNIT = 2.0**-53
-# A loss of twice this much is accepted without looking for a better conditioned H.
+# Up to a loss of twice this share, no better conditioned H is searched for.
 _ENOUGH = 4.0**-8
-# By how much H is shrunk, tried in turn: 4^-20 (some 1e-12) to 1/4.
+# The shares by which H is shrunk, in the order of trial: from 4^-20 (about 1e-12) to 1/4.
 _SLACKS = tuple(4.0**-power for power in range(20, 0, -1))
 
 
@@ -28,6 +28,9 @@ class StrategyBound:
         value: the bound.
         weights: integers w ≥ 0 on the edges, as floats, summing to less than 2⁵³.
         multiplier: H in the coordinates of the spanning forest, of shape (d, d), with H·M·Hᵀ ⪯ Σ w_e c_e c_eᵀ.
+
+    >>> StrategyBound(2.0, np.ones(1), np.ones((1, 1))).value
+    2.0
     """
 
     value: float
@@ -36,33 +39,41 @@ class StrategyBound:
 
 
 def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) -> StrategyBound:
-    """Turn weights on the edges into a lower bound on the error of every strategy with unit sensitivity.
+    """Return a proven lower bound on the error of every strategy with unit sensitivity.
 
-    For any H with H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ and any feasible X, tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e
-    (complete the square in X^{1/2}), and the best scaling of H and w gives the bound **tr(HM)²/Σw**. The H that attains
-    τ²/Σw is E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M; any other matrix H, such as what rounding makes of this one, is as
-    good for the proof. So only the inequality has to be checked, in the coordinates of the spanning forest:
+    Let H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ, and let X be feasible. Then tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e, by
+    completing the square in X^{1/2}. The best scaling of H and w gives the bound **tr(HM)²/Σw**. The value τ²/Σw is
+    attained by H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M. The proof holds for every H that satisfies the inequality, so
+    H may be rounded. Only the inequality must be checked, in the coordinates of the spanning forest:
 
     - the weights are integers below 2⁵⁰ in total and the paths are 0/1, so that E is exact in float64;
     - M is exact for integral workloads, else |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
     - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), whose norm is at most its largest row sum;
-    - a floating-point Cholesky factorisation of A − cI that runs to its end proves A ⪰ 0 where c is at least
-      γ_{d+2}·tr A/(1 − γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
+    - if a floating-point Cholesky factorisation of A − cI succeeds, then A ⪰ 0. Here c is at least γ_{d+2}·tr A/(1 −
+      γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
 
-    H is shrunk until the check succeeds; where it never does the bound is 0. No product underflows as long as the
-    coefficients of the workload are zero or between 1e-100 and 1e100 in magnitude.
+    H is shrunk until the check succeeds; if it never succeeds, the bound is 0. No product underflows if coefficients of
+    the workload are zero or between 1e-100 and 1e100 in magnitude.
 
     Args:
         workload: the queries.
-        space: the edges.
-        weights: μ ≥ 0 on the edges, not all zero, of any sum.
+        space: the span of the edges.
+        weights: μ ≥ 0 on the edges, not all zero, with any sum.
+
+    Returns:
+        The bound, with its proof.
+
+    >>> from mechdesign.tables import edge_space, identity
+    >>> space = edge_space(2, np.array([[0, 1]]))
+    >>> round(certified_bound(identity(2), space, np.ones(1)).value, 6)
+    2.0
     """
     rank = space.rank
     gram, inexact = _forest_gram(workload, space)
     spectrum, vectors = eigh(gram)
     sizes = np.sqrt(np.diag(gram))
     best = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    # Small eigenvalues of M and edges without weight add little to the bound and much to the condition of H.
+    # Small eigenvalues of M and small weights add little to the bound and make H ill-conditioned.
     for cut, floor in itertools.product((1e-13, 1e-10, 1e-7), (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)):
         kept = spectrum > cut * max(float(spectrum[-1]), 0.0)
         if not kept.any():
@@ -105,7 +116,7 @@ def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: fl
     largest = float(np.trace(inner)) + float(np.linalg.norm(product))
     shift = 1.01 * (error + 2 * _gamma(rank + 8) * largest)
     for slack in _SLACKS:
-        # The shrunk matrix is computed from rounded entries of (1 − s)H: part of the units in γ.
+        # The constants in γ include the rounding of the entries of (1 − s)H.
         try:
             cholesky(inner - (1.0 - slack) ** 2 * product - shift * np.eye(rank), lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -115,7 +126,7 @@ def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: fl
 
 
 def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
-    """Return weights scaled to integers below 2⁵⁰ in total, those of the spanning forest no less than a share."""
+    """Return weights scaled to integers with a sum below 2⁵⁰, at least the share `floor` on the spanning forest."""
     shares = weights / weights.sum()
     if floor > 0:
         shares = np.where(space.in_forest, np.maximum(shares, floor), shares)

@@ -1,4 +1,4 @@
-"""Candidates and the best of them."""
+"""Candidate strategies, and the choice of the best one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
 from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
 from mechdesign.tables._strategies._classical import (
-    balanced_levels,
+    balance_levels,
+    build_hierarchical_levels,
+    build_ordered_hierarchical_levels,
     decoder,
-    hierarchical_levels,
+    find_squared_error,
     largest_change,
-    ordered_hierarchical_levels,
-    squared_error,
 )
 from mechdesign.tables._strategies._gaussian import EdgeSpace, OptimalGram, edge_space, optimal_gram, symmetries
 from mechdesign.tables._strategies._strategy import Strategy
@@ -33,24 +33,24 @@ from mechdesign.tables._strategies._strategy import Strategy
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
 _FANOUTS = (2, 4, 16)
-# Where a workload has fewer dimensions than the policy and no exact basis, this share of it is added in the others.
+# This multiple of the identity is added for workloads of lower rank than the policy without an exact basis.
 _RIDGE = 1e-10
 _RANK = 1e-11
-# A basis is looked for among so many coefficients.
+# The largest number of coefficients among which a basis is searched for.
 _LARGEST_BASIS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """What strategies are chosen for: M and the edges, and what is known of the best X.
+class StrategyProgram:
+    """The optimisation problem of a strategy: the workload, the edges, and the best X for Gaussian noise.
 
     Attributes:
         workload: the queries.
         space: the edges.
         gram: M in the coordinates of the spanning forest.
-        basis: independent differences that span the workload's, integers of shape (r, d), or None where those of the
-            forest are used.
-        best: the matrix of least Gaussian error, and weights of edges.
+        basis: independent integer rows that span the differences of the workload, shape (r, d); None for the basis of
+            the forest.
+        best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
     workload: LinearQueries
@@ -61,13 +61,13 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class StrategyCandidate:
     """A strategy that was considered.
 
     Attributes:
         kind: one of `KINDS`.
         detail: its parameters in words.
-        error: Δ²·tr(M(AᵀA)⁺), the total squared error where the noise has the variance Δ² on every row.
+        error: Δ²·tr(M(AᵀA)⁺), the total squared error if the noise on every row has the variance Δ².
         coefficients: C, shape (k, r) or, without a basis, (k, d).
         basis: the integers B that C multiplies, shape (r, d), or None.
     """
@@ -84,19 +84,22 @@ class Candidate:
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
 
-def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> Program:
-    """Find the matrix of least Gaussian error for a workload that the edges do not leave exact.
+def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
+    """Return the optimisation problem with the best matrix for Gaussian noise; some edge must change the workload.
 
     Args:
         workload: the queries.
         space: the edges.
         shape: the number of values of each attribute.
         tolerance: stop when upper/lower − 1 is no more than this.
+
+    Returns:
+        The problem.
     """
     if workload.integral:
         inside = space.centred(space.centred(workload.gram()).T)
     else:
-        # What the rows have in common is taken off before it is squared, and small differences are kept.
+        # The common part of each row is removed before squaring, so small differences are preserved.
         centred = space.centred(workload.matrix())
         inside = centred.T @ centred
     inside = (inside + inside.T) / 2
@@ -111,22 +114,25 @@ def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], t
     best = optimal_gram(inside, space, mirrors, tolerance=tolerance)
     rows = space.differences(workload.matrix()) if not workload.integral else None
     gram = space.congruence(workload.gram()) if rows is None else rows.T @ rows
-    return Program(workload, space, gram, basis, best)
+    return StrategyProgram(workload, space, gram, basis, best)
 
 
-def candidate(kind: str, programme: Program, norm: int, *, balance: bool = True) -> Candidate | None:
-    """Return the best strategy of a kind, or None where the kind does not fit the policy.
+def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool = True) -> StrategyCandidate | None:
+    """Return the best strategy of a kind, or None if the kind does not fit the policy.
 
     Args:
         kind: one of `KINDS`.
         programme: the workload and the edges.
         norm: 1 for Laplace, 2 for Gaussian noise.
         balance: whether to optimise the budgets of the levels of trees.
+
+    Returns:
+        The strategy, or None.
     """
     return _BUILDERS[kind](programme, norm, balance)
 
 
-def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
+def _build_optimal(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
     space, basis = programme.space, programme.basis
     gram = space.congruence(programme.best.gram)
     if basis is not None:
@@ -141,75 +147,83 @@ def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
         gram = (vectors * values) @ vectors.T
         roots += [cholesky(gram), cholesky(gram[::-1, ::-1])[::-1, ::-1]]
     words = "a square root of the optimal matrix for Gaussian noise"
-    return _best([("optimal", words, root) for root in roots], programme, norm, basis)
+    return _choose_best([("optimal", words, root) for root in roots], programme, norm, basis)
 
 
-def _identity(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("identity", "the count of every value", np.eye(programme.space.size), programme, norm)
+def _build_identity(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
+    return _build_from_rows("identity", "the count of every value", np.eye(programme.space.size), programme, norm)
 
 
-def _prefix(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("prefix", "the cumulative counts", np.tri(programme.space.size), programme, norm)
+def _build_prefix(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
+    return _build_from_rows("prefix", "the cumulative counts", np.tri(programme.space.size), programme, norm)
 
 
-def _hierarchical(programme: Program, norm: int, balance: bool) -> Candidate:
+def _build_hierarchical(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
     size = programme.space.size
-    trees = {fanout: hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
-    return _balanced("hierarchical", "a tree", trees, programme, norm, balance)
+    trees = {fanout: build_hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
+    return _build_balanced("hierarchical", "a tree", trees, programme, norm, balance)
 
 
-def _ordered_hierarchical(programme: Program, norm: int, balance: bool) -> Candidate | None:
+def _build_ordered_hierarchical(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate | None:
     size, edges = programme.space.size, programme.space.edges
     inner = edges[edges.max(axis=1) < size]
     theta = int(np.abs(inner[:, 0] - inner[:, 1]).max()) if len(inner) else size
     if not 1 < theta < size - 1:
         return None
     trees = {
-        fanout: ordered_hierarchical_levels(size, theta, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < theta
+        fanout: build_ordered_hierarchical_levels(size, theta, fanout)
+        for fanout in _FANOUTS
+        if fanout == 2 or fanout < theta
     }
     words = f"cumulative counts at every {theta} values and trees"
-    return _balanced("ordered-hierarchical", words, trees, programme, norm, balance)
+    return _build_balanced("ordered-hierarchical", words, trees, programme, norm, balance)
 
 
-_BUILDERS: dict[str, Callable[[Program, int, bool], Candidate | None]] = {
-    "optimal": _optimal,
-    "identity": _identity,
-    "prefix": _prefix,
-    "hierarchical": _hierarchical,
-    "ordered-hierarchical": _ordered_hierarchical,
+_BUILDERS: dict[str, Callable[[StrategyProgram, int, bool], StrategyCandidate | None]] = {
+    "optimal": _build_optimal,
+    "identity": _build_identity,
+    "prefix": _build_prefix,
+    "hierarchical": _build_hierarchical,
+    "ordered-hierarchical": _build_ordered_hierarchical,
 }
 
 
-def _balanced(
-    kind: str, words: str, trees: dict[int, list[Floats]], programme: Program, norm: int, balance: bool
-) -> Candidate:
+def _build_balanced(
+    kind: str, words: str, trees: dict[int, list[Floats]], programme: StrategyProgram, norm: int, balance: bool
+) -> StrategyCandidate:
     """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
     equal = []
     for fanout, levels in trees.items():
         rows = programme.space.differences(np.concatenate(levels))
         equal.append((kind, str(fanout), rows[np.abs(rows).max(axis=1) > 0]))
-    least = _best(equal, programme, norm)
+    least = _choose_best(equal, programme, norm)
     fanout = int(least.detail)
     if not balance:
         return replace(least, detail=f"{words} of fan-out {fanout}, equal budgets")
-    rows = balanced_levels(trees[fanout], programme.space, programme.gram, norm)
-    return _best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
+    rows = balance_levels(trees[fanout], programme.space, programme.gram, norm)
+    return _choose_best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
 
 
-def _rows(kind: str, words: str, strategy: Floats, programme: Program, norm: int) -> Candidate:
+def _build_from_rows(
+    kind: str, words: str, strategy: Floats, programme: StrategyProgram, norm: int
+) -> StrategyCandidate:
     rows = programme.space.differences(strategy)
-    return _best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
+    return _choose_best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
 
 
-def _best(
-    choices: list[tuple[str, str, Floats]], programme: Program, norm: int, basis: Floats | None = None
-) -> Candidate:
+def _choose_best(
+    choices: list[tuple[str, str, Floats]], programme: StrategyProgram, norm: int, basis: Floats | None = None
+) -> StrategyCandidate:
     found = []
     for kind, words, coefficients in choices:
         rows = coefficients if basis is None else coefficients @ basis
         change = largest_change(rows, programme.space, norm)
         change = change**2 if norm == 1 else change
-        found.append(Candidate(kind, words, change * squared_error(decoder(rows), programme.gram), coefficients, basis))
+        found.append(
+            StrategyCandidate(
+                kind, words, change * find_squared_error(decoder(rows), programme.gram), coefficients, basis
+            )
+        )
     return min(found, key=lambda one: one.error)
 
 
@@ -220,18 +234,18 @@ def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | Non
     rows = space.differences(workload.matrix())
     _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
     basis: Floats = rows[order[:rank]]
-    # A direction taken for none would bias the answers.
+    # If a direction were missing, the answers would be biased.
     left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
     return basis if left_out <= 1e-8 * np.abs(rows).max() else None
 
 
 _LARGEST_SIZE = 2048
-# Rows are rounded so finely that sums of squares of their differences just fit an int64.
+# The number of bits available for sums of squares of differences of the rounded rows in an int64.
 _BITS = 61
 
 
 def check_choice(kind: object, tolerance: object) -> None:
-    """Raise `InputError` for a kind that no strategy has, or a tolerance that is not between 0 and 1."""
+    """Raise `InputError` for an unknown kind, or a tolerance that is not between 0 and 1."""
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
     if not 0 < as_number(tolerance, "tolerance") < 1:
@@ -239,7 +253,7 @@ def check_choice(kind: object, tolerance: object) -> None:
 
 
 def check_strategy(policy: Policy, noise: object) -> None:
-    """Raise `InputError` for what there is no strategy for; see `mechdesign.tables.strategy`."""
+    """Raise `InputError` for a policy or noise without strategies; see `mechdesign.tables.strategy`."""
     if noise not in ("gaussian", "laplace"):
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if as_policy(policy).constraints:
@@ -248,7 +262,7 @@ def check_strategy(policy: Policy, noise: object) -> None:
             "has count constraints",
             value=len(policy.constraints),
             bound="none for a strategy",
-            remedy="ask for these queries by release_linear, which puts noise on each of them",
+            remedy="release these queries with release_linear, which adds noise to each query",
         )
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
@@ -261,15 +275,15 @@ def check_strategy(policy: Policy, noise: object) -> None:
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
-    """Return the strategy of a kind, or of any, with the least expected error; the checks have passed."""
+    """Return the strategy with the least expected error, of one kind or of any; the arguments must be checked."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
-    if not _protected(queries, space):
+    if not _has_protected_query(queries, space):
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    # The Gaussian optimum leaves the others no more than the tolerance: their budgets need no optimising.
+    # Other kinds can improve on the Gaussian optimum by at most the tolerance, so their budgets are not optimised.
     balance = noise == "laplace" or kind != "auto"
     kinds = KINDS if kind == "auto" else (kind,)
     found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
@@ -288,21 +302,21 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         raise SolverError("the strategy's sensitivity could not be computed exactly; its rows are too large")
     decoding = decoder(lattice * float(unit))
     ratios = tuple((one.kind, one.detail, one.error / bound.value if bound.value else math.inf) for one in found)
-    reason = "it was asked for"
+    reason = "it was requested"
     if kind == "auto":
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
-    trace = squared_error(decoding, programme.gram) * float(unit) ** 2
+    trace = find_squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
         queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
     )
 
 
-def _protected(queries: LinearQueries, space: EdgeSpace) -> bool:
-    """Say whether any edge changes the answer to any query, however little.
+def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
+    """Return whether any edge changes the answer to any query.
 
-    The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
-    differ if and only if their difference is not zero.
+    The Gram matrix of integer coefficients is exact. The Gram matrix of other coefficients is rounded and may hide a
+    difference. Two floats, however, differ if and only if their difference is not zero.
     """
     if space.rank == 0:
         return False
@@ -313,18 +327,18 @@ def _protected(queries: LinearQueries, space: EdgeSpace) -> bool:
 def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    reason = "the policy protects nothing of the workload: all answers are exact"
+    reason = "the policy protects no query of the workload: all answers are exact"
     rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
     return Strategy(
         queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
     )
 
 
-def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
+def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
     """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
-    # Differences are at most twice the largest entry; a factor of two is left for rounding.
+    # Differences are at most twice the largest entry; another factor of two allows for rounding.
     bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
     integers = np.rint(np.ldexp(coefficients, bits))
     lattice = integers if best.basis is None else integers @ best.basis

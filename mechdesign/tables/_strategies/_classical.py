@@ -1,4 +1,4 @@
-"""Strategies known from the literature: identity, prefixes, trees, and trees below prefixes, with budgets per level."""
+"""Strategies from the literature: trees, and trees between cumulative counts, with a budget for each level."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mechdesign.base._arrays import Floats
 from mechdesign.tables._strategies._gaussian import EdgeSpace
 
 
-def hierarchical_levels(size: int, fanout: int) -> list[Floats]:
-    """Return the levels of a tree over `size` ordered values: a 0/1 matrix each, from the root to the leaves."""
+def build_hierarchical_levels(size: int, fanout: int) -> list[Floats]:
+    """Return the levels of a tree over `size` ordered values, from the root to the leaves, each a 0/1 matrix."""
     levels, width = [], 1
     while width < size:
         levels.append(_blocks(size, width, size))
@@ -23,11 +23,11 @@ def hierarchical_levels(size: int, fanout: int) -> list[Floats]:
     return [np.ones((1, size)), *reversed(levels)]
 
 
-def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
+def build_ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
     """Return the levels of the ordered hierarchical strategy: cumulative counts at every θ-th value, trees in between.
 
-    A record that moves by at most θ values changes one of the cumulative counts and two counts of each level below
-    (He et al. 2014, section 7.2).
+    A move by at most θ values changes one cumulative count and two counts on each lower level (He et al. 2014, section
+    7.2).
     """
     ends = np.append(np.arange(theta - 1, size - 1, theta), size - 1)
     levels = [(np.arange(size) <= ends[:, None]).astype(float)]
@@ -39,15 +39,15 @@ def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floa
     return levels + trees[::-1]
 
 
-def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
-    """Weight the levels of a strategy for the least error at a given privacy.
+def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
+    """Weight the levels of a strategy for the least error at fixed privacy.
 
     Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
     for the ℓ2 norm, where s_l is the sensitivity of level l. Budgets for which the sum is singular in floating point
-    are passed over: the best that the search came across are taken.
+    are skipped; the result is the best budgets that the search visited.
 
     Args:
-        levels: the rows of each level, on the values; those outside the span of the edges are left out.
+        levels: the rows of each level, on the values; rows without effect on any edge are left out.
         space: the edges.
         gram: M in the coordinates of the spanning forest.
         norm: 1 or 2.
@@ -64,7 +64,7 @@ def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, no
     visited: list[tuple[float, Floats]] = []
 
     def objective(logs: Floats) -> tuple[float, Floats]:
-        # Only the ratios of budgets count: the largest is 1, and none overflows.
+        # Only the ratios of the budgets matter; with the largest budget 1, none overflows.
         logs = logs - logs.max()
         squares = np.exp(2 * logs)
         total = sum(square * part for square, part in zip(squares, grams, strict=True))
@@ -84,7 +84,7 @@ def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, no
         visited.append((value, logs))
         return value, slopes / trace + 2 * shares / shares.sum()
 
-    # The ℓ1 problem is not convex: equal budgets, and most of it on the last level, the leaves.
+    # The ℓ1 problem is not convex. It has two starting points: equal budgets, and most of the budget on the leaves.
     last = np.arange(len(parts)) == len(parts) - 1
     starts = [np.zeros(len(parts)), np.where(last, 0.0, -3.0)][: 2 if norm == 1 else 1]
     options: Any = {"maxiter": 15, "maxfun": 20}
@@ -95,7 +95,7 @@ def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, no
 
 
 def largest_change(rows: Floats, space: EdgeSpace, norm: int) -> float:
-    """Return the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, in floating point: for comparisons only."""
+    """Return the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, in floating point; for comparisons only."""
     columns = np.ascontiguousarray(space.paths @ rows.T)
     distances = cdist(columns, columns, "cityblock" if norm == 1 else "sqeuclidean")
     return float(distances[space.edges[:, 0], space.edges[:, 1]].max())
@@ -109,13 +109,13 @@ def decoder(rows: Floats) -> Floats:
     return np.asarray(solve_triangular(triangular, orthogonal.T, check_finite=False))
 
 
-def squared_error(decoding: Floats, gram: Floats) -> float:
+def find_squared_error(decoding: Floats, gram: Floats) -> float:
     """Return tr(M·A⁺(A⁺)ᵀ): the total squared error over the workload at noise of unit variance."""
     return float((decoding * (gram @ decoding)).sum())
 
 
 def _blocks(size: int, width: int, period: int) -> Floats:
-    """Return the indicators of blocks of `width` values, counted anew after every `period` values."""
+    """Return the indicators of blocks of `width` values; the blocks start again after every `period` values."""
     values = np.arange(size)
     labels = (values // period) * (-(-period // width)) + (values % period) // width
     _, numbers = np.unique(labels, return_inverse=True)

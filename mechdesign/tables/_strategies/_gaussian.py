@@ -1,4 +1,4 @@
-"""Optimal Gaussian strategy."""
+"""The optimal strategy for Gaussian noise, and the span of a policy's edges."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from mechdesign.base._values import cached_property
 class EdgeSpace:
     """A spanning forest of a graph on values 0 … size − 1, with the null node numbered `size`.
 
-    A query row a acts on edges only, through its differences α along the d edges of the forest: an edge (x, y) moves
-    the answer by a_x − a_y = (c_x − c_y)·α, with c_x the 0/1 indicator of the path from the root to x. In the other
-    direction a histogram h is given by the counts v = Cᵀh below each edge of the forest and by the totals of the
-    components, and a·h = α·v where a vanishes at the roots. What lies outside the span of the edges are those totals:
-    no pair of secrets changes them.
+    Edges change a query a only through its differences α along the d edges of the forest. An edge (x, y) changes the
+    answer by a_x − a_y = (c_x − c_y)·α, where c_x is the 0/1 indicator of the path from the root to x. A histogram h is
+    determined by the counts v = Cᵀh below each edge of the forest and by the totals of the components. If a vanishes at
+    the roots, a·h = α·v. The totals are outside the span of the edges: no edge changes them.
 
     Attributes:
         size: the number |T| of values.
         edges: the pairs of values of every edge, int64 of shape (m, 2); the null node is `size`.
         paths: C, 0/1 of shape (size + 1, d), float64.
         children: the lower end of each edge of the forest, int64 of shape (d,).
-        parents: its upper end, int64 of shape (d,).
+        parents: the upper end of each edge of the forest, int64 of shape (d,).
         component: the number of each value's component, int64 of shape (size,).
-        free: the components whose totals no edge changes, int64 (those without the null node).
+        free: the components without the null node, whose totals no edge changes, int64.
+
+    >>> edge_space(4, np.array([[0, 1], [1, 2]])).rank
+    2
     """
 
     size: int
@@ -50,41 +52,76 @@ class EdgeSpace:
 
     @cached_property
     def in_forest(self) -> Flags:
-        """Say which edges belong to the forest, shape (m,)."""
+        """Return whether each edge belongs to the forest, shape (m,)."""
         known = np.minimum(self.children, self.parents) * (self.size + 1) + np.maximum(self.children, self.parents)
         return np.isin(self.edges.min(axis=1) * (self.size + 1) + self.edges.max(axis=1), known)
 
     @cached_property
     def totals(self) -> Floats:
-        """Return the queries outside the span, one 0/1 row per component whose total no edge changes."""
+        """Return the queries outside the span: one 0/1 row for each component whose total no edge changes."""
         totals: Floats = (self.component[None, :] == self.free[:, None]).astype(float)
         return totals
 
     def differences(self, rows: Floats) -> Floats:
-        """Return the rows' differences along the forest, shape (k, d)."""
+        """Return the differences of rows along the forest.
+
+        Args:
+            rows: the rows, shape (k, size).
+
+        Returns:
+            The differences, shape (k, d).
+        """
         padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
         result: Floats = padded[:, self.children] - padded[:, self.parents]
         return result
 
     def congruence(self, matrix: Floats) -> Floats:
-        """Return TᵀMT for a symmetric M on values, with T the differences along the forest."""
+        """Return TᵀMT for a symmetric M on the values, where T takes the differences along the forest.
+
+        Args:
+            matrix: M, shape (size, size).
+
+        Returns:
+            The matrix, shape (d, d).
+        """
         return self.differences(self.differences(matrix).T)
 
     def histogram(self, below: Floats) -> Floats:
-        """Return T·v for columns v of counts below the edges of the forest: shape (size, …)."""
+        """Return the histogram T·v for columns v of counts below the edges of the forest.
+
+        Args:
+            below: v, shape (d, …).
+
+        Returns:
+            The histogram, shape (size, …).
+        """
         result = np.zeros((self.size + 1, *below.shape[1:]))
         np.add.at(result, self.children, below)
         np.subtract.at(result, self.parents, below)
         return result[: self.size]
 
     def centred(self, rows: Floats) -> Floats:
-        """Return the rows' orthogonal projections on the span of the edges."""
+        """Return the orthogonal projections of rows on the span of the edges.
+
+        Args:
+            rows: the rows, shape (k, size).
+
+        Returns:
+            The projections, shape (k, size).
+        """
         sums = rows @ self.totals.T
         result: Floats = rows - (sums / self.totals.sum(axis=1)) @ self.totals
         return result
 
     def laplacian(self, weights: Floats) -> Floats:
-        """Return Σ w_e (e_x − e_y)(e_x − e_y)ᵀ over the edges, shape (size + 1, size + 1)."""
+        """Return the weighted Laplacian Σ w_e (e_x − e_y)(e_x − e_y)ᵀ over the edges.
+
+        Args:
+            weights: the weights w, shape (m,).
+
+        Returns:
+            The matrix, shape (size + 1, size + 1).
+        """
         nodes = self.size + 1
         first, second = self.edges.T
         pairs = coo_array((weights, (first, second)), shape=(nodes, nodes)).toarray()
@@ -93,19 +130,26 @@ class EdgeSpace:
 
 
 def edge_space(size: int, edges: Integers) -> EdgeSpace:
-    """Return the span of the edges of a graph on values 0 … size − 1, the null node being `size`.
+    """Return the span of the edges of a graph on values 0 … size − 1; the null node is `size`.
 
-    The forest is the shortest one for the values' numbers, a chain wherever neighbouring numbers are joined.
+    The forest has the least total length, where an edge's length is the difference of its numbers. It is a chain if
+    consecutive numbers are joined.
 
     Args:
         size: the number of values.
         edges: pairs of distinct nodes, of shape (m, 2), each pair once.
+
+    Returns:
+        The span, with its spanning forest.
+
+    >>> edge_space(3, np.array([[0, 1], [1, 2], [0, 2]])).paths.tolist()
+    [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     """
     nodes = size + 1
     first, second = edges.T
-    # A zero would be no edge at all; an edge to the null node is shorter than any other.
+    # A length of 0 would mean no edge; edges to the null node are shorter than all others.
     lengths = np.where(np.maximum(first, second) == size, 0.5, np.abs(first - second).astype(float))
-    # Spanning trees of SciPy before 1.17 take indices of 32 bits only.
+    # SciPy before 1.17 computes spanning trees only for 32-bit indices.
     places = (first.astype(np.int32), second.astype(np.int32))
     graph = coo_array((lengths, places), shape=(nodes, nodes)).tocsr()
     tree = minimum_spanning_tree(graph)
@@ -142,10 +186,10 @@ class OptimalGram:
     Attributes:
         gram: X on the values, symmetric, of shape (size, size), with eᵀXe ≤ 1 on every edge up to rounding.
         weights: μ ≥ 0, one for each edge, summing to one.
-        lower: τ²/Σμ, in floating point (`certified_bound` turns the weights into a proven number).
+        lower: the lower bound τ²/Σμ in floating point; `certified_bound` computes a proven bound from the weights.
         upper: the error κτ of `gram`, in floating point.
-        iterations: how many times the weights were updated.
-        seconds: wall-clock time.
+        iterations: the number of updates of the weights.
+        seconds: the wall-clock time in seconds.
     """
 
     gram: Floats
@@ -167,12 +211,13 @@ def optimal_gram(
 ) -> OptimalGram:
     """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 on every edge e = e_x − e_y of the policy.
 
-    For weights μ ≥ 0 on the edges let E = Σ μ_e eeᵀ, M = FᵀF, S = FEFᵀ and τ = tr S^{1/2}. Then τ²/Σμ bounds the
-    optimum from below, and X = FᵀS^{-1/2}F/κ with κ = max_e eᵀFᵀS^{-1/2}Fe is feasible with the value κτ. The weights
-    are multiplied by (eᵀFᵀS^{-1/2}Fe/τ)^β, which is mirror ascent of the concave dual in log μ, with Nesterov's
-    momentum, restarted whenever the bound falls: thresholds then need about a hundred steps instead of a thousand.
+    For weights μ ≥ 0 on the edges let E = Σ μ_e eeᵀ, M = FᵀF, S = FEFᵀ and τ = tr S^{1/2}. Then τ²/Σμ is a lower bound
+    on the optimum. The matrix X = FᵀS^{-1/2}F/κ with κ = max_e eᵀFᵀS^{-1/2}Fe is feasible and has the value κτ. Each
+    step multiplies the weights by (eᵀFᵀS^{-1/2}Fe/τ)^β, which is mirror ascent of the concave dual in log μ. Nesterov's
+    momentum is added and restarted whenever the bound decreases. Thresholds then need about a hundred steps instead of
+    a thousand.
 
-    A symmetry of the program splits F into blocks (its even and its odd part), which divides the cost by four for each.
+    A symmetry of the program splits F into two blocks, the even and the odd part, which divides the cost by four.
 
     Args:
         gram: M = WᵀW of the workload projected on the span of the edges, of shape (size, size).
@@ -180,11 +225,11 @@ def optimal_gram(
         mirrors: commuting permutations of the values, each its own inverse, that map M and the set of edges to
             themselves (see `symmetries`).
         tolerance: stop when upper/lower − 1 is no more than this.
-        iterations: stop after so many updates.
-        exponent: β; 2 is the step for which ascent is guaranteed, a little more is faster.
+        iterations: the largest number of updates.
+        exponent: β. For β = 2 ascent is guaranteed; slightly larger values are faster.
 
     Returns:
-        the best matrix and the best weights met.
+        The best matrix and the best weights that were visited.
     """
     start = time.perf_counter()
     blocks = _blocks(gram, space.size, mirrors)
@@ -228,12 +273,15 @@ def optimal_gram(
 
 
 def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[Integers]:
-    """Return the reversals of one attribute each that map the workload and the policy to themselves.
+    """Return the reversals of a single attribute that map the workload and the policy to themselves.
 
     Args:
         gram: M = WᵀW of the workload projected on the span of the edges.
         space: the edges.
         shape: the number of values of each attribute, the last fastest.
+
+    Returns:
+        The permutations of the values.
     """
     numbers = np.arange(space.size).reshape(shape)
     known = np.sort(_keys(space.edges, space.size))
@@ -242,13 +290,13 @@ def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[I
         mirror = np.flip(numbers, axis).ravel()
         if length < 2 or not np.allclose(gram[np.ix_(mirror, mirror)], gram, rtol=0, atol=1e-9 * np.abs(gram).max()):
             continue
-        if np.array_equal(np.sort(_keys(_moved(space.edges, mirror), space.size)), known):
+        if np.array_equal(np.sort(_keys(_move_edges(space.edges, mirror), space.size)), known):
             found.append(mirror)
     return found
 
 
 class _Orbits:
-    """The orbits of the edges under the mirrors, one weight each."""
+    """The orbits of the edges under the mirrors; each orbit has one weight."""
 
     def __init__(self, space: EdgeSpace, mirrors: Sequence[Integers]) -> None:
         self._nodes = space.size + 1
@@ -256,7 +304,7 @@ class _Orbits:
         keys = _keys(space.edges, space.size)
         images = [space.edges]
         for mirror in mirrors:
-            images += [_moved(image, mirror) for image in images]
+            images += [_move_edges(image, mirror) for image in images]
         for image in images:
             keys = np.minimum(keys, _keys(image, space.size))
         _, index, self._orbit, self.multiplicities = np.unique(
@@ -265,7 +313,7 @@ class _Orbits:
         self.representatives = space.edges[index]
 
     def laplacian(self, weights: Floats) -> Floats:
-        """Return the Laplacian, without the null node, of the edges with each orbit's weight spread over it evenly."""
+        """Return the Laplacian without the null node; each orbit's weight is divided evenly among its edges."""
         first, second = self.representatives.T
         pairs = coo_array((weights, (first, second)), shape=(self._nodes, self._nodes)).toarray()
         pairs += pairs.T
@@ -274,12 +322,12 @@ class _Orbits:
         return (np.diag(pairs.sum(axis=0)) - pairs)[:-1, :-1]
 
     def spread(self, weights: Floats) -> Floats:
-        """Return the weights of the edges from those of the orbits."""
+        """Return the weights of the edges from the weights of the orbits."""
         spread: Floats = (weights / self.multiplicities)[self._orbit]
         return spread
 
 
-def _moved(edges: Integers, mirror: Integers) -> Integers:
+def _move_edges(edges: Integers, mirror: Integers) -> Integers:
     moved: Integers = np.append(mirror, len(mirror))[edges]
     return moved
 
@@ -290,7 +338,7 @@ def _keys(edges: Integers, size: int) -> Integers:
 
 
 def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[Floats, csr_array]]:
-    """Return for each joint eigenspace of the mirrors a factor F of M on it, and its orthonormal basis."""
+    """Return a factor F of M and an orthonormal basis for each joint eigenspace of the mirrors."""
     bases = [csr_array(np.eye(size))]
     for mirror in mirrors:
         flip = csr_array((np.ones(size), (np.arange(size), mirror)), shape=(size, size))
@@ -306,10 +354,10 @@ def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[
 
 
 def _part(basis: csr_array, flip: csr_array, sign: int) -> csr_array | None:
-    """Return an orthonormal basis of the even (or odd) vectors among those that the sparse columns of `basis` span."""
+    """Return an orthonormal basis of the even or odd vectors in the span of the sparse columns of `basis`."""
     moved = (basis + sign * (flip @ basis)).toarray()
     moved = moved[:, np.abs(moved).max(axis=0) > 0]
-    # The vectors of a basis have disjoint supports, so that their first entries tell them apart.
+    # The vectors of a basis have disjoint supports, so their first entries identify them.
     _, kept = np.unique(np.argmax(moved != 0, axis=0), return_index=True)
     moved = moved[:, kept]
     return csr_array(moved / np.linalg.norm(moved, axis=0)) if moved.size else None

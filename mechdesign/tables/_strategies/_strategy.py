@@ -1,4 +1,4 @@
-"""Strategy: decoded answers, errors, release."""
+"""Strategies: noisy queries, and the answers to a workload that are decoded from them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _FINE = 2.0**20
 def half_widths(law: DiscreteNoise, errors: Floats, rows: int, level: Fraction) -> Floats:
     """Return half-widths t of intervals for sums Σ w_i X_i of noise with P(|Σ w_i X_i| ≤ t) at least the level.
 
-    The least of these, with s the standard error and α = 1 − level:
+    The result is the least of these bounds, where s is the standard error and α = 1 − level:
 
-    - Gaussian: √(2 ln(2/α))·s, as the law is sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17); on a fine
-      lattice the normal quantile, with the total variation between the discrete Gaussian and a rounded normal variable,
-      below 1/(10σ²) a row, taken off α.
-    - Laplace: max(2/(3√α), √(8/3))·s, the inequality of Vysochanskij and Petunin, as sums of symmetric unimodal
-      variables are unimodal; and Chernoff's bound min_λ (ln(2/α) − ln(1 − λ²))/λ in units of the scale.
+    - Gaussian: √(2 ln(2/α))·s, because the law is sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17). On a
+      fine lattice also the normal quantile for a reduced α. The reduction is the total variation between the discrete
+      Gaussian and a rounded normal variable, at most 1/(10σ²) for each row.
+    - Laplace: max(2/(3√α), √(8/3))·s, the inequality of Vysochanskij and Petunin, because sums of symmetric unimodal
+      variables are unimodal. Also Chernoff's bound min_λ (ln(2/α) − ln(1 − λ²))/λ in units of the scale.
 
-    Where a variable stands for its rounding, half a step for each row is added: at most √rows/2 times s in steps.
+    If a continuous variable replaces its rounded value, half a step is added for each row: at most √rows/2 times s.
     """
     outside = float(1 - level)
     deviation = law.standard_deviation
@@ -67,23 +67,28 @@ def _scale(law: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """Queries that are asked with noise, chosen so that the answers to a workload decoded from them have little error.
+    """Noisy queries, chosen so that the answers to a workload decoded from them have small errors.
 
     Attributes:
-        workload: the queries that are to be answered.
-        policy: what is protected.
+        workload: the queries to be answered.
+        policy: the Blowfish policy that the release must keep.
         noise: ``"gaussian"`` or ``"laplace"``.
-        kind: which strategy it is, such as ``"optimal"`` or ``"hierarchical"``.
-        reason: why this kind was taken.
-        candidates: kind, parameters and expected error (relative to the proven limit) of every strategy considered,
-            best first.
+        kind: the kind of strategy, such as ``"optimal"`` or ``"hierarchical"``.
+        reason: the reason for this kind.
+        candidates: kind, parameters and expected error (relative to the lower bound) of every strategy considered, best
+            first.
         rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. They agree with `matrix` on every edge.
         unit: the step of the lattice on which the noisy answers lie.
         power: the exact sensitivity of `rows` in units: Δ for Laplace, Δ² for Gaussian noise.
-        bound: τ²/Σμ with the weights that prove it, in units in which Δ and the noise's variance are one.
+        bound: the lower bound τ²/Σμ with the weights that prove it, for Δ = 1 and noise of variance 1.
         space: the span of the edges.
         decoding: (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k).
         trace: tr(M(AᵀA)⁺) for the integer rows A.
+
+    >>> from mechdesign.tables import Domain, Policy, strategy
+    >>> found = strategy("identity", Policy.line(Domain({"age": range(4)})), "laplace", kind="identity")
+    >>> found.kind, found.rows.shape
+    ('identity', (4, 4))
     """
 
     workload: LinearQueries = field(repr=False)
@@ -110,17 +115,17 @@ class Strategy:
 
     @property
     def matrix(self) -> Floats:
-        """Return the strategy A, shape (k, |T|): the noisy rows only, within the span of the edges."""
+        """Return the strategy A, shape (k, |T|): the noisy rows, projected on the span of the edges."""
         return self.space.centred((self.rows * float(self.unit)).astype(np.float64))
 
     @property
     def exact_rows(self) -> Floats:
-        """Return the queries that no edge changes and that are released exactly, 0/1 of shape (c, |T|)."""
+        """Return the exactly released queries, which no edge changes, 0/1 of shape (c, |T|)."""
         return self.space.totals
 
     @property
     def exact_part(self) -> str:
-        """Say what is released without noise, because the policy does not protect it."""
+        """Return a sentence about the counts that are released exactly because the policy does not protect them."""
         count = len(self.space.free)
         if count == 0:
             return "Nothing is released exactly."
@@ -142,12 +147,20 @@ class Strategy:
         return float(self.unit) * (power if self.noise == "laplace" else math.sqrt(power))
 
     def law(self, *, epsilon: Any = None, rho: Any = None) -> DiscreteLaplace | DiscreteGaussian | None:
-        """Return the law of the noise on each row, in units of `unit`, or None where nothing is noisy.
+        """Return the law of the noise on each row, in units of `unit`, or None for exact answers.
 
-        Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
-        Kamath and Steinke 2020); both are exact statements about integers.
+        Two-sided geometric noise of scale Δ₁/ε is ε-private. Discrete Gaussian noise with σ² = Δ₂²/(2ρ) is ρ-zCDP
+        (Canonne,
+        Kamath and Steinke 2020). Both guarantees hold exactly for integers.
+
+        Args:
+            epsilon: ε in nats, for Laplace noise.
+            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
+
+        Returns:
+            The law, or None.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         if self.power == 0:
             return None
         return budget.laplace(self.power) if self.noise == "laplace" else budget.gaussian(self.power)
@@ -155,8 +168,15 @@ class Strategy:
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
 
-        2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace, Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is so fine that its noise
-        has this variance.
+        It is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is fine
+        enough for discrete noise to have this variance.
+
+        Args:
+            epsilon: ε in nats, for Laplace noise.
+            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
+
+        Returns:
+            The error.
         """
         budget = self._budget(epsilon, rho)
         if self.noise == "laplace":
@@ -166,11 +186,17 @@ class Strategy:
     def lower_bound(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return a lower bound on the expected total squared error of linear strategies with continuous noise.
 
-        For Gaussian noise τ²/Σμ/(2ρ): no linear strategy with the same noise on every row has less. For Laplace noise
-        2/ε²·τ²/Σμ: none with linear unbiased decoding has less, as the ℓ1 sensitivity is no smaller than the ℓ2
-        sensitivity. Decoding that is neither, such as isotonic regression, can pass it; and so can noise on the
-        integers themselves where the budget is so large that most of it is zero (`release_histogram` from about ε = 3
-        on), because counts are integers.
+        For Gaussian noise it is τ²/Σμ/(2ρ), for all linear strategies with the same noise on every row. For Laplace
+        noise it is 2/ε²·τ²/Σμ, for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2 sensitivity.
+        Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. So can integer noise that
+        is mostly zero, as in `release_histogram` for ε of about 3 or more, because counts are integers.
+
+        Args:
+            epsilon: ε in nats, for Laplace noise.
+            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
+
+        Returns:
+            The lower bound.
         """
         budget = self._budget(epsilon, rho)
         scale = 2 / budget**2 if self.noise == "laplace" else 1 / (2 * budget)
@@ -182,12 +208,23 @@ class Strategy:
         Args:
             noisy: the noisy answers to `rows`, shape (k,).
             exact_counts: a histogram with the true totals of the components, shape (|T|,).
+
+        Returns:
+            The estimated histogram, shape (|T|,).
         """
         result: Floats = exact_counts + self.space.histogram(self.decoding @ (noisy * float(self.unit)))
         return result
 
     def standard_errors(self, *, epsilon: Any = None, rho: Any = None) -> Floats:
-        """Return the standard error of each answer, shape (queries,)."""
+        """Return the standard error of each answer.
+
+        Args:
+            epsilon: ε in nats, for Laplace noise.
+            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
+
+        Returns:
+            The standard errors, shape (queries,).
+        """
         law = self.law(epsilon=epsilon, rho=rho)
         if law is None:
             return np.zeros(self.workload.count)
@@ -195,7 +232,7 @@ class Strategy:
             spread = self.space.histogram(self.decoding) * float(self.unit)
             variances = self.workload.variances(spread @ spread.T)
         else:
-            # What the coefficients of a query have in common would drown small differences.
+            # The common part of a query's coefficients would hide small differences.
             spread = self.space.differences(self.workload.matrix()) @ self.decoding * float(self.unit)
             variances = (spread**2).sum(axis=1)
         result: Floats = np.sqrt(law.variance * variances)
@@ -216,30 +253,40 @@ class Strategy:
         """Answer the workload from a table.
 
         Args:
-            data: the table, as for `Domain.indices`.
-            positions: instead of `data` the numbers of the values of the records.
+            data: the table, in any form that `Domain.indices` accepts.
+            positions: the numbers of the records' values, instead of `data`.
             epsilon: ε in nats, for Laplace noise.
-            rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-            confidence: of the interval of each answer on its own.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
+            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
+                system's randomness.
+            confidence: the confidence level of each answer's interval, in (0, 1).
+            together: whether to release even if this and an earlier release, one of them exact, together distinguish
+                protected values. The ledger records this choice.
 
         Returns:
-            The answers with their standard errors and intervals, what was spent and what is protected, in words.
+            The answers with their standard errors and intervals, and a description.
 
         Raises:
-            InputError: a value outside the domain, a budget of the other kind, or no record where their number is
-                public.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            InputError: A value is outside the domain, the budget is of the other kind, or there are no records and
+                their number is public.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
 
     def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
-        """Answer the workload from a table, on terms with the policy of the strategy: see `release`."""
+        """Answer the workload from a table on given terms; see `release`.
+
+        Args:
+            terms: the terms of the release, with the policy of the strategy.
+            data: the table, in any form that `Domain.indices` accepts.
+            positions: the numbers of the records' values, instead of `data`.
+
+        Returns:
+            The release.
+        """
         asked = {"epsilon": terms.budget.epsilon, "rho": terms.budget.rho}
         law = self.law(**asked)
         workload, space = self.workload, self.space
@@ -260,27 +307,27 @@ class Strategy:
         description = terms.describe(what, mechanism, remarks, step=self.unit, noisy=law is not None)
         labels = workload.labels()
 
-        def made(histogram: NDArray[Any]) -> Release:
+        def make_release(histogram: NDArray[Any]) -> Release:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
-        # Of the data nothing but what the policy leaves exact is used without noise.
+        # Only the totals, which the policy does not protect, are used without noise.
         if law is None:
-            return terms.release(what, lambda: made(totals), None, workload.classes)
+            return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
 
         def rehearse() -> None:
             noise.prepare()
-            # That nothing of it depends on the answers, the zeros show.
-            made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+            # Zeros in place of the answers ensure that this step does not depend on them.
+            make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
-            return made(self.estimate(noise.add(steps, terms.generator), totals))
+            return make_release(self.estimate(noise.add(steps, terms.generator), totals))
 
         return terms.release(what, draw, rehearse, self._classes_of_totals if len(space.free) else None)
 
     def _classes_of_totals(self) -> Partition:
-        """Return the classes that the exact totals tell apart; values joined to absence are in no total."""
+        """Return the classes that the exact totals distinguish; values joined to absence are in no total."""
         component, free = self.space.component, self.space.free
         return Partition.of(np.append(np.where(np.isin(component, free), component + 1, 0), 0))
 
@@ -297,14 +344,14 @@ class Strategy:
         )
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         amount = budget.epsilon if self.noise == "laplace" else budget.rho
         assert amount is not None
-        # A budget that no release takes has no error either.
+        # This raises an error for a budget that no release accepts.
         self.law(epsilon=epsilon, rho=rho)
         return amount
 
-    def _checked(self, epsilon: Any, rho: Any) -> Budget:
+    def _check_budget(self, epsilon: Any, rho: Any) -> Budget:
         budget = Budget.of(epsilon, rho)
         if self.noise == "laplace":
             if budget.epsilon is None:
