@@ -90,7 +90,7 @@ def test_page_is_well_formed_and_complete(report):
         "0.25",
         "mechdesign verify DIR",
         "Relative gap",
-        "Whoever sees an answer can",
+        "Anyone who sees an answer can",
     ):
         assert expected in page.text
 

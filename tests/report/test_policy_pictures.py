@@ -56,7 +56,7 @@ def test_edges_are_drawn_between_their_places():
     figure = policy_picture(GRID, edges)
     assert isinstance(figure, Figure)
     places = [tuple(sorted(map(tuple, GRID.points[list(edge)]))) for edge in edges]
-    drawn = [tuple(sorted(ends)) for ends in lines(figure)["edge: must not be told apart"]]
+    drawn = [tuple(sorted(ends)) for ends in lines(figure)["edge: must not be distinguished"]]
     assert sorted(drawn) == sorted(places)
     assert figure.get_suptitle() == f"{len(edges)} edges between 12 secrets, none of them exposed"
     assert len(figure.axes) == 1
@@ -77,7 +77,7 @@ def test_marks_stand_at_their_secrets():
     assert len(shade.get_paths()) == 2
     assert figure.get_suptitle() == "1 of 10 secrets is exposed: nothing hides it; 1 edge would"
     assert set(key(figure)) == {
-        "edge: must not be told apart",
+        "edge: must not be distinguished",
         "edge that would protect",
         "no edge, but hidden by the hull",
         "exposed: nothing hides it",
@@ -102,7 +102,7 @@ def test_hulls_are_drawn_to_scale():
 def test_arcs_above_a_line():
     hull = graphs.sensitivity_hull(LINE, graphs.from_edges(5, [[0, 1], [1, 3]]))
     figure = policy_picture(LINE, [[0, 1], [1, 3]], GraphMarks(alone=[2, 4], exposed=[], hull=hull.vertices))
-    ends = lines(figure)["edge: must not be told apart"]
+    ends = lines(figure)["edge: must not be distinguished"]
     assert np.allclose(ends[0], [(1, 0), (0, 0)])
     assert np.allclose(ends[1], [(3, 0), (1, 0)])
     assert figure.axes[0].get_xlabel() == "position"
@@ -179,7 +179,7 @@ def test_a_report_shows_the_policy_graph():
     assert "<h2>Policy graph</h2>" in text
     assert '<figure id="graph">' in text
     assert "forbidden, and are never given" not in text
-    assert "tied to no other" not in text
+    assert "secrets have no edge" not in text
 
 
 def test_a_report_says_what_forbidden_answers_tell():
@@ -189,11 +189,11 @@ def test_a_report_says_what_forbidden_answers_tell():
         cost[np.ix_(nodes, nodes)] = 1
     text = page(GRID, graph, cost)
     assert "Answers of infinite cost are forbidden, and are never given" in text
-    assert "8 of 12 secrets are tied to no other" in text
+    assert "8 of 12 secrets have no edge" in text
     assert "8 of 12 secrets are exposed" in text
     # Other requirements tie them together.
     tied = page(GRID, graph, more=[MetricPrivacy(1, 1 - np.eye(12))])
-    assert "tied to no other" not in tied
+    assert "secrets have no edge" not in tied
     assert "2 edges between 12 secrets, none of them exposed" in tied
 
 
