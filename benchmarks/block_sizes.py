@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.report._style import ACCENT, INK, drawn, headline, new_figure
+from mechdesign.report._style import ACCENT, INK, headline, in_report_style, new_figure
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
 
@@ -75,7 +75,7 @@ def measured(grid: str, cost: str, kind: str, symmetry: bool) -> dict[str, float
     return facts
 
 
-@drawn
+@in_report_style
 def growth(found: dict[str, dict[int, dict[str, float]]], title: str) -> Figure:
     """Draw time per iteration, time in all and peak memory against the number of cells, with the theory's slopes."""
     figure = new_figure(9.0, 3.6)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mechdesign.report._style import drawn, headline, new_figure
+from mechdesign.report._style import headline, in_report_style, new_figure
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative import ordered, ordered_hierarchical
@@ -251,7 +251,7 @@ def against_theta(counts: Integers, thetas: Sequence[int], repeats: int) -> dict
     return rows
 
 
-@drawn
+@in_report_style
 def clustering_picture(found: Clusterings, title: str) -> Figure:
     """Show means and quartiles of objectives against ε, a line for each policy."""
     figure = new_figure(6.4, 4.0)
@@ -276,7 +276,7 @@ def clustering_picture(found: Clusterings, title: str) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def size_picture(found: Clusterings) -> Figure:
     """Show how much larger the objective is under differential privacy than under the policy, by size of the data."""
     figure = new_figure(6.4, 3.8)
@@ -302,7 +302,7 @@ def size_picture(found: Clusterings) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def ranges_picture(found: Mapping[tuple[str, float], tuple[float, ...]], title: str) -> Figure:
     """Show errors of ranges against ε: lines are planned, dots measured before inference, crosses after it."""
     figure = new_figure(6.4, 4.2)
@@ -321,7 +321,7 @@ def ranges_picture(found: Mapping[tuple[str, float], tuple[float, ...]], title: 
     return figure
 
 
-@drawn
+@in_report_style
 def theta_picture(rows: Mapping[str, Sequence[float]], thetas: Sequence[int], size: int) -> Figure:
     """Show errors of ranges against θ."""
     figure = new_figure(6.4, 4.2)

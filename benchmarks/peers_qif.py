@@ -28,7 +28,7 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.runs._families import FAMILIES
-from mechdesign.runs._phases import Verdict, returned
+from mechdesign.runs._phases import Verdict, judge_matrix
 
 COLUMNS = (
     "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",
@@ -92,7 +92,7 @@ def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> d
     row = {"version": answer["version"], "solve_s": answer["seconds"]}
     if matrix.shape != problem.cost.shape:
         return row | {"claimed": Verdict.FAILED, "certified": Verdict.FAILED}
-    found = returned(problem, matrix)
+    found = judge_matrix(problem, matrix)
     return row | {
         "claimed": Verdict.OPTIMAL,
         "certified": found.verdict(lower_bound),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.report._style import ACCENT, INK, drawn, headline, new_figure
+from mechdesign.report._style import ACCENT, INK, headline, in_report_style, new_figure
 
 ORANGE = "#D55E00"
 STYLES = ((INK, ":", "s"), (ORANGE, "--", "^"), (ACCENT, "-", "o"))
@@ -23,7 +23,7 @@ def _mean(values: ArrayLike) -> NDArray[np.float64]:
     return np.convolve(mean, kernel, "same") / np.convolve(np.ones_like(mean), kernel, "same")
 
 
-@drawn
+@in_report_style
 def over_time(found) -> Figure:
     """Draw the degree of protection, the error and the time of each step; a column for each data set."""
     figure = new_figure(9.0, 7.2)
@@ -45,7 +45,7 @@ def over_time(found) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def parameters(by_epsilon, by_radius, by_time) -> Figure:
     """Draw degree of protection and error against ε, and against the radius of G_util; a column for each data set."""
     figure = new_figure(9.0, 5.0)
@@ -80,7 +80,7 @@ def parameters(by_epsilon, by_radius, by_time) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def pglp(found) -> Figure:
     """Draw the error over time, and its mean for each policy; a column for each data set."""
     figure = new_figure(9.0, 5.6)
@@ -106,7 +106,7 @@ def pglp(found) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def repairs(sizes: Sequence[int], found) -> Figure:
     """Draw the error and the time of both repairs against the size of the constrained domain."""
     figure = new_figure(9.0, 5.0)

@@ -30,7 +30,7 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
-from mechdesign.report._style import drawn, headline, new_figure
+from mechdesign.report._style import headline, in_report_style, new_figure
 
 EPSILONS = (0.5, 1.0, 2.0)
 MECHANISMS = ("P-LM", "P-PIM", "P-PIM, block", "LP", "LP, block")
@@ -111,7 +111,7 @@ def show(found: Errors, policies: dict[str, nx.Graph]) -> None:
     Console(width=200).print(table)
 
 
-@drawn
+@in_report_style
 def picture(found: Errors, policies: dict[str, nx.Graph]) -> Figure:
     """Draw the errors against ε, a row for each measure and a column for each policy."""
     figure = new_figure(9.0, 6.0)

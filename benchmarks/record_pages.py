@@ -28,7 +28,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.report._audit_page import page as audit_page
-from mechdesign.report._compare_page import compared
+from mechdesign.report._compare_page import attack_design
 from mechdesign.report._compare_page import html as compare_page
 from mechdesign.runs import _bench_page, _sweep_page
 from mechdesign.runs._store import Row, State
@@ -168,7 +168,9 @@ def pages() -> Pages:
         yield f"design: {name}", functools.partial(md.report.html, design)
     yield large()
     for names in (("grid", "geographic"), ("roads", "worst cost", "parts"), ("labels", "numbers")):
-        shown = [compared(name, one.problem, one.channel, one.certificate) for name in names for one in [made[name]]]
+        shown = [
+            attack_design(name, one.problem, one.channel, one.certificate) for name in names for one in [made[name]]
+        ]
         yield f"compare: {', '.join(names)}", functools.partial(compare_page, shown, "the prior was counted")
     for name in ("grid", "points", "labels"):
         problem = made[name].problem

@@ -35,7 +35,7 @@ from scipy.spatial import Delaunay
 
 import mechdesign as md
 from figures.drawing import finish, label, line, logarithmic, panels
-from mechdesign.report._style import drawn
+from mechdesign.report._style import in_report_style
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -154,7 +154,7 @@ def series(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str
     return found
 
 
-@drawn
+@in_report_style
 def growth(records: list[dict[str, Any]]) -> Figure:
     """Draw processor time and peak memory against the number of places, with exponents."""
     figure, axes = panels(2)

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 import mechdesign as md
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _leakage_figures as plots
-from mechdesign.report._graph_figures import Shown, policy_picture
+from mechdesign.report._graph_figures import GraphMarks, policy_picture
 from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
-from mechdesign.report._style import headline, new_figure, styled
+from mechdesign.report._style import headline, new_figure, report_style
 from mechdesign.report._trace_figures import trace_picture
 from mechdesign.specification.examples import on_disk
 
@@ -92,7 +92,7 @@ def policy() -> Figure:
     kept = md.graphs.constrain(graph, members)
     repaired = md.graphs.repair(city, kept)
     hulls = [md.graphs.sensitivity_hull(city, graph) for graph in (kept, repaired.graph)]
-    shown = Shown(
+    shown = GraphMarks(
         excluded=md.graphs.excluded(graph, members).tolist(),
         alone=md.graphs.isolated(kept).tolist(),
         exposed=md.graphs.exposed(city, kept).tolist(),
@@ -156,7 +156,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in sys.argv[1:] or PICTURES:
         make, kind = PICTURES[name]
-        with styled():
+        with report_style():
             make().savefig(FOLDER / f"{name}.{kind}", dpi=110, metadata={"Software": None})
         print(name)
 

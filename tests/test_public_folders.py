@@ -97,14 +97,14 @@ def test_what_stands_in_a_trace_otherwise_is_found(script: ModuleType, monkeypat
 
 def test_what_is_said_otherwise_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     case = some(script, "sample_case", 1, "-n")
-    located = places.located
+    located = places.locate_secrets
 
     def talkative(*arguments: Any) -> Any:
         secrets, most = located(*arguments)
         console.say_note(f"the first place is {secrets[0]}")
         return secrets, most
 
-    monkeypatch.setattr(sample, "located", talkative)
+    monkeypatch.setattr(sample, "locate_secrets", talkative)
     assert any(each.startswith("stderr: -note: the first place") for each in compared(script, case)[1])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Picture
 
 from figures.experiments import Experiment, Rows, Stored
-from mechdesign.report._style import styled
+from mechdesign.report._style import report_style
 
 __all__ = ["Figure", "Verdict", "say"]
 
@@ -60,7 +60,7 @@ class Figure:
 
     def png(self, stored: Stored | None = None, dpi: int = 110) -> bytes:
         """Return the picture of rows, by default those stored."""
-        with styled():
+        with report_style():
             content = io.BytesIO()
             self.draw((stored or self.experiment.stored()).rows).savefig(content, dpi=dpi, metadata={"Software": None})
         return content.getvalue()

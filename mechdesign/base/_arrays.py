@@ -97,6 +97,9 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
 
     Raises:
         InputError: The values are not real numbers, or the number of axes differs.
+
+    >>> as_floats([1, 2], "weights", "(n,)")
+    array([1., 2.])
     """
     require_unmasked(values, path)
     require_aligned(values, path)
@@ -149,9 +152,22 @@ def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = 
 
 
 def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 0) -> Integers:
-    """Return a read-only int64 array with `axes` axes and entries of at least `minimum` >= 0.
+    """Return a read-only int64 array.
 
-    A read-only array is returned as it is; other arrays are copied.
+    Args:
+        values: Integers; a read-only array is returned as it is, and other arrays are copied.
+        path: The path of the argument, for messages.
+        axes: Number of axes.
+        minimum: The least accepted entry, at least 0.
+
+    Returns:
+        The array.
+
+    Raises:
+        InputError: An entry is not an integer or out of range, or the number of axes differs.
+
+    >>> as_whole_numbers([1, 2], "counts", 1)
+    array([1, 2])
     """
     raw = as_array(values, path)
     if raw.size == 0 and raw.dtype.kind == "f":
@@ -166,7 +182,21 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
 
 
 def as_distribution(values: ArrayLike, path: str) -> Floats:
-    """Return a read-only float64 array (n,) of probabilities >= 0 whose sum is within `SUM_TOLERANCE` of 1."""
+    """Return a read-only float64 array of probabilities.
+
+    Args:
+        values: Probabilities (n,) >= 0 whose sum is within `SUM_TOLERANCE` of 1.
+        path: The path of the argument, for messages.
+
+    Returns:
+        The array (n,).
+
+    Raises:
+        InputError: An entry is negative or not finite, or the sum differs from 1.
+
+    >>> as_distribution([0.5, 0.5], "prior")
+    array([0.5, 0.5])
+    """
     array = as_nonnegative(values, path, 1)
     total = math.fsum(array)
     if abs(total - 1) > SUM_TOLERANCE:

@@ -230,7 +230,14 @@ class Deadline:
             raise OutOfTimeError
 
     def tell(self, stage: str, iteration: int = 0, lower: float | None = None, upper: float | None = None) -> None:
-        """Report progress."""
+        """Report progress.
+
+        Args:
+            stage: Description of the current stage.
+            iteration: Number of iterations or rounds so far.
+            lower: Best lower bound of the cost, if known.
+            upper: Cost of the best point, if known.
+        """
         if self.progress is not None:
             self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
 

@@ -30,6 +30,9 @@ def showing_values() -> Iterator[None]:
 
     This applies to the current thread or task.
 
+    Yields:
+        Nothing; the setting is restored at the end of the block.
+
     >>> with showing_values():
     ...     values_are_shown()
     True
@@ -42,13 +45,28 @@ def showing_values() -> Iterator[None]:
 
 
 def values_are_shown() -> bool:
-    """Return whether errors show the contents of cells of a file; see `showing_values`."""
+    """Return whether errors show the contents of cells of a file; see `showing_values`.
+
+    Returns:
+        The setting of the current thread or task.
+
+    >>> values_are_shown()
+    False
+    """
     return _SHOWS_VALUES.get()
 
 
 @contextmanager
 def withholding_values() -> Iterator[None]:
-    """Omit values that came from a file from warnings in the block; the block must not yield."""
+    """Omit values that came from a file from warnings in the block; the block must not yield.
+
+    Yields:
+        Nothing; the setting is restored at the end of the block.
+
+    >>> with withholding_values():
+    ...     values_are_withheld()
+    True
+    """
     before = _WITHHOLDS_VALUES.set(True)
     try:
         yield
@@ -57,7 +75,14 @@ def withholding_values() -> Iterator[None]:
 
 
 def values_are_withheld() -> bool:
-    """Return whether warnings omit values that came from a file; see `showing_values`."""
+    """Return whether warnings omit values that came from a file; see `showing_values`.
+
+    Returns:
+        The setting of the current thread or task.
+
+    >>> values_are_withheld()
+    False
+    """
     return _WITHHOLDS_VALUES.get() and not _SHOWS_VALUES.get()
 
 
@@ -423,11 +448,19 @@ class SerialWarning(UserWarning):
 
 
 class Shown(str):
-    """A text that an error shows without quotes."""
+    """A text that an error shows without quotes.
+
+    >>> print(InputError("path", "is wrong", value=Shown("a b")))
+    path: is wrong; found a b
+    """
 
 
 class CellForm(Shown):
-    """The form of a cell of a file: 9 stands for any digit and a for any letter."""
+    """The form of a cell of a file: 9 stands for any digit and a for any letter.
+
+    >>> CellForm("9999-99").reads_as_number
+    True
+    """
 
     @property
     def reads_as_number(self) -> bool:
@@ -436,7 +469,14 @@ class CellForm(Shown):
 
 
 class Total(float):
-    """A sum of numbers of a file; an error may show it, although it does not show the numbers."""
+    """A sum of numbers of a file; an error may show it, although it does not show the numbers.
+
+    Args:
+        x: The sum.
+
+    >>> Total(3.5) + 1
+    4.5
+    """
 
 
 def _restore(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:

@@ -1,7 +1,8 @@
-"""The command line: one file for each command.
+"""The command line, with one file for each command.
 
 A command reads arguments, calls the library and shows the result; nothing is computed here. Commands load on first use,
-so that `mechdesign verify` is quick. Wrong input ends with status 2 and one sentence. The room may import every other.
+so that `mechdesign verify` is quick. Invalid input ends with status 2 and one sentence. This package may import all
+others.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from mechdesign.base._errors import (
 )
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
-from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, usable, watched
+from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, use_open_streams, watch_signals
 from mechdesign.model._requirements._extensions import finding_extensions
 
 CITATION = """\
@@ -73,16 +74,16 @@ He, Machanavajjhala, Ding: Blowfish Privacy: Tuning Privacy-Utility Trade-offs u
 
 WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 
-# Commands are imported when they are called: verifying never imports a solver.
+# Commands are imported when they are called, so that verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
     "init": "Look at data and propose a specification.",
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Design for each of many values, on one machine or a cluster.",
-    "verify": "Verify an export, from its files alone.",
-    "inspect": "Show what an export holds.",
+    "verify": "Verify a bundle, from its files alone.",
+    "inspect": "Show the contents of a bundle.",
     "compare": "Compare designs: costs, adversaries, maps side by side.",
     "attack": "Attack a channel in several ways.",
-    "audit": "Compute what any finite channel guarantees, whoever made it.",
+    "audit": "Compute the guarantee of any finite channel.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
@@ -90,16 +91,16 @@ _COMMANDS: Mapping[str, str] = {
     "table": "Release counts, distributions or clusters of a table under a policy.",
     "blowfish": "The same as table.",
     "ledger": "Begin a ledger of budgets, show it, or check releases against it.",
-    "chain": "Write how secrets follow one another, forward and backward.",
-    "leakage": "Show what repeated releases leak when data are correlated in time.",
+    "chain": "Write the transition matrices of secrets, forward and backward.",
+    "leakage": "Show the leakage of repeated releases of correlated data.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
-    "bench": "Run solvers on families of problems, and judge what they return.",
+    "bench": "Run solvers on families of problems, and check their results.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
 }
 
-# The file and the function of a command, where they have another name.
-_PLACES: Mapping[str, tuple[str, str]] = {
+# The file and the function of a command, if their names differ from the command's.
+_LOCATIONS: Mapping[str, tuple[str, str]] = {
     "compare": ("inspect", "compare"),
     "table": ("table", "blowfish"),
     "blowfish": ("table", "blowfish"),
@@ -108,7 +109,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 
 
 def exit_code(error: MechdesignError) -> int:
-    """Return the exit code that stands for an error."""
+    """Return the exit code for an error."""
     if isinstance(error, UnverifiedError):
         return 3 if isinstance(error, VerifierMemoryError) else 2
     if isinstance(error, CertificateError):
@@ -120,11 +121,11 @@ def exit_code(error: MechdesignError) -> int:
     return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else WRONG
 
 
-# What the loader says of a module for which there is no memory.
-_NO_ROOM = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
+# The loader's messages for a module that does not fit into memory.
+_OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
 
-# Warnings that are said each time.
-_SAID = (
+# Warnings that are shown each time.
+_SHOWN_WARNINGS = (
     BracketWarning,
     CacheWarning,
     ExposedFileWarning,
@@ -143,7 +144,7 @@ _SAID = (
 
 
 class _Commands(click.Group):
-    """A group of commands that are imported when they are called, and whose typed errors become one clean message."""
+    """A group of commands that are imported when they are called, and whose typed errors become one clear message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -151,7 +152,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module, function = _PLACES.get(name, (name, name))
+        module, function = _LOCATIONS.get(name, (name, name))
         command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{module}"), function)
         _restore_help(command)
         return command
@@ -179,7 +180,7 @@ class _Commands(click.Group):
             # click would exit with 1.
             _stop()
         except BrokenPipeError:
-            # So it would where nobody reads the help.
+            # click would also exit with 1 if the help cannot be written.
             divert(sys.stdout)
             raise click.exceptions.Exit(CLOSED) from None
 
@@ -195,21 +196,22 @@ class _Commands(click.Group):
         extra["windows_expand_args"] = windows_expand_args
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        with usable():
+        with use_open_streams():
             sys.exit(self._code(args, prog_name, complete_var, **extra))
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, **extra: Any) -> int:
-        """Run a command, say what is wrong, and return the exit code."""
+        """Run a command, show its error if there is one, and return the exit code."""
         try:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra) or 0
         except click.ClickException as error:
             shown = io.StringIO()
             error.show(shown)
             click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
-            # click has 1 for what is no usage, such as a file that cannot be opened; 1 says that a verification failed.
+            # click uses 1 for errors other than usage, such as a file that cannot be opened; here 1 means a failed
+            # verification.
             return max(error.exit_code, WRONG)
         except (click.Abort, KeyboardInterrupt):
-            # Ctrl-C came between two steps of click's own; it would exit with 1.
+            # Ctrl-C came between two steps of click, which would exit with 1.
             say_error("stopped")
             return STOPPED
         except Exception:
@@ -219,22 +221,22 @@ class _Commands(click.Group):
         try:
             return self._invoke(ctx)
         except KeyboardInterrupt:
-            # It came before anything watched for it, or after.
+            # Ctrl-C came before anything watched for it, or after that.
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
-        with watched(), finding_extensions(), warnings.catch_warnings():
-            for category in (*_SAID, RecognisedWarning):
+        with watch_signals(), finding_extensions(), warnings.catch_warnings():
+            for category in (*_SHOWN_WARNINGS, RecognisedWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
-                with _naming_lack_of_memory():
+                with _convert_memory_errors():
                     result = super().invoke(ctx)
-                # What does not fit on a full disk shows here, not in Python's last moments.
+                # Output that does not fit on a full disk raises an error here, not at the exit of Python.
                 sys.stdout.flush()
                 return result
             except BrokenPipeError:
-                # The reader has seen enough, as `head` has; click would exit with 1.
+                # The reader has closed the pipe, as `head` does; click would exit with 1.
                 divert(sys.stdout)
                 ctx.exit(CLOSED)
             except MechdesignError as error:
@@ -252,25 +254,25 @@ class _Commands(click.Group):
                 say_error("there is not enough memory for this")
                 ctx.exit(LACKING)
             except Exception as error:
-                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
+                # After an interrupt, the cleanup of compilers raises errors of various types.
                 if isinstance(error, RuntimeError) and _after_interrupt(error):
                     _stop()
                 ctx.exit(_fault())
 
 
 @contextlib.contextmanager
-def _naming_lack_of_memory() -> Iterator[None]:
-    """Raise `MemoryError` for what the system and the loader of modules say instead of it."""
+def _convert_memory_errors() -> Iterator[None]:
+    """Raise `MemoryError` for the errors that the system and the module loader raise instead."""
     try:
         yield
     except (OSError, ImportError) as error:
-        if getattr(error, "errno", None) == errno.ENOMEM or _NO_ROOM.search(str(error)):
+        if getattr(error, "errno", None) == errno.ENOMEM or _OUT_OF_MEMORY.search(str(error)):
             raise MemoryError from error
         raise
 
 
 def _restore_help(command: click.Command) -> None:
-    """Give a command, and those below it, the help that its docstring is, where Python has left that out."""
+    """Set the help of a command and its subcommands from docstrings that Python has stripped."""
     if command.help is None and command.callback is not None:
         command.help = docstring(unwrap(command.callback)) or None
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
@@ -280,13 +282,13 @@ def _restore_help(command: click.Command) -> None:
 def _stop() -> NoReturn:
     """Exit as after Ctrl-C."""
     say_error("stopped")
-    # CPython would end by the signal, had it come while a string was executed, unless it executes another one.
+    # CPython ends with the signal if Ctrl-C came while a string was executed, unless another string is executed.
     exec("")
     raise click.exceptions.Exit(STOPPED)
 
 
 def _after_interrupt(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C came before an error, which is then no news."""
+    """Return whether an error follows from Ctrl-C."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -295,12 +297,12 @@ def _after_interrupt(error: BaseException | None) -> bool:
 
 
 def _fault() -> int:
-    """Show the error that is being handled as a fault of this program, and return the exit code that says so.
+    """Show the current error as a fault of this program, and return its exit code.
 
-    Python would exit with 1, and that says that a verification failed.
+    Python would exit with 1, which means a failed verification.
     """
     click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
-    say_error("this should not happen: please report it, with the lines above and what you ran")
+    say_error("this is a fault of mechdesign: please report it, with the lines above and your command")
     return FAULT
 
 
@@ -312,7 +314,7 @@ def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mechdesign")
-@click.option("--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Show what to cite.")
+@click.option("--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Show the citations.")
 def main() -> None:
     """Design, prove and export optimal privacy mechanisms.
 
@@ -322,4 +324,4 @@ def main() -> None:
     mechdesign design city.toml -o city    the least-cost channel, its proof, pictures
     mechdesign verify city                 the proof again, from the files alone
     mechdesign sample city --secret 17     an observable for a secret
-    """  # noqa: D301 - click wants the control character
+    """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands

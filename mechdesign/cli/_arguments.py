@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming_options(options: Mapping[str, str]) -> Iterator[None]:
-    r"""Name options in errors about what they were passed as.
+    r"""Replace the path of an input by the name of its option in errors.
 
     Args:
-        options: For a pattern of a whole path the name that it has on the command line; what ``\1`` stands for may be
-            a part of the path.
+        options: The option's name for a pattern of the whole path; ``\1`` in the name is replaced by a group of the
+            pattern.
 
     >>> with naming_options({"alpha": "--alpha"}):
     ...     raise InputError("alpha", "leaves no budget")
@@ -75,7 +75,7 @@ def show_values_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show in errors what stands in a cell of a file, not its form only.",
+        help="Show the contents of a cell in error messages, not only their form.",
     )(command)
 
 
@@ -96,12 +96,12 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         expose_value=False,
         callback=allow,
-        help="What a packed file, a line or a design may take; else 256 MiB or 100 times the file, 16 MiB, 2 GiB.",
+        help="Memory for a packed file, a line or a design; default 256 MiB or 100 times the file, 16 MiB, 2 GiB.",
     )(command)
 
 
 def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorator:
-    """Return the options that say how the files on the command line are written, also `matrices` or `places`."""
+    """Return the options for the layout of the files on the command line, including `matrices` or `places`."""
 
     def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:
@@ -129,34 +129,34 @@ def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorato
 
 
 _LAYOUT_OPTIONS = {
-    "--longitude": ("COLUMN", "The column with the longitude, if it is called otherwise."),
-    "--latitude": ("COLUMN", "The column with the latitude, if it is called otherwise."),
-    "--numbered/--no-numbered": ("", "Whether the first column of a matrix names or numbers its rows; else asked."),
-    "--header/--no-header": ("", "Whether the first line of a matrix names or numbers its columns; else asked."),
-    "--encoding": ("NAME", "How the text is encoded, such as windows-1252; else UTF-8, or UTF-16 with its mark."),
-    "--decimal": ("SIGN", 'What stands before decimals, "." or ","; else recognised.'),
-    "--delimiter": ("CHARACTER", "Between columns; else recognised."),
+    "--longitude": ("COLUMN", "The column with the longitude, if it has an unusual name."),
+    "--latitude": ("COLUMN", "The column with the latitude, if it has an unusual name."),
+    "--numbered/--no-numbered": ("", "Whether the first column of a matrix names its rows; needed if unclear."),
+    "--header/--no-header": ("", "Whether the first line of a matrix names its columns; needed if unclear."),
+    "--encoding": ("NAME", "The encoding of the text, such as windows-1252; default UTF-8, or UTF-16 with its mark."),
+    "--decimal": ("SIGN", 'The decimal sign, "." or ","; default: recognised.'),
+    "--delimiter": ("CHARACTER", "The character between columns; default: recognised."),
 }
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where the times of a table are, how they are written, and what may be left out."""
+    """Add the options for the columns and formats of times in a table, and for the share of unreadable rows."""
     for option in (
         click.option(
             "--missing",
             metavar="SHARE",
             type=float,
-            help="How many of the rows may be left out, such as 0.2, as they cannot be read.  [default: 0.05]",
+            help="Share of rows that may be left out because they cannot be read, such as 0.2.  [default: 0.05]",
         ),
         click.option(
             "--time-zone",
             metavar="ZONE",
-            help="The zone of times that say none, such as Europe/Zurich or +02:00.  [default: UTC]",
+            help="The zone of times without one, such as Europe/Zurich or +02:00.  [default: UTC]",
         ),
         click.option(
-            "--time-format", metavar="FORM", help='How times are written: a pattern such as "%Y%m%d", unix, or unix-ms.'
+            "--time-format", metavar="FORM", help='The format of times: a pattern such as "%Y%m%d", unix, or unix-ms.'
         ),
-        click.option("--date", metavar="COLUMN", help="The column with the date, if that with the time lacks it."),
+        click.option("--date", metavar="COLUMN", help="The column with the date, if the time has no date."),
         click.option("--time", "time_", metavar="COLUMN", help="The column with the time, if it is not recognised."),
     ):
         command = option(command)
@@ -164,7 +164,7 @@ def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_release(given: Specification, **changed: object) -> Specification:
-    """Return a specification with other values of keys of ``[release]``; those that are None are kept."""
+    """Return a specification with changed keys of ``[release]``; None keeps a key."""
     asked = {key: value for key, value in changed.items() if value is not None}
     if not asked:
         return given
@@ -174,17 +174,19 @@ def with_release(given: Specification, **changed: object) -> Specification:
 
 
 def example_for(name: str, command: str) -> examples.Example:
-    """Return an example by its name; refuse one that the command cannot run."""
+    """Return an example by its name; raise `click.UsageError` if the command cannot run it."""
     found = examples.find(name)
     if command not in found.commands:
         able = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
-        raise click.UsageError(f"--example {name} is for `mechdesign {found.commands[0]}`; here run {able}")
+        raise click.UsageError(f"--example {name} is for `mechdesign {found.commands[0]}`; this command runs {able}")
     return found
 
 
-def specified(path: Path | None, example: str | None, command: str, default: str | None = None) -> Specification:
-    """Return the specification in a file, or the example of that name, or, where neither is given, the default one."""
-    # Imported late: wrong usage is refused at once.
+def read_specification(
+    path: Path | None, example: str | None, command: str, default: str | None = None
+) -> Specification:
+    """Return the specification in a file, or the named example, or else the default example."""
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.specification._specification import parse, read_spec
 
     if path is not None and example is not None:

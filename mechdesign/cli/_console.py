@@ -1,11 +1,11 @@
-"""Output of commands: streams, messages, pictures, Ctrl-C, and what files tell.
+"""Output of commands: streams, messages, progress, Ctrl-C, and notes on private data.
 
-Python tells the main thread of a signal only between two of its steps, and a call into compiled code may take minutes.
-A thread of its own, to which the system passes signals on, says what is being done about Ctrl-C, and ends the process
-where nothing is to be kept, or after a second Ctrl-C. It waits for files that are being written.
+Python handles signals only between two steps of the main thread, and a call into compiled code may take minutes. So the
+system passes signals to a separate thread. It announces the reaction to Ctrl-C, and ends the process if nothing must be
+kept, or after a second Ctrl-C. It waits for files that are being written.
 
-Results go to standard output, and a command whose results cannot be written says so by its exit code. What is said on
-standard error does not change what a command does: there, what cannot be written is dropped.
+Results go to standard output, and a command whose results cannot be written has an exit code other than 0. Notes on
+standard error do not change the result of a command: those that cannot be written are dropped.
 """
 
 from __future__ import annotations
@@ -58,32 +58,32 @@ if TYPE_CHECKING:
 
 
 STALLED = 3
-"""The exit code where a design is certified and written, and rays stalled with a wide bracket."""
+"""Exit code of a design that is certified and written, although rays stalled with a wide bracket."""
 
 STOPPED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells."""
 
-# What is not a terminal has no width; rich would cut tables at 80 characters.
+# Output other than a terminal has no width; rich would cut tables at 80 characters.
 _WIDTH = 120
-# Where there is no terminal, so many seconds lie between two lines that say how far something is.
-_PAUSE = 3.0
+# Seconds between two lines of progress if there is no terminal.
+_LINE_INTERVAL_S = 3.0
 _PART = re.compile(r"(?:(\d+ of \d+): )?(.*)", re.DOTALL)
 
 
 class Text(rich.text.Text):
-    """A text with a style in which whatever is not printable is shown escaped, ends of lines as well."""
+    """A styled text in which characters that are not printable, including line ends, are escaped."""
 
     def __init__(self, text: str = "", *arguments: Any, **keywords: Any) -> None:
         super().__init__(escape(text), *arguments, **keywords)
 
     def append(self, text: rich.text.Text | str, style: str | Style | None = None) -> Self:
-        """Append a text, with what is not printable escaped."""
+        """Append a text, with its unprintable characters escaped."""
         super().append(escape(text) if isinstance(text, str) else text, style)
         return self
 
 
-class Table(rich.table.Table):
-    """A table whose texts are shown as `Text` shows them."""
+class EscapedTable(rich.table.Table):
+    """A table whose texts are escaped as in `Text`."""
 
     def add_row(self, *cells: RenderableType | None, **keywords: Any) -> None:
         """Add a row."""
@@ -95,20 +95,20 @@ class Table(rich.table.Table):
 
 
 class Console(rich.console.Console):
-    """A console on which nothing that a text from others holds moves the cursor, or turns other texts around.
+    """A console on which texts from others cannot move the cursor or reverse other texts.
 
-    What is not printable is shown escaped; of a text that is printed, only ends of lines before and after it are kept.
+    Unprintable characters are escaped; only line ends before and after a printed text are kept.
     """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **keywords)
 
     def on_broken_pipe(self) -> None:
-        """Let the command end as commands do where nobody reads their output; rich would exit with 1."""
+        """Raise `BrokenPipeError`, which ends the command as usual; rich would exit with 1."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
-        """Return a text as rich shows it."""
+        """Return a text as rich shows it, with escaped characters."""
         inner = text.strip("\n")
         start = text.index(inner) if inner else len(text)
         return super().render_str(text[:start] + escape(inner) + text[start + len(inner) :], **keywords)
@@ -126,28 +126,28 @@ def errors() -> Console:
 
 
 def say(text: str, *, nl: bool = True) -> None:
-    """Write lines to standard output, with what is not printable escaped."""
+    """Write lines to standard output, with unprintable characters escaped."""
     click.echo(escape(text, lines=True), nl=nl)
 
 
 def say_json(value: object) -> None:
-    """Write a value to standard output as JSON, in which whatever is not printable is written as JSON escapes it."""
+    """Write a value to standard output as JSON, with unprintable characters as JSON escapes."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     click.echo("".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text))
 
 
 def say_error(message: str) -> None:
-    """Show an error, in red where there is colour."""
+    """Show an error, in red if the terminal has colours."""
     _say("error", "bold red", message)
 
 
 def say_note(message: str) -> None:
-    """Show something worth knowing."""
+    """Show a note."""
     _say("note", "yellow", message)
 
 
 def say_stopping(promise: str) -> None:
-    """Say what is done after Ctrl-C, on a line of its own where another one shows progress."""
+    """Announce the reaction to Ctrl-C, on a separate line if another one shows progress."""
     console = errors()
     console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
     console.print(Text.assemble(("stopping: ", "yellow"), f"{promise}; Ctrl-C again ends at once"), soft_wrap=True)
@@ -161,7 +161,7 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning, without the place in the program that it comes from; once what was recognised of a file."""
+    """Show a warning without its place in the program; show each note on a recognised layout once."""
     if issubclass(category, RecognisedWarning):
         context = click.get_current_context(silent=True)
         told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.recognised", set())
@@ -177,9 +177,9 @@ def number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+def table(*columns: str, numbers: Sequence[str] = ()) -> EscapedTable:
     """Return an empty table; columns in `numbers` are aligned to the right."""
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    made = EscapedTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for column in columns:
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return made
@@ -191,11 +191,11 @@ def certificate_tables(
     measured: Measure | None = None,
     tolerance: float | None = None,
     bounded: Sequence[str] = (),
-) -> Iterator[Table]:
-    """Yield what a certificate says: requirement by requirement, then the cost and how many pairs are bounded.
+) -> Iterator[EscapedTable]:
+    """Yield the tables of a certificate: its requirements, then its costs and the numbers of bounded pairs.
 
-    `names` are those of the requirements, `bounded` says how many pairs each bounds, and `measured` in what the cost
-    is, where they are known.
+    `names` are the names of the requirements, `bounded` the numbers of pairs that they bound, and `measured` the unit
+    of the cost, if known.
     """
     requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
     for index, checked in enumerate(certificate.requirements):
@@ -214,15 +214,15 @@ def certificate_tables(
         yield requirements
     costs = table("cost", "", numbers=("",))
 
-    def written(value: float) -> str:
+    def format_cost(value: float) -> str:
         return number(value) if measured is None else measured.with_root(value, number)
 
     for name, value, counts in (
         ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
         ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
     ):
-        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(written(value)))
-    costs.add_row("no channel costs less than", Text(written(certificate.lower_bound)))
+        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(format_cost(value)))
+    costs.add_row("no channel costs less than", Text(format_cost(certificate.lower_bound)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)
@@ -237,8 +237,8 @@ def certificate_tables(
 
 
 def show_next(commands: Mapping[str, str]) -> None:
-    """Show what may be done next: commands, or files to open, each with what it shows."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+    """Show possible next steps: commands, or files to open, each with a description."""
+    shown = EscapedTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
     for command, meaning in commands.items():
         shown.add_row(Text(command, "cyan"), meaning)
     console = output()
@@ -247,22 +247,22 @@ def show_next(commands: Mapping[str, str]) -> None:
 
 
 def say_gap(made: Design, tolerance: float, which: str = "") -> None:
-    """Say so when the gap that was asked for was not reached; `which` names the design where there are several."""
+    """Show a note if the requested gap was not reached; `which` names the design if there are several."""
     if (gap := made.certificate.relative_gap) > tolerance:
-        say_note(f"{which}{missed_gap(gap, tolerance)} ({made.status})")
+        say_note(f"{which}{describe_gap(gap, tolerance)} ({made.status})")
 
 
-def missed_gap(gap: float, tolerance: float) -> str:
-    """Say what a relative gap above the one asked for means."""
+def describe_gap(gap: float, tolerance: float) -> str:
+    """Return a sentence on a relative gap above the requested one."""
     proved = f"proved to within {gap:.2g} of the least possible" if gap < 1 else "not bounded from below"
-    return f"the cost is {proved}; {tolerance:.3g} was asked for. Privacy does not depend on it"
+    return f"the cost is {proved}; the tolerance is {tolerance:.3g}. Privacy does not depend on the gap"
 
 
 @contextmanager
 def progress() -> Iterator[ProgressCallback]:
-    """Show on standard error how far something is: a live line on a terminal, elsewhere a line every few seconds."""
+    """Show progress on standard error: a live line on a terminal, elsewhere a line every few seconds."""
     console = errors()
-    line = _Line()
+    line = _ProgressLine()
     if not console.is_terminal:
         yield _every_few_seconds(line)
         return
@@ -274,22 +274,22 @@ def progress() -> Iterator[ProgressCallback]:
         yield report
 
 
-def _every_few_seconds(line: _Line) -> ProgressCallback:
-    """Return what prints a line now and then; whoever is done before the first one prints nothing."""
+def _every_few_seconds(line: _ProgressLine) -> ProgressCallback:
+    """Return a callback that prints a line every few seconds, and none for shorter work."""
     shown = time.perf_counter()
 
     def report(moment: Progress) -> None:
         nonlocal shown
         text = line.after(moment)
-        if time.perf_counter() - shown >= _PAUSE:
+        if time.perf_counter() - shown >= _LINE_INTERVAL_S:
             shown = time.perf_counter()
             print(escape(text), file=sys.stderr, flush=True)
 
     return report
 
 
-class _Line:
-    """What the line says: the last round, with its bracket, is shown beside what the solver is at."""
+class _ProgressLine:
+    """The line of progress: the last round with its bracket, and the current stage of the solver."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -302,7 +302,7 @@ class _Line:
             lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
             upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
             self._bounds = f"cost between {lower} and {upper}"
-        # Which part of the work it is may stand before a stage.
+        # The stage may begin with the number of the design.
         part, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
         if stage.startswith("round"):
             self._round, stage = stage, ""
@@ -318,19 +318,19 @@ def _say(kind: str, style: str, message: str) -> None:
 
 
 def load_pictures(module: str) -> None:
-    """Import a module that draws; raise `MissingDependencyError` where that fails, as with a broken Matplotlib."""
+    """Import a module that draws; raise `MissingDependencyError` if that fails, as with a broken Matplotlib."""
     try:
         importlib.import_module(module)
-    except Exception as error:  # What another package raises when it is loaded can be anything.
-        message = f"pictures cannot be drawn: {error}. Repair Matplotlib; nothing was solved or spent"
+    except Exception as error:  # Loading another package can raise any error.
+        message = f"figures cannot be drawn: {error}. Repair Matplotlib; nothing was solved or spent"
         raise MissingDependencyError(message) from error
 
 
 def say_private(problem: Problem, origin: Origin | None) -> None:
-    """Show what the files of a design tell of data, and how a prior stays at home."""
+    """Show notes on private data in the files of a design, and on bundles without the prior."""
     from mechdesign.report._private import COUNTED, HAND_ON, WRITTEN, private
 
-    # Who wrote counts into a specification, which stands in the files, knows of them.
+    # Users who wrote counts into the specification know that its copy in the files contains them.
     for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
         say_note(sentence)
     if COUNTED in said:
@@ -338,56 +338,56 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
 
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
-    """Show, and return, which folders have a prior that was counted in data; `what` says what tells of it."""
+    """Show, and return, a note on the folders whose prior was counted in data; `what` names the dependent result."""
     from mechdesign.report._private import COUNTED, private
 
     names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
     if not names:
         return ""
-    said = f"the prior of {', '.join(names)} was counted in data: {what} rests on it, and is private"
+    said = f"the prior of {', '.join(names)} was counted in data: {what} depends on it, and is private"
     say_note(said)
     return said
 
 
 wait_option = click.option(
     "--wait", metavar="SECONDS", type=float, default=WAIT_S, show_default=True,
-    help="How long another process that uses the ledger is waited for.",
+    help="Seconds to wait for another process that uses the ledger.",
 )  # fmt: skip
 
 
 def announce(ledger: Ledger | None, public: Path) -> None:
-    """Say which file will be charged, by its full path, and whether it is made for this; or that none is.
+    """Show the full path of the ledger that will be charged or created, or that there is none.
 
-    Raises `InputError` where it lies in the folder that may be published.
+    Raises `InputError` if the ledger is in the folder that may be published.
     """
     if ledger is None:
-        say_note("no ledger is charged: what is spent here is recorded nowhere but in what is released")
+        say_note("no ledger is charged: only the released files record the spent budget")
         return
     assert ledger.path is not None
     if public.resolve() in ledger.path.parents:
         raise InputError(
             "--output",
-            "is the folder of the ledger, which is its owner's alone",
+            "is the folder of the ledger, which is private",
             value=str(public),
-            bound=f"a folder that does not hold {ledger.path}",
+            bound=f"a folder that does not contain {ledger.path}",
         )
     lock = lock_file_of(ledger.path)
     if not exists(ledger.path):
-        # Where there is no folder, or the lock of an earlier ledger stands, none is begun, and an error says so.
+        # Without its folder, or with the lock of an earlier ledger, no ledger is created, and an error follows.
         if ledger.path.parent.is_dir() and not exists(lock):
-            say_note(f"the ledger {ledger.path} is begun")
+            say_note(f"the ledger {ledger.path} is created")
         return
     say_note(f"the ledger {ledger.path} is charged")
     for file in (ledger.path, lock):
         if os.name != "nt" and exists(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
             say_note(
-                f"{file} is open to every user (mode {mode:04o}), as an earlier version made it, and is left so. Close "
-                f"it with: chmod 600 {file}"
+                f"{file} is open to every user (mode {mode:04o}), since an earlier version made it. Its mode is "
+                f"unchanged. Restrict it with: chmod 600 {file}"
             )
 
 
 def show_spending(ledger: Ledger) -> None:
-    """Show what is left of a ledger's budget and, where there are several policies, what was spent under each."""
+    """Show the rest of a ledger's budget and, with several policies, the spending under each."""
     from mechdesign.leakage._ledger_file import APART
 
     left = [
@@ -402,13 +402,13 @@ def show_spending(ledger: Ledger) -> None:
         output().print(f"          {APART}.", soft_wrap=True)
 
 
-# So many seconds the main thread has to end by itself, tidily, before the process is ended.
-_PATIENCE, _LESS_PATIENCE = 1.0, 0.3
+# Seconds that the main thread has for ending cleanly, before the process is ended.
+_END_TIMEOUT_S, _SECOND_END_TIMEOUT_S = 1.0, 0.3
 
 
 @contextmanager
-def watched() -> Iterator[None]:
-    """Answer Ctrl-C during the block, in the main thread and unless the program ignores it."""
+def watch_signals() -> Iterator[None]:
+    """Handle Ctrl-C during the block, in the main thread and unless the program ignores it."""
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -422,7 +422,7 @@ def watched() -> Iterator[None]:
         try:
             thread.start()
         except RuntimeError:
-            # The system gives this process no further thread: Ctrl-C is answered when compiled code returns.
+            # The system allows no further thread: Ctrl-C is handled when compiled code returns.
             yield
             return
         before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
@@ -435,7 +435,7 @@ def watched() -> Iterator[None]:
 
 
 def _watch(receiver: socket.socket) -> None:
-    """Read the numbers of signals until the other side is closed."""
+    """Read the numbers of signals until the sender is closed."""
     count = 0
     deadline: float | None = None
     while True:
@@ -447,7 +447,7 @@ def _watch(receiver: socket.socket) -> None:
             if promised is None:
                 _end()
             else:
-                # The main thread has caught it, and found something to keep after all.
+                # The main thread has caught the signal, and found something to keep.
                 say_stopping(promised)
                 deadline = None
             continue
@@ -459,36 +459,36 @@ def _watch(receiver: socket.socket) -> None:
             if count == 1 and promised is not None:
                 say_stopping(promised)
             else:
-                deadline = time.monotonic() + (_PATIENCE if count == 1 else _LESS_PATIENCE)
+                deadline = time.monotonic() + (_END_TIMEOUT_S if count == 1 else _SECOND_END_TIMEOUT_S)
 
 
 def _end() -> None:
     """End the process, as soon as no file is being written."""
     with atomic.WRITING:
         if sys.stderr.isatty():
-            # A line that shows progress hides the cursor.
+            # The progress line hides the cursor.
             os.write(sys.stderr.fileno(), b"\r\x1b[2K\x1b[?25h")
         say_error("stopped")
         os._exit(STOPPED)
 
 
 def occupy_descriptors() -> None:
-    """Open a null device for each standard descriptor that is closed, so that no file of ours takes its number."""
+    """Open a null device for each closed standard descriptor, so that none of our files gets its number."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The system gives the least number that is free, and those below are taken.
+            # The system assigns the least free number, and all smaller ones are taken.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 @contextmanager
-def usable() -> Iterator[None]:
-    """Put streams that can be used in the place of standard ones in the block, and put the old ones back after it."""
+def use_open_streams() -> Iterator[None]:
+    """Replace unusable standard streams during the block, and restore the old ones after it."""
     before = sys.stdin, sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         sys.stdin, sys.stdout = _open_or_null(before[0], "r", stack), _open_or_null(before[1], "w", stack)
-        sys.stderr = _Forgiving(_open_or_null(before[2], "w", stack))
+        sys.stderr = _NotesStream(_open_or_null(before[2], "w", stack))
         try:
             yield
         finally:
@@ -496,8 +496,8 @@ def usable() -> Iterator[None]:
 
 
 def divert(stream: TextIO | None) -> None:
-    """Send what a stream still holds to a null device: Python would try to write it once more when it ends."""
-    # A stream of a test, or of a notebook, has no descriptor.
+    """Send the unwritten output of a stream to a null device; Python would try to write it again at its exit."""
+    # A stream of a test or a notebook has no descriptor.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         try:
@@ -507,7 +507,7 @@ def divert(stream: TextIO | None) -> None:
 
 
 def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
-    """Return a stream with the encoding that ε and labels need, or a null device where there is none."""
+    """Return a stream with an encoding for ε and labels, or a null device without a stream."""
     if stream is None or stream.closed:
         return cast(TextIO, stack.enter_context(open(os.devnull, mode, encoding="utf-8")))
     if mode == "w" and isinstance(stream, io.TextIOWrapper):
@@ -515,8 +515,8 @@ def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack)
     return stream
 
 
-class _Forgiving:
-    """A stream for notes: those that cannot be written are dropped."""
+class _NotesStream:
+    """A stream for notes that drops those that cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -533,7 +533,7 @@ class _Forgiving:
             return len(text)
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the buffered text."""
         try:
             self._stream.flush()
         except OSError:

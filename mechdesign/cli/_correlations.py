@@ -1,4 +1,4 @@
-"""Correlations that commands read: matrices, mixtures, and the figures of what they leak."""
+"""Correlations in files: transition matrices, mixtures, and figures of their leakage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Found = TypeVar("_Found")
 
 
 def loss_of(path: Path | None, name: str) -> LossFunction | None:
-    """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
+    """Return the loss function of the matrix in a file, or None without one; errors name argument and file."""
     if path is None:
         return None
     from mechdesign.base._check import rename_path
@@ -36,11 +36,9 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     matrix, word = read_chain_matrix(path)
     counted = counts_of(path)
     if (direction := direction_of(path)) not in ("", name):
-        say_warning(
-            f"{path} is the {direction} matrix of its chain, and is taken as the {name} one", UserWarning, "", 0
-        )
+        say_warning(f"{path} is the {direction} matrix of its chain, but is used as the {name} one", UserWarning, "", 0)
     if counted is None and (path.parent / CHAIN_COUNTS).exists():
-        say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: whether {path} was smoothed is not known")
+        say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: {path} may have been smoothed")
     with withholding():
         if not word:
             if counted is None or not counted.smoothing:
@@ -54,8 +52,8 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
         return LossFunction(chain, path=place)
 
 
-class Mixed(NamedTuple):
-    """Loss functions of both directions if the rows of all ends were mixtures of the others, and how to say it."""
+class MixtureLosses(NamedTuple):
+    """Loss functions of both directions if the rows of all ends are mixtures of other rows, with a note on them."""
 
     before: LossFunction | None
     after: LossFunction | None
@@ -63,21 +61,21 @@ class Mixed(NamedTuple):
 
     @property
     def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
-        """Backward and forward."""
+        """The backward and the forward loss function."""
         return self.before, self.after
 
 
-def by_counts(
+def remove_smoothing(
     before: LossFunction | None, after: LossFunction | None
 ) -> tuple[LossFunction | None, LossFunction | None] | None:
-    """Return the loss functions by the counts alone, or None where neither chain was smoothed."""
+    """Return the loss functions from counts alone, or None if neither chain was smoothed."""
     if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
         return None
     return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
 
 
-def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | None:
-    """Return the loss functions under "mixture" beside those asked for, or None where they are the same."""
+def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> MixtureLosses | None:
+    """Return the loss functions under "mixture" in addition to the given ones, or None if they are equal."""
     found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
     if all(loss is other for loss, other in zip((before, after), found, strict=True)):
         return None
@@ -92,8 +90,8 @@ def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | No
         "hold if each such row is any mixture of the other rows"
     )
     if stopped and all(loss.stopped_by_ends for loss in stopped):
-        note += ". No budget holds without end, because of ends alone"
-    return Mixed(found[0], found[1], note)
+        note += ". The ends alone are the reason that no budget holds forever"
+    return MixtureLosses(found[0], found[1], note)
 
 
 def compare_assumptions(
@@ -101,21 +99,21 @@ def compare_assumptions(
     before: LossFunction | None,
     after: LossFunction | None,
 ) -> dict[str, _Found]:
-    """Return the results under mixture and by the counts alone, if these assumptions differ from the given ones."""
+    """Return the results under mixture and from counts alone, if these assumptions differ from the given ones."""
     found = {}
-    if (other := mixed(before, after)) is not None:
-        with silenced():
+    if (other := apply_mixture(before, after)) is not None:
+        with suppress_warnings():
             found["mixture"] = compute(*other.losses)
         say_note(other.note)
-    if (seen := by_counts(before, after)) is not None:
-        with silenced():
+    if (seen := remove_smoothing(before, after)) is not None:
+        with suppress_warnings():
             found["by the counts alone"] = compute(*seen)
     return found
 
 
 @contextmanager
 def warnings_once() -> Iterator[None]:
-    """Show each warning about budgets and correlations once, however often it is given."""
+    """Show each warning about budgets and correlations once."""
     with collect_warnings(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
         yield
     for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
@@ -123,26 +121,26 @@ def warnings_once() -> Iterator[None]:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Say nothing of budgets and correlations: it was said of what was asked for."""
+def suppress_warnings() -> Iterator[None]:
+    """Suppress warnings about budgets and correlations, which have been shown for the given assumptions."""
     with warned.suppress_warnings(BudgetWarning, CorrelationWarning):
         yield
 
 
 def check_figure(path: Path | None, target: Path | None = None) -> None:
-    """Raise `InputError` for a figure in a format that cannot be written, or in the file `target` of a table."""
+    """Raise `InputError` for a figure with an unknown suffix, or with the path `target` of a table."""
     if path is not None and target is not None and path.absolute() == target.absolute():
         raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
     if path is not None and path.suffix.lower() not in _FIGURES:
-        raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
+        raise InputError("--plot", "has an unknown suffix", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
 
 
 def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Draw a figure with the module of leakage figures, and write it if a file is named."""
+    """Draw a figure with the module of leakage figures, and write it if a path is given."""
     if path is None:
         return
     from mechdesign.report import _leakage_figures as leakage_figures
     from mechdesign.report import _style as style
 
-    with silenced():
+    with suppress_warnings():
         style.save_figure(draw(leakage_figures), path)

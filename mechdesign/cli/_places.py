@@ -1,4 +1,4 @@
-"""Places and weights of secrets that options and files name."""
+"""Places and weights of secrets in options and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _pair(_: click.Context, __: click.Parameter, text: str | None) -> tuple[floa
     try:
         first, second = (float("x" if "_" in part else part) for part in text.split(","))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not two numbers with a comma between, such as 35.68,139.75") from None
+        raise click.BadParameter(f"{text!r} is not two numbers separated by a comma, such as 35.68,139.75") from None
     return first, second
 
 
@@ -50,13 +50,13 @@ at_option = click.option(
 
 @dataclass(frozen=True)
 class Reach:
-    """A distance with its unit, which may be left out."""
+    """A distance with an optional unit."""
 
     length: float
     unit: str = ""
 
     def within(self, domain: Domain) -> float:
-        """Return the length in the unit of a domain; raise `InputError` for one in another unit."""
+        """Return the length in the unit of a domain; raise `InputError` for another unit."""
         if self.unit and self.unit != domain.unit:
             bound = f"in {domain.unit}, the unit of the places" if domain.unit else "a number: the places have no unit"
             raise InputError("--reach", "is in another unit", value=f"{self.length:g}{self.unit}", bound=bound)
@@ -82,12 +82,12 @@ reach_option = click.option(
     "--reach",
     metavar="DISTANCE",
     callback=_reach,
-    help="How far from the nearest secret a place may be where there is no grid, such as 2km.  [default: the largest "
+    help="Largest distance of a place from its nearest secret if there is no grid, such as 2km.  [default: the largest "
     "distance between nearest neighbours]",
 )
 
 
-def located(
+def locate_secrets(
     domain: Domain | None,
     at: tuple[float, float] | None,
     source: Path | None,
@@ -96,12 +96,12 @@ def located(
     rng: np.random.Generator | None = None,
     reach: Reach | None = None,
 ) -> tuple[Integers, int]:
-    """Return the secret to answer for at a place, or each place in a file, once for each draw: int64 (k · draws,).
+    """Return the secrets for one place, or for each place in a file, `draws` times each: int64 (k · draws,).
 
-    The second value says how many answers at most are for one place: a cell, or between anchors equal coordinates.
+    The second value is the largest number of answers for one place: a cell, or equal coordinates between anchors.
 
-    Places outside, as `Domain.cell_of` has it, are refused, or take the nearest secret and are counted in a note.
-    Between anchors each draw has an anchor of its own, and places outside are refused or projected to the border.
+    Places outside, as in `Domain.cell_of`, raise `InputError`, or get the nearest secret and are counted in a note.
+    Between anchors, each draw has a separate anchor, and places outside raise `InputError` or are moved to the border.
     """
     name = "--at" if source is None else str(source)
     try:
@@ -109,8 +109,8 @@ def located(
             raise InputError("domain", "has no places")
         axes = domain.axes
     except InputError as error:
-        problem = "gives a place, and the secrets have none in two dimensions"
-        raise InputError(name, problem, remedy="name the secret with --secret") from error
+        problem = "gives a place, but the secrets have no places in two dimensions"
+        raise InputError(name, problem, remedy="give the secret with --secret") from error
     area = domain.area(axes)
     assert area is not None
     outside: Outside = "nearest" if nearest else "refuse"
@@ -119,7 +119,7 @@ def located(
         if source is not None:
             places = read_places(source, axes)
             if {"observable_index", "observable"} <= set(next((row for _, row in read_rows(source)), [])):
-                say_warning(f"{source} holds answers of `mechdesign sample`, and no true places", UserWarning, "", 0)
+                say_warning(f"{source} contains answers of `mechdesign sample`, not true places", UserWarning, "", 0)
         else:
             places = as_places(axes, *(np.array([value]) for value in at or ()))
         with nullcontext() if source is None else withholding():
@@ -129,32 +129,32 @@ def located(
                 area.check_reach(length)
                 missed = count_outside(area, places, outside)
     except InputError as error:
-        raise _in_words_of_the_command(error, name) from error
+        raise _rename_paths(error, name) from error
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
-        say_note(f"{which} outside {_described(area)}")
+        say_note(f"{which} outside {_describe_outside(area)}")
     if domain.lattice is not None:
         shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
-        return draw_anchors(domain.lattice, *shown, rng)[0], draws * _most(np.column_stack(places))
-    return np.repeat(cells, draws), draws * _most(cells)
+        return draw_anchors(domain.lattice, *shown, rng)[0], draws * _largest_count(np.column_stack(places))
+    return np.repeat(cells, draws), draws * _largest_count(cells)
 
 
-def _described(area: Area) -> str:
-    """Say what places are outside of, and what becomes of them."""
+def _describe_outside(area: Area) -> str:
+    """Return a phrase on the area that places are outside of, and on their replacement."""
     if area.corners is not None:
         return "the anchors: projected to the border"
     if area.borders is not None:
-        cells = "" if area.members is None else " or in cells that are no secrets"
+        cells = "" if area.members is None else " or in cells that are not secrets"
         return f"the grid{cells}, and the nearest cell is taken"
     return "the reach of all secrets, and the nearest secret is taken"
 
 
-def _most(given: NDArray[Any]) -> int:
-    """Return how often the row that stands most often in an array stands there."""
+def _largest_count(given: NDArray[Any]) -> int:
+    """Return the number of occurrences of the most frequent row of an array."""
     return int(np.unique(given, axis=0, return_counts=True)[1].max(initial=0))
 
 
-def _in_words_of_the_command(error: InputError, name: str) -> InputError:
+def _rename_paths(error: InputError, name: str) -> InputError:
     own = error.path.partition("[")[0]
     if own == "reach":
         return rename_path(error, "--reach", "reach")
@@ -171,18 +171,20 @@ def _in_words_of_the_command(error: InputError, name: str) -> InputError:
 label_option = click.option(
     "--label",
     metavar="COLUMN",
-    help='Column of FILE.csv with the labels of the secrets, by which lines are matched; "" takes them in order. '
-    "Unless it is given such a column is found.",
+    help='Column of FILE.csv with the labels of the secrets, which match its lines; "" matches lines in order. '
+    "By default such a column is found.",
 )
 
 
 def read_weights(path: Path, column: str, label: str | None, labels: Sequence[str]) -> Floats:
-    """Return the probabilities that a file gives the secrets with these `labels`, and say how rows were matched."""
+    """Return the probabilities of the secrets with these `labels` from a file, and note how rows were matched."""
     with withholding():
         found = read_matched(path, [column], labels, label)
         texts = zip(found.rows, plain_numbers(found.columns[column], path, column), strict=True)
         weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
         if len(weights) != len(labels):
-            raise InputError(str(path), "has another number of lines", value=len(weights), bound=str(len(labels)))
+            raise InputError(
+                str(path), "does not have a line for each secret", value=len(weights), bound=str(len(labels))
+            )
         say_note(found.note)
         return Prior.from_counts(weights).probabilities

@@ -32,8 +32,8 @@ _ATTACKS = {
 _BY_PROGRAM = ("minimax", "pairwise_minimax")
 _SLOW, _OPTION = "pairwise_minimax", "pairwise"
 _PAIRS = (
-    "\nA pair counts with one guess and its probability, not with a sum over guesses: its number may be smaller than\n"
-    "any expected error, and says nothing against the optimal attack."
+    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value may be smaller\n"
+    "than any expected error, without contradicting the optimal attack."
 )
 
 
@@ -41,7 +41,7 @@ _PAIRS = (
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=click.Path(path_type=Path),
-    help="What the attacker believes, if not the truth: weights, a line for each secret, below a header.",
+    help="The attacker's prior, if not the true one: a header, then one weight per line for each secret.",
 )  # fmt: skip
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
 @label_option
@@ -60,16 +60,16 @@ def attack(
     pairwise: bool,
     as_json: bool,
 ) -> None:
-    """Attack the channel in DIR, in several ways, and show how far off each attacker is.
+    """Attack the channel in DIR in several ways, and show the error of each attack.
 
-    All attackers know the channel. Errors are measured as the first distortion requirement says; without one, by
-    Euclidean distance; without places, as the probability of a wrong guess. The expected error is judged by the prior
-    that the channel was made for, so that with that prior nobody errs less than the optimal attack. What an attacker
-    minimises may be something else: a pair counts with a single guess and its probability, not with a sum over all
-    guesses, so that the number of the pairwise min-max attack is often smaller than any expected error.
+    All attackers know the channel. Errors use the measure of the first distortion requirement, or else the Euclidean
+    distance, or, without places, the probability of a wrong guess. Expected errors are under the prior of the design.
+    No attack with that prior has a smaller expected error than the optimal one. Some attacks minimise another value:
+    the pairwise min-max attack looks at one pair and one guess at a time. Its value is often smaller than any expected
+    error.
     """
     if not 0 < time_limit < float("inf"):
-        raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
+        raise InputError("--time-limit", "must be positive", value=time_limit, bound="> 0 and finite")
     require_design(folder)
     design = Design.load(folder)
     problem, channel = design.problem, design.channel
@@ -120,7 +120,7 @@ def _attack(
     time_limit: float,
     live: ProgressCallback | None,
 ) -> Attack | None:
-    """Return the attack, or None when it was not found in time or does not apply."""
+    """Return the attack, or None if it was not found in time or does not apply."""
     function: Callable[..., Attack] = getattr(games, name)
     if name in _BY_PROGRAM:
         try:

@@ -52,19 +52,21 @@ _PLACED = {
 @click.argument("file", metavar="FILE", type=_FILE)
 @click.option(
     "--distance", metavar="NAME|D.csv",
-    help="What ε is per unit of: euclidean, manhattan, chebyshev or haversine, for secrets with places; hamming; line "
+    help="The unit of ε: euclidean, manhattan, chebyshev or haversine, for secrets with places; hamming; line "
     "(secrets numbered along a line); or a matrix (n, n).",
 )  # fmt: skip
-@click.option("--graph", metavar="EDGES.csv", type=_FILE, help="A policy graph instead: two secrets a line, from 0.")
-@click.option("--spec", metavar="SPEC.toml", type=_FILE, help="Secrets, prior, cost and requirement from there.")
-@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets, coordinates in a line each.")
-@click.option("--epsilon", metavar="ε", help="The ε that is claimed, exact: exit code 1 where it does not hold.")
-@click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; else uniform.")
+@click.option("--graph", metavar="EDGES.csv", type=_FILE, help="A policy graph instead: two secrets per line, from 0.")
+@click.option(
+    "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
+)
+@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets, one per line.")
+@click.option("--epsilon", metavar="ε", help="The claimed ε, exact: the exit code is 1 if it does not hold.")
+@click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; default: uniform.")
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
 @label_option
-@click.option("--cost", metavar="NAME|C.csv", help="What answers cost: a distance, as above, or a matrix (n, m).")
+@click.option("--cost", metavar="NAME|C.csv", help="The cost of answers: a distance, as above, or a matrix (n, m).")
 @click.option("--weights", is_flag=True, help="Entries are weights: rows may have any sum, and are divided by it.")
-@click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
+@click.option("--optimum/--no-optimum", default=True, help="Also design the best channel with the same ε.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @layout_options(matrices=True)
@@ -88,13 +90,13 @@ def audit(
     target: Path | None,
     as_json: bool,
 ) -> None:
-    """Compute what any finite channel guarantees: its tight ε, or that none holds, and for which pair of secrets.
+    """Compute the guarantee of any finite channel: its tight ε, which may be infinite, and the worst pair of secrets.
 
-    FILE holds a matrix p(o|s), a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or with
-    one array); or it is a folder that `mechdesign design` wrote, its channel.npz or its channel.csv. Numbers are taken
-    exactly as floats, those of channel.csv as the decimals they are, and rows are divided by their exact sums.
+    FILE contains a matrix p(o|s) with a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or
+    one array). Or it is a folder of `mechdesign design`, its channel.npz or its channel.csv. Numbers have their exact
+    values as floats, or as decimals in channel.csv. Rows are divided by their exact sums.
 
-    The exit code is 0, or 1 where the ε of --epsilon, or that a folder states, does not hold.
+    The exit code is 0, or 1 if the ε of --epsilon, or of the folder, does not hold.
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if stated is not None and stated.startswith("-"):
@@ -104,22 +106,22 @@ def audit(
     if file.is_dir():
         require_design(file)
     if points is not None and distance in _PLACED:
-        say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
+        say_note(f"distances are in the unit of the coordinates in {points}, in the plane")
     subject = _read_subject(file) if spec is None else _read_subject_of(spec, file)
     said = ""
     if subject.problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
     if spec is not None:
         subject.require_size(file)
-    asked = _asked(subject, distance, graph, points, cost, (prior_file, column, label))
+    asked = _read_arguments(subject, distance, graph, points, cost, (prior_file, column, label))
     stated = asked.stated if stated is None else stated
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
     with withholding():
         found = audited(subject.channel, weights=weights, **asked.arguments)
     if as_json:
-        click.echo(json.dumps(_described(found, stated, optimum), indent=2))
+        click.echo(json.dumps(_audit_to_json(found, stated, optimum), indent=2))
     else:
         _show(found, stated, optimum)
     if target is not None:
@@ -131,8 +133,8 @@ def audit(
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """The arguments of the audit, and the ε that the files state, if one."""
+class _AuditArguments:
+    """The arguments of the audit, and the ε that the files state, or None."""
 
     arguments: dict[str, Any]
     stated: str | None
@@ -140,7 +142,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Subject:
-    """A channel, and where they are known the labels of its secrets, the problem that it answers, and its origin."""
+    """A channel, and the labels of its secrets, its problem and its origin, if they are known."""
 
     channel: Channel | NDArray[Any]
     labels: tuple[str, ...] = ()
@@ -149,19 +151,19 @@ class _Subject:
 
     @property
     def rows(self) -> NDArray[Any]:
-        """The table of the channel, a row for each secret."""
+        """The table of the channel, with a row for each secret."""
         return self.channel.numerators if isinstance(self.channel, Channel) else self.channel
 
     def require_size(self, file: Path) -> None:
-        """Raise `InputError` where the problem of a specification is about another number of secrets."""
+        """Raise `InputError` if the problem of a specification has another number of secrets."""
         count = len(self.rows)
         if self.problem is not None and self.problem.cost.shape[0] != count:
-            value, bound = self.problem.cost.shape[0], f"{count}, as {file} has rows"
-            raise InputError("--spec", "is about another number of secrets", value=value, bound=bound)
+            value, bound = self.problem.cost.shape[0], f"{count}, the rows of {file}"
+            raise InputError("--spec", "has another number of secrets", value=value, bound=bound)
 
 
 def _read_subject_of(spec: Path, file: Path) -> _Subject:
-    """Return the channel in a file, for the problem of a specification, with its rows in the order of that."""
+    """Return the channel in a file for the problem of a specification, with the rows in its order."""
     from mechdesign.specification._specification import read_spec
 
     found, given = _read_subject(file), read_spec(spec)
@@ -172,7 +174,7 @@ def _read_subject_of(spec: Path, file: Path) -> _Subject:
 
 
 def _read_subject(file: Path) -> _Subject:
-    """Return the channel in a file or a folder, with what is known of it."""
+    """Return the channel in a file or a folder, with its labels, problem and origin if known."""
     if file.is_dir():
         design = Design.load(file)
         return _Subject(design.channel, design.channel.secrets, design.problem, design.origin)
@@ -190,20 +192,20 @@ def _read_subject(file: Path) -> _Subject:
     return _Subject(read_matrix(file))
 
 
-def _asked(
+def _read_arguments(
     subject: _Subject,
     distance: str | None,
     graph: Path | None,
     points: Path | None,
     cost: str | None,
     prior: tuple[Path | None, str, str | None],
-) -> _Asked:
+) -> _AuditArguments:
     (n, m), labels, problem = subject.rows.shape, subject.labels, subject.problem
     secrets = problem.secrets if problem is not None else None
     if points is not None:
         places = read_matrix(points, shape=(n, None))
         if len(places) != n:
-            raise InputError(str(points), "has another number of places", value=len(places), bound=f"{n}, the secrets")
+            raise InputError(str(points), "does not have a place for each secret", value=len(places), bound=str(n))
         with withholding():
             secrets = Domain.from_points(places, labels or None)
     elif secrets is None and labels:
@@ -216,7 +218,7 @@ def _asked(
     if graph is not None:
         arguments["graph"] = _graph(graph, names)
     elif distance is not None:
-        arguments["distance"] = _named(distance, "--distance", secrets, None, (n, n))
+        arguments["distance"] = _read_distance(distance, "--distance", secrets, None, (n, n))
     else:
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
@@ -226,28 +228,28 @@ def _asked(
         arguments["prior"] = read_weights(prior_file, column, label, names)
     if cost is not None:
         observables = secrets if problem is None or problem.observables is None else problem.observables
-        arguments["cost"] = _named(cost, "--cost", secrets, observables, (n, m))
+        arguments["cost"] = _read_distance(cost, "--cost", secrets, observables, (n, m))
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
-    return _Asked(arguments, stated)
+    return _AuditArguments(arguments, stated)
 
 
 def _in_order(
     channel: Channel | NDArray[Any], labels: tuple[str, ...], secrets: tuple[str, ...], file: Path
 ) -> Channel | NDArray[Any]:
-    """Return a channel with its rows in the order of the secrets of a specification, where both have labels.
+    """Return a channel with its rows in the order of the secrets of a specification, if both have labels.
 
-    Raises `InputError` for the first row of another label, and for a certified channel in another order.
+    Raises `InputError` for the first row with another label, and for a certified channel in another order.
     """
     if labels == secrets or any(_are_positions(names) for names in (labels, secrets)):
         return channel
     places = Names.of(labels).places
     for row, label in enumerate(labels):
         if label not in secrets or places[label] != row:
-            problem = "is no label of the specification" if label not in secrets else "stands in several rows"
+            problem = "is not a label of the specification" if label not in secrets else "is in several rows"
             raise InputError(f"{file}, row {row + 1}", problem, value=cell(label), bound="a row for each secret")
     if len(labels) != len(secrets):
-        raise InputError(str(file), "has another number of rows", value=len(labels), bound=str(len(secrets)))
+        raise InputError(str(file), "does not have a row for each secret", value=len(labels), bound=str(len(secrets)))
     if isinstance(channel, Channel):
         raise InputError(str(file), "has its secrets in another order than the specification", remedy="use its own")
     return channel[[places[label] for label in secrets]]
@@ -263,7 +265,7 @@ def _bound_of(problem: Problem | None) -> ExponentBound:
     if problem is not None and problem.point_bounds:
         raise click.UsageError(
             "the design bounds all points between its anchors, which `mechdesign verify` proves; give --distance or "
-            "--graph to audit the anchors alone"
+            "--graph to audit only the anchors"
         )
     if len(found) != 1:
         there = "no" if not found else "more than one"
@@ -278,7 +280,9 @@ def _matrix_of(bound: ExponentBound, n: int) -> Floats:
     return distance
 
 
-def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, shape: tuple[int, int]) -> Floats:
+def _read_distance(
+    name: str, path: str, secrets: Domain | None, others: Domain | None, shape: tuple[int, int]
+) -> Floats:
     """Return a distance by its name, or a matrix from a file."""
     n, size = shape
     if name == "hamming":
@@ -289,7 +293,7 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
         if secrets is None or not secrets.points.shape[1]:
             raise InputError(path, "needs places of the secrets", value=name, remedy="give --points or --spec")
         if name == "haversine" and secrets.coordinates is None:
-            remedy = "give --spec with a domain in degrees: places of --points lie on a plane"
+            remedy = "give --spec with a domain in degrees: places of --points are in a plane"
             raise InputError(path, "needs latitudes and longitudes", value=name, remedy=remedy)
         return _PLACED[name](secrets, others)
     if not Path(name).suffix:
@@ -299,10 +303,12 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
 
 
 def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
-    """Return the graph of the edges in a file: whole numbers, labels where these are numbers, and else positions."""
+    """Return the graph of the edges in a file; integers are labels if these are numbers, and otherwise positions."""
     edges = read_matrix(path)
     if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
-        raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
+        raise InputError(
+            str(path), "is not a list of edges", value=edges.shape, bound="two secrets per line, numbered from 0"
+        )
     from mechdesign.graphs._builders import from_edges
 
     names = Names.of(labels)
@@ -314,9 +320,9 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
         return from_edges(len(labels), pairs)
 
 
-def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:
+def _audit_to_json(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        # JSON has no infinity: null means that no ε holds.
+        # JSON has no infinity: null means that no finite ε holds.
         "epsilon": found.epsilon if math.isfinite(found.epsilon) else None,
         "witness": None
         if found.witness is None

@@ -23,11 +23,11 @@ _OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 
 @click.command()
 @click.option("--suite", metavar="NAME", default="small", show_default=True, help="small, medium or large.")
-@click.option("--solvers", metavar="NAMES", help="With commas; without, all that are installed.")
+@click.option("--solvers", metavar="NAMES", help="Names separated by commas; default: all installed solvers.")
 @click.option("-o", "--output", "folder", metavar="DIR", default="bench", show_default=True, help="Folder to write.")
-@click.option("--resume", is_flag=True, help="Run what is missing of what the folder is for.")
-@click.option("--time-limit", metavar="SECONDS", type=float, help="For each problem, instead of the suite's own.")
-@click.option("--memory", metavar="GB", type=float, help="For each problem, instead of the suite's own.")
+@click.option("--resume", is_flag=True, help="Run the missing rows of the folder.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="For each problem, instead of the suite's limit.")
+@click.option("--memory", metavar="GB", type=float, help="For each problem, instead of the suite's limit.")
 @click.option("--threads", metavar="NUMBER", type=int, default=1, show_default=True, help="Threads of each solver.")
 @click.option("--export-mps", "mps", metavar="DIR", help="Write the suite's programs as MPS files, and run nothing.")
 @click.option("--list", "listed", is_flag=True, help="Show suites, families and solvers, and run nothing.")
@@ -44,13 +44,13 @@ def bench(
     listed: bool,
     as_json: bool,
 ) -> None:
-    """Run solvers on families of problems, and judge what they return.
+    """Run solvers on families of problems, and check their results.
 
-    Each run has a process of its own, with limits of time and memory. Results go to DIR: results.csv, rows/,
-    environment.json and report.html. What a solver claims, what its numbers are worth as returned, and what rounding
-    makes of them are three columns. After Ctrl-C all finished rows are there, and --resume runs the rest.
+    Each run is a separate process with a time limit and a memory limit. Results go to DIR: results.csv, rows/,
+    environment.json and report.html. Separate columns show the claim of the solver, the check of its returned numbers,
+    and the result of rounding. After Ctrl-C all finished rows remain, and --resume runs the others.
 
-    A family of real check-ins takes part where the environment variable MECHDESIGN_DATA names a folder of data.
+    A family of real check-ins is included if the environment variable MECHDESIGN_DATA names a folder of data.
     """
     from mechdesign.runs._scores import scores
     from mechdesign.runs.bench import export_mps, find_suite, run
@@ -112,12 +112,12 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
         )
     output().print(shown)
     if found.missing:
-        say_note(f"{found.missing} rows are missing: another process has them, or --resume runs them")
+        say_note(f"{found.missing} rows are missing: another process is running them, or --resume runs them")
     folder = found.folder
     show_next(
         {
-            f"{folder / 'report.html'}": "tables and pictures: open it in a browser",
-            f"{folder / 'results.csv'}": "every run, a row each",
+            f"{folder / 'report.html'}": "tables and figures: open it in a browser",
+            f"{folder / 'results.csv'}": "every run, one per row",
         }
     )
 
@@ -133,7 +133,7 @@ def _list() -> None:
         shown.add_row(suite.name, str(len(problems(suite))), f"{suite.time_limit:g}", f"{suite.memory:g}")
     console.print(shown)
     console.print()
-    shown = table("family", "what it is", *SUITES)
+    shown = table("family", "problem", *SUITES)
     for family in FAMILIES.values():
         sizes = [", ".join(map(str, suite.sizes.get(family.name, ()))) for suite in SUITES.values()]
         title = family.title if family.available else f"{family.title} (set MECHDESIGN_DATA)"

@@ -13,13 +13,13 @@ import numpy as np
 from mechdesign.cli._arguments import layout_options, memory_option, naming_options, show_values_option
 from mechdesign.cli._console import errors, output, say_note, table
 from mechdesign.cli._correlations import (
-    by_counts,
+    apply_mixture,
     check_figure,
     compare_assumptions,
     loss_of,
-    mixed,
+    remove_smoothing,
     save_figure,
-    silenced,
+    suppress_warnings,
     warnings_once,
 )
 from mechdesign.data._budgets import read_cost_curves, read_weights, write_budgets
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _UNCORRELATED = (
-    "neither --backward nor --forward is given: the budgets hold for an adversary who knows nothing of how data follow "
-    "one another"
+    "neither --backward nor --forward is given: the budgets hold for an adversary who assumes that successive data are "
+    "independent"
 )
 _FILE = click.Path(path_type=Path)
 _TOLERANCE = 0.01
@@ -41,23 +41,23 @@ _OPTIONS = {name: f"--{name}" for name in ("alpha", "steps", "window", "toleranc
 
 
 @click.command()
-@click.option("--alpha", metavar="α", type=float, required=True, help="What each release may leak, in nats.")
-@click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases; else one ε for ever.")
+@click.option("--alpha", metavar="α", type=float, required=True, help="Largest leakage of each release, in nats.")
+@click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases; default: one ε forever.")
 @click.option("--backward", metavar="B.csv", type=_FILE, help="Pr(state before | state now).")
 @click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now).")
 @click.option(
     "--cost", "cost_file", metavar="FILE", type=_FILE,
-    help="Spend where it is worth most: costs by ε, columns epsilon,cost or step,epsilon,cost; or SPEC.toml, for which "
+    help="Minimise the total cost: costs by ε, columns epsilon,cost or step,epsilon,cost; or SPEC.toml, for which "
     "channels are designed.",
 )  # fmt: skip
-@click.option("--weights", metavar="FILE", type=_FILE, help="With --cost: how much each release counts, column weight.")
+@click.option("--weights", metavar="FILE", type=_FILE, help="With --cost: the weight of each release, column weight.")
 @click.option(
     "--window", metavar="W", type=click.IntRange(min=1),
-    help="With --cost: bound by α what any W successive releases leak together.",
+    help="With --cost: bound the leakage of any W successive releases together by α.",
 )  # fmt: skip
 @click.option(
     "--tolerance", metavar="SHARE", type=float,
-    help="With --cost: how far from the least cost the budgets may be.  [default: 0.01]",
+    help="With --cost: largest relative distance from the least cost.  [default: 0.01]",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=_FILE,
@@ -83,15 +83,15 @@ def budget(
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
-    Without --cost they are one ε for all releases, or, with --steps, more for the first and the last one (Algorithms 7
-    and 8 of Cao et al. 2019). With it they cost least: a release that is worth little gets little, or nothing, and
-    others get what it leaves. A lower bound says how far from the least cost they may be.
+    Without --cost, all releases have the same ε. With --steps, the first and the last one have more (Algorithms 7 and 8
+    of Cao et al. 2019). With --cost, the budgets have the least total cost: unimportant releases get little or nothing,
+    so that others get more. A lower bound shows the largest possible distance from the least cost.
 
-    Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. A matrix left
-    out means that the adversary knows nothing of that direction. Releases are counted from 0.
+    Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. Without a
+    matrix the adversary knows nothing of that direction. Releases are counted from 0.
 
-    One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
-    Where there are such ends, what holds under mixture is shown beside.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
+    rows, the results under mixture are also shown.
     """
     if cost_file is None and [weights, window, tolerance] != [None, None, None]:
         raise click.UsageError("give --cost with --weights, --window or --tolerance")
@@ -99,14 +99,14 @@ def budget(
         say_note(_UNCORRELATED)
     if cost_file is not None:
         limits = _Limits(window=window or 1, tolerance=_TOLERANCE if tolerance is None else tolerance)
-        with naming_options(_OPTIONS | _of_curves(cost_file)):
+        with naming_options(_OPTIONS | _curve_paths(cost_file)):
             _least_cost(alpha, steps, (backward, forward), (cost_file, weights), limits, (target, plot), as_json)
         return
     if steps is None and (target is not None or plot is not None):
         raise click.UsageError("give --steps to write budgets or a figure")
     check_figure(plot, target)
     check_outputs(plot, target, inputs={"--backward": backward, "--forward": forward})
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
     def allocate(before: LossFunction | None, after: LossFunction | None) -> tuple[float, list[float]]:
@@ -129,17 +129,17 @@ def budget(
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
-    """Show the ε of the releases, and the one for any number of them, under each assumption."""
+    """Show the ε of the releases, and the ε for any number of them, under each assumption."""
     shown = table("release", *found, numbers=tuple(found))
-    rows = [dict(_named(several)) for _, several in found.values()]
+    rows = [dict(_name_releases(several)) for _, several in found.values()]
     for name in rows[0]:
         shown.add_row(name, *(f"{row[name]:.10g}" for row in rows))
     shown.add_row("all, for any number of releases", *(f"{one:.10g}" for one, _ in found.values()))
     output().print(shown)
 
 
-def _named(budgets: list[float]) -> list[tuple[str, float]]:
-    """Return the budgets that differ, with the releases that they are for: all between first and last are alike."""
+def _name_releases(budgets: list[float]) -> list[tuple[str, float]]:
+    """Return the distinct budgets with their releases; all releases between the first and the last have the same."""
     last = len(budgets) - 1
     places = {0: "0", last: str(last)} if last >= 0 else {}
     if last >= 2:
@@ -147,8 +147,8 @@ def _named(budgets: list[float]) -> list[tuple[str, float]]:
     return [(places[step], budgets[step]) for step in sorted(places)]
 
 
-def _of_curves(source: Path) -> dict[str, str]:
-    """Say where in a file of costs a point of a curve is."""
+def _curve_paths(source: Path) -> dict[str, str]:
+    """Return the names of points of curves in a file of costs, for error messages."""
     file = str(source).replace("\\", r"\\")
     columns = {"epsilons": "epsilon", "costs": "cost"}
     where = {
@@ -184,7 +184,7 @@ def _least_cost(
     count = _count(steps, None if weights is None else len(weights), len(curves) if len(curves) > 1 else None)
     weights = np.ones(count) if weights is None else weights
     before, after = loss_of(matrices[0], "backward"), loss_of(matrices[1], "forward")
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._best_budgets import best_budgets
 
     with warnings_once():
@@ -198,16 +198,16 @@ def _least_cost(
     if target is not None:
         write_budgets(target, best.epsilons)
     under_mixture = None
-    if (seen := by_counts(before, after)) is not None and not given:
-        with silenced():
+    if (seen := remove_smoothing(before, after)) is not None and not given:
+        with suppress_warnings():
             counted = best_budgets(alpha, weighted, *seen, **limits)
-        say_note(f"by the counts alone the least cost is {counted.cost:.6g}, not {best.cost:.6g}")
-    if (other := mixed(before, after)) is not None:
+        say_note(f"from the counts alone the least cost is {counted.cost:.6g}, not {best.cost:.6g}")
+    if (other := apply_mixture(before, after)) is not None:
         say_note(other.note)
         if given:
-            say_note("costs under mixture are found by another run, with that word in place of such rows")
+            say_note("to find costs under mixture, run the command again with this word instead of such rows")
         else:
-            with silenced():
+            with suppress_warnings():
                 under_mixture = best_budgets(alpha, weighted, *other.losses, **limits).cost
     if as_json:
         names = ("alpha", "window", "cost", "lower_bound", "constant", "allocated")
@@ -220,10 +220,10 @@ def _least_cost(
 
 
 def _count(*counts: int | None) -> int:
-    """Return the number of releases that options agree about."""
+    """Return the number of releases, on which all options must agree."""
     found = {count for count in counts if count is not None}
     if len(found) != 1:
-        problem = f"are about different numbers of releases, {sorted(found)}" if found else "leave their number open"
+        problem = f"give different numbers of releases, {sorted(found)}" if found else "do not give their number"
         raise click.UsageError(f"--steps, --weights and the steps of --cost {problem}")
     return found.pop()
 
@@ -246,9 +246,7 @@ def _of_specification(
         priced = price_budgets(given, alpha, weights, *losses, **limits, told=lambda text: status.update(text))
     for note in priced.notes:
         say_note(note)
-    say_note(
-        f"costs are certified at {len(priced.costs) - 1} values of ε; the lower bound takes them as linear between"
-    )
+    say_note(f"costs are certified at {len(priced.costs) - 1} values of ε; the lower bound interpolates between them")
     return priced.best
 
 
@@ -275,7 +273,7 @@ def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
 
 
 def _runs(epsilons: list[float]) -> list[tuple[str, float]]:
-    """Return budgets with the releases that they are for, neighbours with the same one together."""
+    """Return budgets with their releases, joining successive releases with the same budget."""
     runs: list[tuple[int, int]] = []
     for step, epsilon in enumerate(epsilons):
         if runs and epsilons[runs[-1][0]] == epsilon:

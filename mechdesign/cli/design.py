@@ -1,4 +1,4 @@
-"""``mechdesign design``, also for a schedule."""
+"""``mechdesign design``, for one design or a schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mechdesign.base._deadline import promising
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import example_option, memory_option, show_values_option, specified
+from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
 from mechdesign.cli._console import (
     STALLED,
     STOPPED,
@@ -68,10 +68,10 @@ def design_schedule(
 ) -> bool:
     """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
 
-    Return whether all have the brackets asked for, or narrow ones: none of them stalled.
+    Return whether no design stalled, so that all have the requested brackets or narrow ones.
 
-    Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
-    done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
+    Each bundle is written when it is done, and the schedule last: after an interruption there is no schedule. Raises
+    `SolverInterruptedError` then; a channel of an unfinished search is not written.
     """
     check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     _prepare(given, report)
@@ -87,12 +87,12 @@ def design_schedule(
             whole = whole and not has_stalled(made, settings)
     say_private(next(given.problems()), given.origin)
     if schedule.left_out:
-        say_note(f"nothing is designed for releases with an ε of 0, which are left out: {_ranges(schedule.left_out)}")
+        say_note(f"releases with an ε of 0 are left out and have no design: {_ranges(schedule.left_out)}")
     unused = find_unused_folders(folder, schedule)
     if unused:
-        say_note(f"{folder} still holds designs that this schedule does not use: {', '.join(unused)}")
+        say_note(f"{folder} still contains designs that this schedule does not use: {', '.join(unused)}")
     if as_json:
-        click.echo(json.dumps([_described(schedule, *pair) for pair in certificates.items()], indent=2))
+        click.echo(json.dumps([_design_to_json(schedule, *pair) for pair in certificates.items()], indent=2))
     else:
         _show_schedule(given, schedule, certificates, folder)
     return whole
@@ -112,7 +112,7 @@ def _with_page(made: Design, folder: Path) -> None:
     saving.save(made, folder)
 
 
-def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:
+def _design_to_json(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:
     return {
         "epsilon": exact_text(epsilon),
         "steps": schedule.steps(epsilon),
@@ -147,14 +147,12 @@ def _show_schedule(
             folder_name(epsilon),
         )
     console.print(shown)
-    console.print(
-        "\nOf each ε the privacy is certified; what the releases leak together, the α, is not", soft_wrap=True
-    )
-    console.print(f"files     {folder}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
+    console.print("\nThe privacy of each ε is certified; the joint leakage α of the releases is not", soft_wrap=True)
+    console.print(f"files     {folder}: {SCHEDULE} with the steps, and a folder for each ε", soft_wrap=True)
 
 
 def _ranges(steps: Sequence[int]) -> str:
-    """Write ascending numbers with runs joined: 0, 2–5, 9."""
+    """Return ascending numbers as text with joined runs: 0, 2–5, 9."""
     parts = []
     for _, run in itertools.groupby(enumerate(steps), lambda pair: pair[1] - pair[0]):
         members = [step for _, step in run]
@@ -164,9 +162,9 @@ def _ranges(steps: Sequence[int]) -> str:
 
 _DEFAULT = "city"
 _EXAMPLE_FOLDER = "mechanism"
-_TELLS_NOTHING = (
-    "every secret gets the same answers: the channel tells nothing of it. Check the unit of ε, and of places and of a "
-    "radius, if that is not what is wanted"
+_EQUAL_ROWS = (
+    "every secret gets the same answers: the channel reveals nothing about it. If this is not intended, check the unit "
+    "of ε, of places and of a radius"
 )
 
 
@@ -178,15 +176,15 @@ _TELLS_NOTHING = (
     help="Folder to write.  [default: the name of SPEC.toml without .toml; mechanism for an example]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
-@click.option("--solver", metavar="NAME", help='"auto", or a name that `mechdesign info` lists.')
-@click.option("--tolerance", metavar="GAP", type=float, help="Relative gap to ask for.")
+@click.option("--solver", metavar="NAME", help='"auto", or a name listed by `mechdesign info`.')
+@click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
 @click.option("--time-limit", metavar="SECONDS", type=float, help="Stop then, with the best channel so far.")
-@click.option("--rows", type=click.Choice(get_args(Rows)), help="Which privacy rows the solver sees.")
+@click.option("--rows", type=click.Choice(get_args(Rows)), help="The privacy rows that the solver receives.")
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
 @click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
-@click.option("--estimate", is_flag=True, help="Only say what it would take: memory, time, and what else would fit.")
-@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
-@click.option("--overwrite", is_flag=True, help="Replace also a design of another specification.")
+@click.option("--estimate", is_flag=True, help="Only estimate memory and time, and the largest size that fits.")
+@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
+@click.option("--overwrite", is_flag=True, help="Also replace a design of another specification.")
 @memory_option
 @show_values_option
 def design(
@@ -202,24 +200,24 @@ def design(
 ) -> None:
     """Design the least-cost channel for a specification, certify it and write the files.
 
-    Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here override
-    the [solver] table. An older design of the same specification (of the same text, or from a file of the same name) is
-    replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the exit code is 130.
+    Without SPEC.toml, the design is for a small simulated city; `mechdesign examples` lists others. Options override
+    the [solver] table. An existing design of the same specification (same text or file name) is replaced. After Ctrl-C,
+    the best channel so far is saved next to it, and the exit code is 130.
 
-    Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an
-    edge are refused, unless the [policy] table says otherwise; `mechdesign policy` shows the graph.
+    Under policy graphs (kind = "graph") answers stay in the connected component of the secret. Secrets without an edge
+    are rejected, unless the [policy] table allows them; `mechdesign policy` shows the graph.
 
-    Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
-    in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
+    If SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε in DIR/epsilon-…, with the
+    same settings. DIR/schedule.csv lists the design of each release.
 
-    A prior that was counted in data is private, and DIR tells all its counts exactly to everyone who gets the folder,
-    as its report does. `mechdesign export DIR --without-prior` writes one that does not hold it.
+    A prior that was counted in data is private: DIR and its report reveal all its counts exactly to everyone who
+    receives them. `mechdesign export DIR --without-prior` writes a folder without it.
 
-    With --rows rays the exit code is 3 where a bracket ends above both the tolerance and 2 %: a warning says so first,
-    and the design is certified and written all the same.
+    With --rows rays the exit code is 3 if a bracket ends above both the tolerance and 2 %. The design is still
+    certified and written, after a warning.
     """
     started = time.perf_counter()
-    given = specified(specification, example, "design", _DEFAULT)
+    given = read_specification(specification, example, "design", _DEFAULT)
     folder = _folder(specification) if target is None else target
     changed = {name: value for name, value in options.items() if value is not None}
     with Source().keys({name: f"--{name.replace('_', '-')}" for name in changed}):
@@ -231,7 +229,7 @@ def design(
     if estimate:
         _estimate(given, settings)
         return
-    # Whatever is wrong in the specification is told before the folder is looked at.
+    # Report errors of the specification before the folder is checked.
     given.check_size(settings)
     given.check()
     if given.schedule is not None:
@@ -255,7 +253,7 @@ def design(
         show_next(_next(folder, report and missing is None, made, shown))
     rows = made.channel.numerators
     if len(rows) > 1 and (rows == rows[0]).all():
-        say_note(_TELLS_NOTHING)
+        say_note(_EQUAL_ROWS)
     say_gap(made, settings.tolerance)
     if missing is not None:
         raise missing
@@ -263,17 +261,17 @@ def design(
 
 
 def _choose_folder(folder: str, made: Design, force: bool) -> str:
-    """Return the folder for a design; a design that was stopped does not replace a finished one."""
+    """Return the folder for a design; an interrupted design does not replace a finished one."""
     if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
         return folder
     folder = f"{folder.rstrip('/')}-interrupted"
     check_target(folder, force)
-    say_note(f"the export that stood there is kept; the best channel so far goes to {folder}")
+    say_note(f"the existing design is kept; the best channel so far goes to {folder}")
     return folder
 
 
 def _save(made: Design, folder: str, report: bool) -> ReportError | None:
-    """Write a design, with its page or without; return the error where only the page is missing."""
+    """Write a design, with or without its page; return the error if only the page is missing."""
     if not report:
         made.save(folder)
         return None
@@ -287,7 +285,7 @@ def _save(made: Design, folder: str, report: bool) -> ReportError | None:
 
 
 def _find_exit_code(made: Design, settings: SolveSettings) -> int:
-    """Return the exit code: whether the search was stopped, or stalled with a wide bracket."""
+    """Return the exit code, which depends on whether the search was stopped, or stalled with a wide bracket."""
     from mechdesign.synthesis._result import has_stalled
 
     if made.status is Status.INTERRUPTED:
@@ -296,7 +294,7 @@ def _find_exit_code(made: Design, settings: SolveSettings) -> int:
 
 
 def _folder(specification: Path | None) -> str:
-    """Return the folder that a design goes to where none is named: one for each specification."""
+    """Return the default folder of a design: one for each specification."""
     return _EXAMPLE_FOLDER if specification is None else specification.stem
 
 
@@ -317,7 +315,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
         raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
     console = output()
     solver = estimate(size, settings).solver
-    # Rows are solved by one thread.
+    # One thread solves rows.
     several = solver == RAYS or takes_blocks(solver)
     slow = compute_slowness(measure_speed(settings.threads or count_processors() if several else 1))
     found, most = estimate(size, settings, slow), find_largest(size, settings, slowness=slow)
@@ -326,18 +324,17 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
     console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
     if found.allowed is not None:
         console.print(
-            f"{format_bytes(found.allowed)} of memory may be used; "
-            f"up to {most} secrets fit and take no more than an hour"
+            f"{format_bytes(found.allowed)} of memory may be used; up to {most} secrets fit and take at most an hour"
         )
     if most < size.secrets:
         for remedy in list_remedies(size, settings, slow):
             console.print(remedy, soft_wrap=True)
-    console.print("times are for this machine, as busy as it is now, and meant to be within a factor of two")
+    console.print("times are for this machine at its current load, accurate to about a factor of two")
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:
     from mechdesign.model._problem_words import claim_names, cost_measure
-    from mechdesign.report._proved import bounded_pairs
+    from mechdesign.report._proved import count_bounded_pairs
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
@@ -347,7 +344,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console.print(f"{n} secrets, {m} observables\n")
     names = claim_names(problem)
     for shown in certificate_tables(
-        certificate, names, cost_measure(problem), settings.tolerance, bounded_pairs(problem)
+        certificate, names, cost_measure(problem), settings.tolerance, count_bounded_pairs(problem)
     ):
         console.print(shown)
         console.print()
@@ -358,7 +355,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
 
 
 def _parts(summary: SolveSummary) -> str:
-    """Say how long each part took that is known."""
+    """Return the times of all measured phases as text."""
     parts = {
         "solving": summary.seconds,
         "of it for the proof of the bound": summary.proving_seconds,
@@ -369,8 +366,8 @@ def _parts(summary: SolveSummary) -> str:
 
 
 def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
-    """Return what may be done next: commands, or files to open, and what they show."""
-    found = {f"{folder}/report.html": "what was made, with pictures: open it in a browser"} if report else {}
+    """Return the possible next steps: commands, or files to open, with descriptions."""
+    found = {f"{folder}/report.html": "the report, with figures: open it in a browser"} if report else {}
     found[f"mechdesign verify {folder}"] = "prove it again, from the files alone"
     found[f"mechdesign sample {folder} {_truth(made)}"] = "an answer for it, with new randomness each time"
     if example is not None:
@@ -380,7 +377,7 @@ def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[
 
 
 def _truth(made: Design) -> str:
-    """Return the option of `sample` that gives a secret: its coordinates where it has some, else its index."""
+    """Return the option of `sample` for a secret: its coordinates if it has any, or its index."""
     domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
     for axes in (DEGREES, PLANE):
         if domain is not None and domain.places(axes) is not None:

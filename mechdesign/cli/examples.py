@@ -14,7 +14,7 @@ from mechdesign.specification.examples import EXAMPLES, find, text_of
 def examples(name: str | None) -> None:
     """List the embedded examples, or print one with its comments: `mechdesign examples city > city.toml`.
 
-    NAME is an example, or a file that goes with one, such as walk.csv.
+    NAME is an example, or a file that belongs to one, such as walk.csv.
     """
     if name is not None:
         click.echo(_text(name), nl=False)
@@ -25,10 +25,10 @@ def examples(name: str | None) -> None:
         shown.add_row(example.name, example.summary, example.takes, command)
     console = output()
     console.print(shown)
-    console.print("\nTimes are those of two cores without Numba. Print one to change it:", soft_wrap=True)
+    console.print("\nTimes are for two cores without Numba. Print an example to change it:", soft_wrap=True)
     console.print("mechdesign examples city > city.toml, then mechdesign design city.toml", soft_wrap=True)
     traces = ", ".join(f"mechdesign examples {each.trace} > {each.trace}" for each in EXAMPLES if each.trace)
-    console.print(f"The data of a release are a file of their own: {traces}", soft_wrap=True)
+    console.print(f"The data of a release are in a separate file: {traces}", soft_wrap=True)
 
 
 def _text(name: str) -> str:

@@ -15,13 +15,13 @@ from mechdesign.synthesis._result import Design
 from mechdesign.synthesis.formats._format import Exported, Format
 from mechdesign.synthesis.formats._registry import FORMATS, format_of
 
-_PIECE = 4096
-# The formats from which the prior can be read.
+_WRITE_BYTES = 4096
+# Formats that contain the prior.
 _WITH_PRIOR = ("geojson", "json", "mps", "npz")
 
 
-def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
-    """Return the format of that name when it is asked for: other packages may add some."""
+def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
+    """Return the format with a given name, which another package may add."""
     try:
         return None if name is None else FORMATS[name]
     except InputError as error:
@@ -34,14 +34,16 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
     "--format",
     "form",
     metavar="FORMAT",
-    callback=_looked_up,
-    help=f"One of {', '.join(FORMATS)}; unless the ending of FILE tells.",
+    callback=_look_up_format,
+    help=f"One of {', '.join(FORMATS)}; default: the suffix of FILE.",
 )
-@click.option("-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Else standard output.")
-@click.option("--all-rows", is_flag=True, help="With mps: a privacy row for every pair, also those that others imply.")
+@click.option(
+    "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output."
+)
+@click.option("--all-rows", is_flag=True, help="With mps: a privacy row for every pair, including implied ones.")
 @click.option(
     "--without-prior", "public", is_flag=True,
-    help="Write a folder like DIR to FILE, with a uniform prior in place of a private one, and no claim of cost.",
+    help="Write a folder like DIR to FILE, with a uniform prior instead of a private one, and without a claim of cost.",
 )  # fmt: skip
 @memory_option
 def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
@@ -56,7 +58,7 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     A prior that was counted in data is private: json, npz, geojson and mps hold it, and DIR does. With --without-prior
     the folder FILE has a uniform prior and the lower bound 0. Its metric, threshold and graph privacy is verified as
     that of DIR is; requirements that are stated under a prior are refused. The channel still depends on the true prior.
-    """  # noqa: D301 - click wants the control character
+    """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
         _without_prior(folder, target, form is not None or all_rows)
         return
@@ -76,15 +78,15 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
         _say_ending(target, form)
         return
     if not form.text and sys.stdout.isatty():
-        raise click.UsageError(f"{form.name} is not for the eye: name a file with -o")
+        raise click.UsageError(f"{form.name} is a binary format: name a file with -o")
     for part in form.parts(exported, options):
-        # In pieces below the size of its buffer: of a larger one, Python may lose the end on a full disk, silently.
-        for start in range(0, len(part), _PIECE):
-            sys.stdout.buffer.write(part[start : start + _PIECE])
+        # Write pieces smaller than the buffer, since Python may silently lose the end of a larger one on a full disk.
+        for start in range(0, len(part), _WRITE_BYTES):
+            sys.stdout.buffer.write(part[start : start + _WRITE_BYTES])
 
 
 def _recognise_format(target: Path | None) -> Format:
-    """Return the format that the ending of a file tells; refuse a file without one."""
+    """Return the format of a file's suffix; raise `click.UsageError` for an unknown one."""
     if target is None:
         raise click.UsageError("name a format with --format, or a file with -o")
     try:
@@ -94,14 +96,14 @@ def _recognise_format(target: Path | None) -> Format:
 
 
 def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
-    """Write a folder like `folder` without what its prior tells."""
-    # Imported late: formats need none of it.
+    """Write a folder like `folder`, but without its prior."""
+    # Imported late, since formats do not need it.
     from mechdesign.model._origin import STANDS_IN
     from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
-        raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")
+        raise click.UsageError("--without-prior writes a folder, and cannot be combined with --format or --all-rows")
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(folder)
@@ -114,27 +116,27 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     else:
         design.save(target, prior=False)
     say_note(f"the prior of {target} is {STANDS_IN}")
-    say_note("the channel still depends on the true prior: only one from data of others hides it")
+    say_note("the channel still depends on the true prior: only a design with a prior from public data hides it")
     if design.origin is not None and tells_steps(design.origin):
         say_note(STEPS)
-    show_next({f"mechdesign verify {target}": "prove what it still claims"})
+    show_next({f"mechdesign verify {target}": "prove the remaining claims"})
 
 
 def _say_ending(target: Path, form: Format) -> None:
-    """Note that the ending of a file tells of another format than what is in it."""
+    """Show a note if the suffix of a file does not match its format."""
     try:
         told = format_of(target)
     except InputError:
         return
     if told.name != form.name:
-        say_note(f"{target} holds {form.name}, although its ending says {told.name}")
+        say_note(f"{target} is in the format {form.name}, although its suffix is the one of {told.name}")
 
 
 def _say_private(design: Design, form: Format) -> None:
-    """Note that a file holds a prior that was, or may have been, counted in data."""
+    """Show a note if a file contains a prior that was, or may have been, counted in data."""
     if form.name not in _WITH_PRIOR:
         return
     from mechdesign.report._private import holds_counts
 
     if holds_counts(design.problem, design.origin):
-        say_note(f"{form.name} holds the prior: where that was counted in data, the file is private")
+        say_note(f"{form.name} contains the prior: if this was counted in data, the file is private")

@@ -18,10 +18,10 @@ _PACKAGES = (
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of specifications, and nothing else.")
 def info(as_json: bool, schema: bool) -> None:
-    """Show versions, and the solvers that can be used."""
+    """Show versions, and the available solvers."""
     if schema:
         from mechdesign.specification._grammar import schema as grammar
 
@@ -30,7 +30,7 @@ def info(as_json: bool, schema: bool) -> None:
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
     found = {solver.name: _version(solver.package) if solver.installed else "" for solver in registry.available()}
-    # What cvxpy has installed is known to cvxpy only.
+    # Only cvxpy lists the solvers that it can use.
     if any(solver.package == "cvxpy" and solver.installed for solver in registry.available()):
         import cvxpy
 
@@ -51,7 +51,7 @@ def info(as_json: bool, schema: bool) -> None:
     for name, number in found.items():
         shown.add_row(name, packages.get(name, "cvxpy"), number or "not installed")
     console.print(shown)
-    console.print('\nWith "auto", size decides; the certificate says what was chosen and why.')
+    console.print('\nWith "auto", the size decides; the certificate names the chosen method and the reason.')
 
 
 def _version(package: str) -> str:

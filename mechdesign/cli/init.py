@@ -19,26 +19,26 @@ from mechdesign.cli._console import say, say_note
 from mechdesign.synthesis._folders import check_outputs
 
 _FILE = click.Path(path_type=Path)
-_CHECKED = ("date", "time_format", "time_zone", "longitudes", "missing", "cells")
+_RENAMED_OPTIONS = ("date", "time_format", "time_zone", "longitudes", "missing", "cells")
 
 
 @click.command()
 @click.argument("data", metavar="DATA", type=_FILE)
 @click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write it to this file.")
-@click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="About how many cells.")
+@click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="Approximate number of cells.")
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
-@click.option("--user", metavar="COLUMN", help="The column that says who it was.")
+@click.option("--user", metavar="COLUMN", help="The column with the user.")
 @click.option("--places", metavar="FILE", type=_FILE, help="A table of places, with a key that DATA refers to.")
 @click.option("--place", metavar="COLUMN", help="The column of DATA with the key of the place.")
 @click.option("--key", metavar="COLUMN", help="The column of the table of places with the key.")
 @time_options
 @click.option(
     "--longitudes", type=click.Choice(["180", "360"]),
-    help="Whether longitudes go from -180 to 180 degrees, or from 0 to 360; else the data tell.",
+    help="Whether longitudes go from -180 to 180 degrees, or from 0 to 360; default: recognised from the data.",
 )  # fmt: skip
-@click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
-@click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
+@click.option("--trace", metavar="COLUMN", help="The column that distinguishes the traces of a user.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing SPEC.toml.")
 @layout_options()
 @memory_option
 @show_values_option
@@ -61,19 +61,19 @@ def init(
     trace: str | None,
     overwrite: bool,
 ) -> None:
-    """Look at data and write a specification for them, with comments, that `mechdesign design` accepts as it is.
+    """Look at data and write a commented specification for them, which `mechdesign design` accepts unchanged.
 
-    DATA is a table with a header and a check-in a line: CSV or any other delimited text, also compressed by gzip, or
-    Parquet; or a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The specification has a
-    box about the place where points are densest, a grid that is solved in seconds, an ε and a floor.
+    DATA is a table with a header and one check-in per line: CSV or any other delimited text, also compressed by gzip,
+    or Parquet. It may also be a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The
+    specification has a box around the densest points, a grid that is solved in seconds, an ε and a floor.
 
-    Where check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are columns of
-    that table then.
+    If check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are then columns of
+    that table.
 
-    ε is the least of 0.1, 0.2, 0.5, 1, … 20 per km with which planar Laplace noise costs at most half of telling
-    nothing, or the comment says that none is. It is chosen by the data, as all that is proposed.
+    The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Cheap noise costs at
+    most half of the best constant answer. If there is no such ε, a comment states it. All proposals depend on the data.
     """
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._inspection import inspect_data
     from mechdesign.data._joining import PlacesTable
     from mechdesign.data._movement import Written
@@ -84,7 +84,7 @@ def init(
     if places is not None:
         asked, latitude, longitude = PlacesTable(places, key, place, latitude, longitude), None, None
     elif place is not None or key is not None:
-        raise click.UsageError("--place and --key go with --places FILE, the table of places")
+        raise click.UsageError("--place and --key need --places FILE, the table of places")
     columns = {
         "latitude": latitude,
         "longitude": longitude,
@@ -93,7 +93,7 @@ def init(
         "time": time_,
         "trace": trace,
     }
-    with naming_options({name: f"--{name.replace('_', '-')}" for name in _CHECKED}):
+    with naming_options({name: f"--{name.replace('_', '-')}" for name in _RENAMED_OPTIONS}):
         found = inspect_data(data, columns, Written(time_format, time_zone, longitudes, missing), asked)
         proposal = propose(found, cells)
     for note in proposal.notes:
@@ -112,4 +112,4 @@ def init(
             f"{len(joined.places)} places"
         )
     say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
-    say(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")
+    say(f"{target} is written: read its comments, then run mechdesign design {target} -o DIR")

@@ -31,7 +31,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claimants, cost_measure, requirement_name
 from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
-from mechdesign.report._proved import bounded_pairs, left_free
+from mechdesign.report._proved import count_bounded_pairs, describe_unbounded_pairs
 from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directories", metavar="A B …", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page, too.")
+@click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Also write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 @memory_option
 def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
     """Compare designs: costs, requirements and adversaries, and with -o their maps side by side.
 
-    A, B, … are folders that `mechdesign design` wrote. Numbers are read from their certificates, which `mechdesign
+    A, B, … are folders written by `mechdesign design`. Numbers are read from their certificates, which `mechdesign
     verify` proves again; attacks are computed here.
     """
     if len(directories) < 2:
@@ -61,12 +61,12 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     for each in directories:
         require_design(each)
     check_outputs(page, inputs={f"{each}, {name}": each / name for each in directories for name in SET})
-    # Imported late: `inspect` does not need it.
-    from mechdesign.report._compare_page import compared, differences, html, rows
+    # Imported late, since `inspect` does not need it.
+    from mechdesign.report._compare_page import attack_design, differences, html, rows
 
     read = [Design.load(each) for each in directories]
     designs = [
-        compared(name, each.problem, each.channel, each.certificate)
+        attack_design(name, each.problem, each.channel, each.certificate)
         for name, each in zip(_names(directories), read, strict=True)
     ]
     notes, found = differences(designs), rows(designs)
@@ -90,18 +90,18 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:
-    """Return the names of the folders, or the whole paths where names are the same."""
+    """Return the names of the folders, or their paths if two names are equal."""
     names = [each.resolve().name for each in directories]
     return names if len(set(names)) == len(names) else [str(each) for each in directories]
 
 
 ANSWERS = "answers.csv"
-"""The file by which a release from a table is known."""
+"""The file that identifies a release from a table."""
 
 
 def show_release(folder: Path, as_json: bool) -> None:
-    """Show the release from a table in a folder; one that is unsound opens as well, with a warning."""
-    # Imported late: `inspect` of a design does not need it.
+    """Show the release from a table in a folder, with a warning if it is unsound."""
+    # Imported late, since `inspect` of a design does not need it.
     from mechdesign.tables._files import load
 
     release = load(folder)
@@ -118,7 +118,7 @@ def show_release(folder: Path, as_json: bool) -> None:
     for name, fact in facts.items():
         shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
     console.print(shown)
-    # What an unsound release says of itself beyond this rests on too few neighbours.
+    # Further remarks of an unsound release are invalid, since it considers too few neighbours.
     if not release.description.unsound:
         for remark in release.description.remarks:
             say_note(remark)
@@ -151,16 +151,16 @@ _MOST = 5
     "--outline", "outline", metavar="FILE.geojson", type=click.Path(path_type=Path),
     help="Draw the lines and borders in a GeoJSON file on the maps of the report.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what is shown as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @memory_option
 @show_values_option
 def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
-    """Show what is in DIR, a folder that `mechdesign design` wrote: secrets, prior, answers, certificate, files.
+    """Show the contents of a folder written by `mechdesign design`: secrets, prior, answers, certificate, files.
 
-    Of a folder that `mechdesign blowfish` wrote: what was released from a table, what it protects, what it spent, and
-    whether a version before this one made it with too little noise.
+    For a folder written by `mechdesign table`, show the answers, the protected values and the spent budget. A warning
+    appears if an earlier version added too little noise.
 
-    Nothing is proved here: that is what `mechdesign verify` is for.
+    Nothing is proved here: use `mechdesign verify`.
     """
     if outline is not None and page is None:
         raise InputError("--outline", "is given without --report", value=str(outline), bound="a page to draw it on")
@@ -186,12 +186,12 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
         f"mechdesign verify {folder}": "prove it, from the files alone",
-        f"mechdesign compare {folder} OTHER": "beside another design",
+        f"mechdesign compare {folder} OTHER": "next to another design",
     })  # fmt: skip
 
 
 def _show(problem: Problem, certificate: Certificate, facts: Mapping[str, str], files: Mapping[str, int]) -> None:
-    """Show what a design is about, its files with their sizes, what is certified, and where it comes from."""
+    """Show the facts of a design, its files with their sizes, its certificate, and its provenance."""
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     shown = table("", "")
@@ -202,7 +202,7 @@ def _show(problem: Problem, certificate: Certificate, facts: Mapping[str, str], 
     console.print(shown)
     console.print()
     names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
-    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=bounded_pairs(problem)):
+    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=count_bounded_pairs(problem)):
         console.print(each)
         console.print()
     for name, value in sorted(certificate.provenance.items()):
@@ -228,7 +228,7 @@ def _facts(problem: Problem, channel: Channel, origin: Origin | None) -> dict[st
         if (found := revealed(channel.numerators))
         else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
-        **({"left free": "; ".join(free)} if (free := left_free(problem)) else {}),
+        **({"left free": "; ".join(free)} if (free := describe_unbounded_pairs(problem)) else {}),
         **({"private": "; ".join(told)} if (told := private(problem, origin)) else {}),
     }
 

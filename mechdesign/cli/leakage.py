@@ -21,8 +21,8 @@ from mechdesign.cli._arguments import (
     layout_options,
     memory_option,
     naming_options,
+    read_specification,
     show_values_option,
-    specified,
     time_options,
 )
 from mechdesign.cli._console import output, say_note, show_next, table
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
 
 
-# What the example is shown with, unless something else is asked for.
+# The defaults of the example.
 _EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
 _FILE = click.Path(path_type=Path)
 _MEANINGS = {
-    "largest": "the most that one release leaks",
+    "largest": "largest leakage of one release",
     "total": "all releases together",
-    "supremum": "each release, if they go on for ever",
+    "supremum": "each release, if they go on forever",
 }
 
 
@@ -53,7 +53,9 @@ _MEANINGS = {
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
 @click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases.")
 @click.option("--budgets", "budget_file", metavar="FILE", type=_FILE, help="Budgets of `mechdesign budget`, instead.")
-@click.option("--window", "width", metavar="W", type=click.IntRange(min=1), help="Also what any W releases leak.")
+@click.option(
+    "--window", "width", metavar="W", type=click.IntRange(min=1), help="Also show the leakage of any W releases."
+)
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -72,14 +74,14 @@ def leakage(
     target: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what repeated releases leak when data are correlated in time, in nats.
+    """Show the leakage of repeated releases of correlated data, in nats.
 
-    P.csv holds the matrix Pr(state before | state now), a row for each state now: numbers without a header, or .npy, or
-    a sparse .npz of SciPy. Leave it out, and give --forward, for an adversary who knows only how data go on. Releases
-    are counted from 0.
+    P.csv contains the matrix Pr(state before | state now), with a row for each state now. It has numbers without a
+    header, or is .npy, or a sparse .npz of SciPy. Without it, give --forward, for an adversary who only knows the
+    transitions to the next state. Releases are counted from 0.
 
-    One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
-    Where there are such ends, what holds under mixture is shown beside.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
+    rows, the results under mixture are also shown.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -92,7 +94,7 @@ def leakage(
     check_figure(plot, target)
     inputs = {"P.csv": backward, "--forward": forward, "--budgets": budget_file}
     check_outputs(plot, target, inputs=inputs)
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
@@ -127,7 +129,7 @@ def leakage(
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:
-    """Show what releases leak under each assumption."""
+    """Show the leakage of releases under each assumption."""
     shown = table("", *found, numbers=tuple(found))
     for name in found["nats"]:
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
@@ -139,7 +141,7 @@ def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) ->
 def _facts(
     budgets: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
 ) -> dict[str, float]:
-    """Return what one release, a window of them, and all of them leak; see `_MEANINGS`."""
+    """Return the leakage of one release, of a window, and of all releases; see `_MEANINGS`."""
     from mechdesign.leakage import _recursion as composition
     from mechdesign.leakage import _recursion as recursion
 
@@ -154,9 +156,9 @@ def _facts(
 
 def _next(example: str) -> dict[str, str]:
     return {
-        f"mechdesign leakage --example {example} --plot leakage.svg": "a picture of it",
+        f"mechdesign leakage --example {example} --plot leakage.svg": "a figure of it",
         f"mechdesign examples {example} > P.csv": "your own: change it, then",
-        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "what its releases leak, and",
+        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of its releases, and",
         "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which none leaks more than 1",
     }
 
@@ -177,7 +179,7 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Flo
 def _print_table(columns: dict[str, Floats]) -> None:
     shown = table("release", *columns, numbers=("release", *columns))
     count = len(columns["epsilon"])
-    # The ends of a long series say most; -o writes all of it.
+    # Show the ends of a long series; -o writes all of it.
     steps = range(count) if count <= 40 else [*range(20), None, *range(count - 20, count)]
     for step in steps:
         if step is None:
@@ -199,19 +201,19 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=_FILE)
 @click.option("-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
-@click.option("--every", metavar="TIME", help='Bring the data to steps of this length first, such as "5 min".')
-@click.option("--gap", metavar="TIME", help="Cut the data where nothing was seen for longer; three steps by default.")
+@click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
+@click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
 @click.option(
-    "--smoothing", metavar="S", type=float, help="Add so much to each count of steps: for beliefs, not for bounds."
+    "--smoothing", metavar="S", type=float, help="Add this number to each count of steps: for beliefs, not for bounds."
 )
 @click.option(
     "--ends", type=click.Choice(ENDS),
-    help="What the row of a state that nobody was seen to leave, or to enter, may be: stay (a 1 on the diagonal, the "
-    "default), any mixture of the rows seen, or any row.",
+    help="The row of a state without observed steps: stay (a 1 on the diagonal, the default), any mixture of the "
+    "other rows, or any row.",
 )  # fmt: skip
 @click.option(
     "--border", type=click.Choice(["cut", "state"]),
-    help="Leave steps out of the box out (cut, the default), or lead them to a further state outside (state).",
+    help="Leave out steps that leave the box (cut, the default), or count them as steps to an outside state (state).",
 )  # fmt: skip
 @time_options
 @memory_option
@@ -230,19 +232,19 @@ def chain(
     time_zone: str | None,
     missing: float | None,
 ) -> None:
-    """Write how secrets follow one another: forward and backward matrices, for `leakage`, `budget` and `release`.
+    """Write forward and backward transition matrices of secrets, for `leakage`, `budget` and `release`.
 
-    The chain is that of [release] in SPEC.toml, or is counted in the data that its prior comes from. DIR gets
-    forward.csv, Pr(next state | state now), backward.csv, Pr(state before | state now), and states.csv, which says what
-    each row is. Without smoothing, states that nobody visits are left out of all three. chain-counts.json holds the
-    counts and the smoothing, and belongs to these matrices alone: `leakage` and `budget` read it where it stands with
-    them. Files of a chain that was counted are private, and only you can read them.
+    The chain is given by [release] in SPEC.toml, or is counted in the data of the prior. DIR gets forward.csv, Pr(next
+    state | state now), backward.csv, Pr(state before | state now), and states.csv, which labels their rows. Without
+    smoothing, states without visits are left out of all three.
 
-    Rows are counted in the steps that leave a state, those of backward.csv in the steps that enter it. Where there are
-    none, --ends says what the row may be; mixture and any stand as words in place of the row, for `leakage` and
-    `budget`.
+    chain-counts.json contains the counts and the smoothing of these matrices; `leakage` and `budget` read it from the
+    folder of the matrix. Files of a counted chain are private, and only you can read them.
+
+    Rows of forward.csv are counted from the steps that leave a state, rows of backward.csv from the steps that enter
+    it. If there are none, --ends gives the row; mixture and any are written as words, for `leakage` and `budget`.
     """
-    # Imported late: wrong usage is refused at once.
+    # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._chain_counts import CHAIN_COUNTS
     from mechdesign.specification._derived import chain_files
 
@@ -255,16 +257,16 @@ def chain(
         "time_zone": time_zone,
         "missing": missing,
     }
-    given = specified(specification, None, "release")
+    given = read_specification(specification, None, "release")
     with warnings_once():
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
     from mechdesign.base._atomic import make_folder, write_file
     from mechdesign.base._files import note_readers
 
-    # It tells how the people of the data move.
+    # The files reveal how the people in the data move.
     make_folder(folder, private=True)
     if CHAIN_COUNTS not in files:
-        # Those of an earlier chain are of other matrices.
+        # Counts of an earlier chain belong to other matrices.
         (folder / CHAIN_COUNTS).unlink(missing_ok=True)
     for name, content in files.items():
         note_readers(folder / name)
@@ -275,7 +277,7 @@ def chain(
     both = f"{folder}/backward.csv --forward {folder}/forward.csv"
     show_next(
         {
-            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "what releases of such data leak",
+            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of such data",
             f"mechdesign budget --alpha 1 --steps 10 --backward {both}": "the ε with which none leaks more than 1",
         }
     )

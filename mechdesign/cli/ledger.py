@@ -15,18 +15,18 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def ledger() -> None:
-    """Begin a ledger of budgets, show it, or check releases against it."""
+    """Create a ledger of budgets, show it, or check releases against it."""
 
 
 @ledger.command()
 @click.argument("path", metavar="PATH", type=_FILE)
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
-@click.option("--again", is_flag=True, help="Begin anew where the lock of a ledger that was removed still stands.")
+@click.option("--again", is_flag=True, help="Create it even if the lock of a removed ledger remains.")
 @click.option("--group", metavar="NAME", help="Share it with the members of a group (0660 instead of 0600).")
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
-    """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
+    """Create an empty ledger at PATH, with or without a budget, for its owner only."""
     from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 
@@ -37,7 +37,7 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: st
     console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
     if stood:
         console.print(
-            "forgotten whatever an earlier ledger of this name recorded; its budget is spent all the same",
+            "the records of an earlier ledger of this name are lost; their budget is still spent",
             soft_wrap=True,
         )
     show_spending(made)
@@ -46,7 +46,7 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: st
 @ledger.command()
 @click.argument("path", metavar="LEDGER", type=_FILE)
 def show(path: Path) -> None:
-    """Show what was spent under each policy, and what is left."""
+    """Show the spending under each policy, and the remaining budget."""
     from mechdesign.leakage.accounting import Ledger
 
     for line in str(Ledger.existing(path)).splitlines():
@@ -57,11 +57,11 @@ def show(path: Path) -> None:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
 def check(path: Path, folders: tuple[Path, ...]) -> None:
-    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 where one is not.
+    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if one is not.
 
-    A release repeats the numbers of its entries. Where one is missing, the ledger was put back to an older copy, or is
-    another one: what was spent since is not in it. A folder that names no entry does not keep the others from being
-    checked; the exit code is then 2, if no entry is missing.
+    A release repeats the numbers of its entries. If one is missing, the ledger was replaced by an older copy or by
+    another ledger, and lacks later spending. All folders are checked, even if one names no entry; the exit code is then
+    2, if no entry is missing.
     """
     from mechdesign.leakage.accounting import Ledger, check_folders
 

@@ -13,7 +13,7 @@ import click
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import example_option, memory_option, show_values_option, specified
+from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
 from mechdesign.cli._console import Text, output, progress, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure
 from mechdesign.synthesis._folders import check_writable
@@ -38,7 +38,7 @@ _MOST_NAMES = 12
     "-o", "--output", "directory", metavar="DIR", type=_FILE,
     help="Write policy.json, policy-edges.csv (the repaired graph, for edges_csv) and policy.svg into a folder.",
 )  # fmt: skip
-@click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
+@click.option("--plot", metavar="FILE", type=_FILE, help="Write the figure: .png, .svg or .pdf.")
 @click.option("--repair/--no-repair", default=True, help="Whether to look for edges that protect exposed secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @memory_option
@@ -51,20 +51,20 @@ def policy(
     repair: bool,
     as_json: bool,
 ) -> None:
-    """Describe a policy graph: which secrets are exposed, which noise it needs, and which edges would repair it.
+    """Describe a policy graph: its exposed secrets, the required noise, and edges that would repair it.
 
-    The graph is that of all [[privacy]] tables of kind "graph". The [policy] table says which secrets are possible,
-    which hull the noise is fitted to, and how to repair. In JSON secrets are counted from 0.
+    The graph is the union of all [[privacy]] tables of kind "graph". The [policy] table gives the possible secrets, the
+    hull for the noise, and the method of repair. In JSON secrets are counted from 0.
     """
     check_figure(plot)
     for folder in filter(None, (directory, plot and plot.parent)):
         check_writable(folder)
-    given = specified(specification, example, "policy")
+    given = read_specification(specification, example, "policy")
     problem, asked = next(given.problems()), given.policy
     assert problem.secrets is not None
     for note in given.notes:
         say_note(note)
-    # Imported late: wrong input is refused at once.
+    # Imported late, so that wrong input is rejected immediately.
     from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE, can_draw, picture, write_overview
     from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.report._style import save_figure
@@ -101,12 +101,12 @@ def policy(
 
 
 def _show_files(directory: Path | None, names: Iterable[str], example: str | None) -> None:
-    """Show which files were written, and of an example what may be done next."""
+    """Show the written files, and for an example the possible next steps."""
     if directory is not None:
         output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
     if example is not None:
         show_next({
-            f"mechdesign policy --example {example} --plot graph.png": "a picture of the graph",
+            f"mechdesign policy --example {example} --plot graph.png": "a figure of the graph",
             f"mechdesign design --example {example}": "the least-cost channel under it",
             f"mechdesign examples {example} > my.toml": "your own: change it, then `mechdesign policy my.toml`",
         })  # fmt: skip
@@ -120,7 +120,7 @@ def _show(title: str, domain: Domain, asked: SpecifiedPolicy, found: Overview) -
     console.print(f"{counted}, {edges} edge{'s' * (edges != 1)}, ε = {exact_text(asked.epsilon)} per edge\n")
     shown = table("policy graph", "")
     sizes = sorted((len(component) for component in found.components), reverse=True)
-    shown.add_row("connected components", f"{len(sizes)}, of {_listed(map(str, sizes))} secrets")
+    shown.add_row("connected components", f"{len(sizes)}, of {_list_names(map(str, sizes))} secrets")
     rows = [
         ("not possible", found.excluded.tolist()),
         ("without an edge", found.isolated.tolist()),
@@ -128,22 +128,22 @@ def _show(title: str, domain: Domain, asked: SpecifiedPolicy, found: Overview) -
     ]
     for name, members in rows:
         if members:
-            shown.add_row(name, _named(domain, members))
+            shown.add_row(name, _name_secrets(domain, members))
     if found.geometry is not None:
         _add_geometry(shown.add_row, domain, found.geometry)
     console.print(shown)
     if found.isolated.size:
         console.print(
-            "\nAn optimal channel reveals secrets without an edge; [policy] isolated says what `mechdesign design` "
-            "does with them.",
+            "\nAn optimal channel reveals secrets without an edge; [policy] isolated determines their treatment by "
+            "`mechdesign design`.",
             soft_wrap=True,
         )
 
 
 def _add_geometry(add: Any, domain: Domain, shape: Geometry) -> None:
-    add("sensitivity hull of the graph", _sized(shape.body, domain.unit))
+    add("sensitivity hull of the graph", _describe_hull(shape.body, domain.unit))
     for name, members in shape.exposed.items():
-        text = _named(domain, members.tolist()) if members.size else "none"
+        text = _name_secrets(domain, members.tolist()) if members.size else "none"
         add(f"exposed by {_HULLS[name]}", Text(text, "yellow" if members.size else ""))
     degrees = list(shape.degrees.values())
     add(
@@ -152,14 +152,14 @@ def _add_geometry(add: Any, domain: Domain, shape: Geometry) -> None:
     )
     if shape.repair is not None:
         made = shape.repair
-        edges = _listed(f"{domain.labels[i]} – {domain.labels[j]}" for i, j in made.added)
+        edges = _list_names(f"{domain.labels[i]} – {domain.labels[j]}" for i, j in made.added)
         add(f"repaired ({made.method})", f"{len(made.added)} edge{'s' * (len(made.added) != 1)}: {edges}")
-        add("hull of the repaired graph", _sized(made.hull_after, domain.unit))
+        add("hull of the repaired graph", _describe_hull(made.hull_after, domain.unit))
     elif shape.exposed[shape.judged].size and len(shape.degrees) == 1:
         add("repaired", "cannot be: a single secret is possible")
 
 
-def _sized(body: SensitivityHull, unit: str) -> str:
+def _describe_hull(body: SensitivityHull, unit: str) -> str:
     if body.dimension == 0:
         return "the origin alone: no noise"
     power = {1: "", 2: "²", 3: "³"}.get(body.dimension, f"^{body.dimension}")
@@ -167,12 +167,12 @@ def _sized(body: SensitivityHull, unit: str) -> str:
     return f"dimension {body.dimension}, {len(body.vertices)} vertices, {size}"
 
 
-def _named(domain: Domain, members: Iterable[int]) -> str:
+def _name_secrets(domain: Domain, members: Iterable[int]) -> str:
     names = [domain.labels[member] for member in members]
-    return f"{len(names)}: {_listed(names)}"
+    return f"{len(names)}: {_list_names(names)}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     every = list(names)
     more = len(every) - _MOST_NAMES
     return ", ".join(every[:_MOST_NAMES]) + (f", … {more} more" if more > 0 else "")

@@ -21,8 +21,8 @@ from mechdesign.cli._arguments import (
     example_option,
     layout_options,
     memory_option,
+    read_specification,
     show_values_option,
-    specified,
     time_options,
     with_release,
 )
@@ -30,8 +30,8 @@ from mechdesign.cli._console import (
     STOPPED,
     Text,
     announce,
+    describe_gap,
     load_pictures,
-    missed_gap,
     output,
     progress,
     say_note,
@@ -55,12 +55,14 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _SEEDED = (
-    "these outputs come from a seed: whoever learns or guesses it can undo the noise and read the true states. They "
+    "these outputs come from a seed: anyone who learns or guesses it can undo the noise and read the true states. They "
     "are a rehearsal, charged to no ledger; never publish them"
 )
-_UNFINISHED = "holds them, and no manifest. Whoever sees them and another run of the same trace learns from both"
+_UNFINISHED = (
+    "contains them, without a manifest. Anyone who sees them and another run of the same trace learns from both"
+)
 _UNSNAPPED = (
-    "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
+    "release.snap = false: outputs are floating-point numbers, whose last digits may reveal more than ε allows, and no "
     "step is proved in exact arithmetic. They are a rehearsal; never publish them"
 )
 
@@ -71,29 +73,29 @@ _UNSNAPPED = (
 @example_option("release")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
-    help="Folder for what may be published.",
+    help="Folder of the files that may be published.",
 )  # fmt: skip
 @time_options
-@click.option("--channels", is_flag=True, help="Write the channel of each step, too, for `mechdesign verify`.")
+@click.option("--channels", is_flag=True, help="Also write the channel of each step, for `mechdesign verify`.")
 @click.option(
     "--truth", "private", metavar="DIR2", type=_FILE,
-    help="Write what shows the true states into another folder, for their owner only.",
+    help="Write figures and a table of the true states into another folder, for their owner only.",
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Record what each step spends, and refuse what would pass the budget; instead of that of [ledger]. It exists: "
-    "`mechdesign ledger new` begins one.",
+    help="Record the spending of each step, and reject a release above the budget; replaces [ledger]. Create it with "
+    "`mechdesign ledger new`.",
 )  # fmt: skip
 @wait_option
 @click.option(
     "--own-history", is_flag=True,
-    help="Release also where prior, chain or policy were counted in rows of the time of the trace: what is published "
-    "then depends on the true states.",
+    help="Allow a prior, chain or policy counted in rows from the time of the trace; the published files then depend "
+    "on the true states.",
 )  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
-@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
-@click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
+@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing released trace in DIR.")
 @layout_options(places=True)
 @memory_option
 @show_values_option
@@ -117,34 +119,33 @@ def release(
     force: bool,
     overwrite: bool,
 ) -> None:
-    """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
+    """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
-    TRACE.csv holds the true state of each step: a label or a position a line, or columns state, x and y, or latitude
-    and longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
-    says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
-    another ([release]).
+    TRACE.csv contains the true state of each step: one label or position per line, or columns under a header. Columns
+    are state, x and y, or latitude and longitude, and optionally time; without it, steps are in the order of the file.
+    SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states ([release]).
 
-    DIR may be published. Where prior, chain and policy were not counted in data, nothing in it depends on the true
-    states but through the outputs; else release.json says what it depends on. Data of this person must be of another
-    time than the trace (--own-history), or be stated to be of others (history = "others" in [release]).
+    DIR may be published. Unless prior, chain or policy were counted in data, its files depend on the true states only
+    through the outputs. Otherwise release.json lists the dependence. Data of this person must be from another time than
+    the trace (--own-history), or be stated to be of others (history = "others" in [release]).
 
     released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
-    released so far are kept, without it, and the exit code is 130; where a finished run stands in DIR they go to
+    released so far are kept without it, and the exit code is 130. If DIR contains a finished run, they go to
     DIR-interrupted.
 
     Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
-    --overwrite, rehearsals always; and with a ledger, one for each person, what was spent is recorded before each step
-    is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
+    --overwrite, but rehearsals always. With a ledger, one for each person, the spending is recorded before each step is
+    drawn. If all steps together would exceed its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
     asked = {"time": time_, "date": date, "time_format": time_format, "time_zone": time_zone, "missing": missing}
-    given = with_release(specified(specification, example, "release"), **asked)
+    given = with_release(read_specification(specification, example, "release"), **asked)
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:
             trace = opened.enter_context(examples.on_disk(example_for(example, "release").trace))
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
-        # Imported late: wrong usage is refused at once.
+        # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.specification._traces import step_problem
 
         folders = _Folders(directory, private, channels, force)
@@ -157,7 +158,7 @@ def release(
         from mechdesign.report import _saving as saving
 
         with progress() as live:
-            seeded = _say_what_is_known(given, seed, (*resampled, *([ADD_UP] if second else [])))
+            seeded = _show_notes_before(given, seed, (*resampled, *([ADD_UP] if second else [])))
             ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
             with promising("keeping the steps released so far"):
                 found = given.release(
@@ -172,7 +173,7 @@ def release(
         _show_files(folders.public)
         if example is not None and found.finished:
             show_next(_next(example, folders.public))
-    _say_what_was_found(found, given.settings.tolerance)
+    _show_notes_after(found, given.settings.tolerance)
     if not found.finished:
         say_note(f"stopped after {len(found.releases)} of {len(states)} steps: {folders.public} {_UNFINISHED}")
         click.get_current_context().exit(STOPPED)
@@ -180,7 +181,7 @@ def release(
 
 @dataclass(frozen=True)
 class _Folders:
-    """The folder that may be published, that of what shows the true states, and how they are written."""
+    """The folder that may be published, the folder with the true states, and options of writing."""
 
     public: Path
     private: Path | None
@@ -188,7 +189,7 @@ class _Folders:
     force: bool
 
     def check(self, trace: Path, overwrite: bool) -> bool:
-        """Raise an error where one of them must not be written; return whether a release stands in the public one."""
+        """Raise an error if one of them must not be written; return whether the public one contains a release."""
         from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
         check_no_input_in(self.public, FILES, {"TRACE.csv": trace})
@@ -200,7 +201,7 @@ class _Folders:
         return second
 
     def check_room(self, steps: int, states: int) -> None:
-        """Raise an error where there is no room for about what the files take, rather more than less."""
+        """Raise an error if there is no room for the files, whose size is slightly overestimated."""
         from mechdesign.traces._released import FILES
 
         size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
@@ -208,17 +209,19 @@ class _Folders:
             check_space(folder, size, FILES)
 
     def apart(self) -> _Folders:
-        """Return the folders of a run that was stopped: what was finished is not replaced by what was not."""
+        """Return the folders of an interrupted run, which does not replace a finished one."""
         from mechdesign.traces._published import MANIFEST
 
         if not (self.public / MANIFEST).exists():
             return self
-        return replace(self, public=_apart(self.public), private=self.private and _apart(self.private))
+        return replace(
+            self, public=_find_unused_folder(self.public), private=self.private and _find_unused_folder(self.private)
+        )
 
     def save(self, found: ReleasedTrace, states: Integers) -> _Folders:
-        """Write a release, then what shows the true states; return the folders that hold it.
+        """Write a release, then the files with the true states; return the folders that contain it.
 
-        Raises `ReportError`, which says what stands, where only what shows the true states cannot be written.
+        Raises `ReportError`, which names the written files, if only those with the true states cannot be written.
         """
         from mechdesign.report import _saving as saving
 
@@ -229,22 +232,22 @@ class _Folders:
                 saving.save_truth(found, to.private, states)
         except Exception as error:
             raise ReportError(
-                f"what was released is in {to.public}, and complete. {found.is_spent}: do not release it again. Only "
-                f"what shows the true states is missing ({error})"
+                f"the released files are in {to.public}, and complete. {found.is_spent}: do not release it again. Only "
+                f"the files with the true states are missing ({error})"
             ) from error
         return to
 
     def keep(self, stopped: ReleasedTrace) -> None:
-        """Write the steps that were released before one failed, which are paid for."""
+        """Write the steps that were released before one failed, since their budget is spent."""
         from mechdesign.report import _saving as saving
 
         place = self.apart().public
         saving.save(stopped, place, channels=self.channels, force=self.force)
-        say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
+        say_note(f"{place} contains the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
 
 
-def _say_what_is_known(given: Specification, seed: int | None, notes: Iterable[str]) -> bool:
-    """Say what is worth knowing before a release, and of what it is a rehearsal; return whether it has a seed."""
+def _show_notes_before(given: Specification, seed: int | None, notes: Iterable[str]) -> bool:
+    """Show notes and warnings before a release; return whether it is a rehearsal with a seed."""
     settings = given.release_settings
     for note in (*given.notes, *settings.notes, *notes):
         say_note(note)
@@ -256,7 +259,7 @@ def _say_what_is_known(given: Specification, seed: int | None, notes: Iterable[s
 
 
 def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
-    """Return the ledger that is charged, that of a file or of the specification, and say which one it is."""
+    """Return the ledger that is charged, from a file or the specification, and show its path."""
     from mechdesign.leakage.accounting import Ledger
 
     ledger = given.ledger(wait) if file is None else Ledger.existing(file, wait)
@@ -265,29 +268,29 @@ def _open_ledger(given: Specification, file: Path | None, wait: float, directory
     return ledger
 
 
-def _say_what_was_found(found: ReleasedTrace, tolerance: float) -> None:
-    """Say what a release depends on, and where a step costs more than was asked for."""
+def _show_notes_after(found: ReleasedTrace, tolerance: float) -> None:
+    """Show notes on the data that a release depends on, and on a step with a gap above the tolerance."""
     if found.history.counted or found.history.given:
         say_note(found.history.meaning)
     if (gap := found.relative_gap) > tolerance:
-        say_note(f"at the worst step {missed_gap(gap, tolerance)}")
+        say_note(f"at the worst step {describe_gap(gap, tolerance)}")
 
 
 def _check_private(private: Path, public: Path) -> None:
-    """Raise an error where what shows the truth would lie in the folder that may be published, or around it."""
+    """Raise an error if the folder with the true states is inside the public folder, or contains it."""
     here, there = private.resolve(), public.resolve()
     if here == there or here in there.parents or there in here.parents:
         raise InputError(
             "--truth",
-            "is, holds or lies in the folder that may be published",
+            "is, contains or is inside the folder that may be published",
             value=str(private),
-            bound="a folder apart",
+            bound="a separate folder",
         )
     check_writable(private)
 
 
-def _apart(directory: Path) -> Path:
-    """Return where a run that was stopped goes when a finished one stands in `directory`: a folder that is new."""
+def _find_unused_folder(directory: Path) -> Path:
+    """Return a new folder for an interrupted run, since `directory` contains a finished one."""
     names = itertools.chain([f"{directory}-interrupted"], (f"{directory}-interrupted-{k}" for k in itertools.count(2)))
     return next(path for path in map(Path, names) if not path.exists())
 
@@ -312,7 +315,7 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
         shown.add_row("states revealed for certain", Text(said, "yellow"))
     console.print(shown)
     console.print()
-    # Only a rehearsal may show what is true.
+    # Only a rehearsal may show true errors.
     shown = table("on average over the steps", "expects to be off by", *(["is truly off by"] if found.seeded else []))
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     for row in accuracy(found, states if found.seeded else None):
@@ -332,7 +335,7 @@ def _show_files(directory: Path) -> None:
 def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
-        f"{directory}/report.html": "what was released, on a map and over time: open it in a browser",
+        f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
         f"mechdesign examples {example} > my.toml": "your own: change it, and the trace, then",
         f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
     }

@@ -15,7 +15,7 @@ from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import say, say_note, say_warning
-from mechdesign.cli._places import Reach, at_option, located, reach_option
+from mechdesign.cli._places import Reach, at_option, locate_secrets, reach_option
 from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
 from mechdesign.model._answers import Answers, answers
@@ -25,16 +25,16 @@ from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
 _SEEDED = (
-    "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "
-    "publish them"
+    "these draws come from a seed: anyone who learns or guesses it can often infer the secret. They are a rehearsal; "
+    "never publish them"
 )
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position from 0 on.")
+@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position counted from 0.")
 @at_option
-@click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
+@click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="Number of draws.  [default: 1]")
 @click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print index, label and place of each draw as CSV, with a header.")
 @click.option(
@@ -43,11 +43,11 @@ _SEEDED = (
 )  # fmt: skip
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
-    help="Where the CSV goes; else standard output.",
+    help="File for the CSV; default: standard output.",
 )  # fmt: skip
 @click.option(
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
-    help="What becomes of places outside the secrets: an error, or the nearest of them, with a count.",
+    help="Places outside the secrets raise an error, or are replaced by the nearest secret and counted.",
 )  # fmt: skip
 @reach_option
 @layout_options(places=True)
@@ -65,22 +65,22 @@ def sample(
     outside: str,
     reach: Reach | None,
 ) -> None:
-    """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
+    """Draw answers with exactly the certified probabilities: for a secret, for a place, or for a file of places.
 
-    For a secret an answer is shown as its label; for a place as coordinates, latitude,longitude in degrees or x,y. A
-    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
-    "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
+    The answer for a secret is shown as a label; for a place as coordinates, latitude,longitude in degrees or x,y. A
+    place is mapped to its cell, or to the nearest secret if the secrets are points. Between anchors (kind =
+    "continuous") it keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
 
-    Places outside are refused: beyond the box of a grid or in a cell that is no secret, beyond the rectangle of
-    anchors, and else farther from the nearest secret than --reach. With --outside nearest they are counted, and
-    answered for.
+    Places outside raise an error: outside the box of a grid, in a cell that is not a secret, or outside the rectangle
+    of anchors. For points, a place must be within --reach of the nearest secret. With --outside nearest such places are
+    counted, and replaced by the nearest secret.
 
-    A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
-    nothing else of the file is copied, and the file itself is never overwritten.
+    A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer.
+    Other columns are not copied, and the file itself is never overwritten.
 
-    Each draw spends the privacy budget anew: k answers for one place, or for places in one cell, are k times the ε. The
-    largest such k is said on the console, and stands in no file. The randomness is the operating system's unless a seed
-    is given.
+    Each draw spends the privacy budget again: k answers for one place, or for places in one cell, spend k times the ε.
+    The largest such k is shown on the console, but not written to a file. The randomness is the operating system's
+    unless a seed is given.
     """
     _check_usage(secret, at, source, reach)
     if folder.is_file():
@@ -102,16 +102,16 @@ def sample(
         design = Design.load(folder)
         problem, channel = design.problem, design.channel
         rng = None if seed is None else as_generator(seed)
-        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng, reach)
+        secrets, most = locate_secrets(problem.secrets, at, source, outside == "nearest", draws, rng, reach)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if most > 1:
-        # How often a place occurs in a file tells of the places: it goes to the console alone.
-        also = "; keep this number to yourself, as you do the places" if source is not None else ""
+        # The frequency of places in a file is private: show it on the console only.
+        also = "; keep this number as private as the places" if source is not None else ""
         say_note(f"up to {most} answers for one place: {most} times the ε{also}")
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
-        # On a screen labels are shown; a file holds them as they are.
+        # Labels are escaped on a screen, but not in a file.
         shown = found if target is not None else replace(found, label=np.array(list(map(escape, found.label.tolist()))))
         _write(_table(shown, domain, rows if source is not None else None), target)
         return
@@ -120,7 +120,7 @@ def sample(
 
 
 def _check_usage(secret: str | None, at: tuple[float, float] | None, source: Path | None, reach: Reach | None) -> None:
-    """Refuse options that do not go with what is asked about: a secret, a place, or a file of places."""
+    """Raise `click.UsageError` for options that do not apply to the input: a secret, a place, or a file of places."""
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
     if secret is not None and reach is not None:
@@ -149,4 +149,4 @@ def _write(text: str, target: Path | None) -> None:
         say(text, nl=False)
         return
     write_output(target, [text.encode()])
-    say_note(f"{target} holds {text.count(chr(10)) - 1} answers")
+    say_note(f"{target} contains {text.count(chr(10)) - 1} answers")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mechdesign.runs.sweep import Moment, Result
 
 
-# Where there is no terminal, so many seconds lie between two lines.
+# Seconds between two lines of progress if there is no terminal.
 _PAUSE = 10.0
 _MOST_SHOWN = 20
 
@@ -29,26 +29,25 @@ _MOST_SHOWN = 20
 @click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "folder", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
 @click.option(
-    "--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as the processors it may use."
+    "--jobs", metavar="N", type=int, help="Number of processes on this machine; default: one for each processor."
 )
-@click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there, instead.")
-@click.option("--resume", is_flag=True, help="Run what is missing in DIR; finished rows are not run again.")
+@click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler instead.")
+@click.option("--resume", is_flag=True, help="Run the missing rows in DIR; finished rows are not run again.")
 @show_values_option
 def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, resume: bool) -> None:
     """Make a certified design for each of many values of a specification.
 
     SPEC.toml is a specification with a [sweep] table, which lists values for the paths of keys, such as
-    "privacy.0.epsilon" = [0.5, 1, 2]; mode = "zip" takes the first values of all lists together, and so on, and
-    "product", the default, each value with each.
+    "privacy.0.epsilon" = [0.5, 1, 2]. By default all combinations are designed; mode = "zip" combines the first values
+    of all lists, the second ones, and so on.
 
-    DIR gets results.csv, report.html, channels/ with a certified set of files for each design, and rows/, which
-    --resume goes by. A row that fails is in the table, and the exit code is 0; after Ctrl-C all finished rows are
-    there, and it is 130.
+    DIR gets results.csv, report.html, channels/ with a certified bundle for each design, and rows/, which --resume
+    reads. Failed rows are in the table, and the exit code is 0. After Ctrl-C all finished rows remain, and it is 130.
 
-    Each design takes one thread, unless [solver] says otherwise. The rows are the same with any number of processes,
-    and on a Dask cluster, whose workers need the same versions of the packages, and the data at the same place.
+    Each design uses one thread, unless [solver] sets another number. Results do not depend on the number of processes
+    or on a Dask cluster. The workers of a cluster need the same package versions, and the data at the same path.
     """
-    # Imported late: `mechdesign --help` waits for nothing.
+    # Imported late, so that `mechdesign --help` is fast.
     from mechdesign.base._errors import InputError
     from mechdesign.runs import _tasks as tasks
     from mechdesign.runs import sweep
@@ -67,13 +66,13 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
         say_note(asked.private)
     _show(asked, result, time.perf_counter() - started)
     if result.interrupted:
-        say_note(f"stopped; {len(asked) - _finished(result)} rows are left, which --resume runs")
+        say_note(f"stopped; {len(asked) - _count_finished(result)} rows remain, which --resume runs")
         click.get_current_context().exit(STOPPED)
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Moment], None]]:
-    """Show on standard error how many rows are done, at which rate, and how long the rest will take."""
+    """Show the number of finished rows, their rate, and the remaining time on standard error."""
     console = errors()
     if not console.is_terminal:
         yield _every_few_seconds()
@@ -148,5 +147,5 @@ def _show(asked: Sweep, result: Result, seconds: float) -> None:
     show_next(following)
 
 
-def _finished(result: Result) -> int:
+def _count_finished(result: Result) -> int:
     return sum(row.state.final for row in result.rows)

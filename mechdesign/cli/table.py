@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _SEEDED = (
-    "the noise comes from a seed: whoever learns or guesses it can undo the noise. This is a rehearsal, charged to no "
-    "ledger; never publish it"
+    "the noise comes from a seed: anyone who learns or guesses it can undo the noise. This is a rehearsal, charged to "
+    "no ledger; never publish it"
 )
 _ROWS = 12
 
 
 class _ReleaseUnlessNamed(click.Group):
-    """A group whose first command runs where no command is named."""
+    """A group whose first command runs if no command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
@@ -60,8 +60,8 @@ class _ReleaseUnlessNamed(click.Group):
 def blowfish() -> None:
     """Release counts, distributions, ranges or clusters of a table under a policy; or plan it before any data.
 
-    SPEC.toml says what values a record may have ([domain]), which of them must not be told apart ([policy]), what is
-    released and with what budget ([release]), and to which ledger it is charged ([ledger]).
+    SPEC.toml gives the possible values of a record ([domain]) and the pairs that must not be distinguished ([policy]).
+    It also gives the queries and their budget ([release]), and the ledger ([ledger]).
     """
 
 
@@ -71,21 +71,21 @@ def blowfish() -> None:
 @example_option("blowfish")
 @click.option(
     "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
-    help="Folder for what may be published.",
+    help="Folder of the files that may be published.",
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Charge this ledger instead of that of [ledger]. It exists: `mechdesign ledger new` begins one.",
+    help="Charge this ledger instead of the one in [ledger]. Create it with `mechdesign ledger new`.",
 )  # fmt: skip
 @wait_option
-@click.option("--report/--no-report", default=True, help="Write report.html, too.")
+@click.option("--report/--no-report", default=True, help="Also write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
-@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
-@click.option("--overwrite", is_flag=True, help="Replace a release that stands in DIR.")
+@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing release in DIR.")
 @click.option(
     "--together", is_flag=True,
-    help="Insist on a release that is exact where the policy of another one in the ledger protects, or the reverse; "
-    "the ledger records it.",
+    help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
+    "reverse; the ledger records it.",
 )  # fmt: skip
 @layout_options()
 @memory_option
@@ -103,29 +103,29 @@ def release(
     overwrite: bool,
     together: bool,
 ) -> None:
-    """Release what SPEC.toml says of TABLE.csv, which has a header and a record a line.
+    """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
 
-    DIR may be published: answers.csv, release.json and report.html depend on the table through the noisy answers only.
-    The ledger is charged before any noise is drawn; where its budget would be passed nothing is released and the exit
-    code is 2. All that can fail without the table, such as DIR, is tried before; answers are written at once after it,
-    and the report last.
+    DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
+    The ledger is charged before any noise is drawn. If its budget would be exceeded, nothing is released and the exit
+    code is 2. Errors that do not depend on the table, such as those of DIR, are found before. Answers are written
+    immediately, and the report last.
 
-    Publish one release of a table: each further one adds its budget, whether or not it replaces the files of another.
-    So a release in DIR is replaced only with --overwrite, rehearsals always.
+    Publish one release of a table: each further one adds its budget, even if it replaces the files of another. So a
+    release in DIR is replaced only with --overwrite, but rehearsals always.
     """
     started = time.perf_counter()
-    given = _specified(specification, example)
+    given = _read_specification(specification, example)
     with contextlib.ExitStack() as opened:
         if records is None and example is not None:
             records = opened.enter_context(examples.on_disk(example_for(example, "blowfish").trace))
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
-        # Imported late: wrong usage is refused at once.
+        # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.leakage.accounting import Ledger
         from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space
         from mechdesign.tables._files import FILES, check_target, holds_release
 
-        # Before the ledger is charged.
+        # Check the folder before the ledger is charged.
         check_no_input_in(folder, FILES, {"TABLE.csv": records})
         check_target(folder, force, overwrite)
         if holds_release(folder):
@@ -152,7 +152,7 @@ def release(
 
 
 def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite: bool) -> None:
-    """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
+    """Write a release, or write the answers into a temporary folder if its folder cannot be written."""
     try:
         if report:
             from mechdesign.report import _saving as saving
@@ -178,12 +178,12 @@ def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite
 @memory_option
 @show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
-    """Show the expected error of every known way to answer, and the proven limit; no data are needed."""
-    given = _specified(specification, example)
+    """Show the expected error of every known strategy, and the proven limit; no data are needed."""
+    given = _read_specification(specification, example)
     _show_plan(given.title, given.plan())
 
 
-def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
+def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecification:
     from mechdesign.specification._table_specification import parse, read
 
     if path is not None and example is not None:
@@ -255,7 +255,7 @@ def _show_plan(title: str, found: Plan) -> None:
         mark = "→" if option.taken else ""
         shown.add_row(mark, Text(option.name, style), f"{option.error:.6g}", limit, found.spends, option.detail)
     console.print(shown)
-    console.print("\nErrors are root mean squared errors. → is what the release will use.", soft_wrap=True)
+    console.print("\nErrors are root mean squared errors. → marks the strategy of the release.", soft_wrap=True)
     for remark in found.remarks:
         say_note(remark)
 
@@ -263,8 +263,8 @@ def _show_plan(title: str, found: Plan) -> None:
 def _next(example: str, folder: Path) -> dict[str, str]:
     records = example_for(example, "blowfish").trace
     return {
-        f"{folder}/report.html": "what was released, in words and pictures: open it in a browser",
-        f"mechdesign blowfish plan --example {example}": "what other ways to answer would have cost",
+        f"{folder}/report.html": "the report, with figures: open it in a browser",
+        f"mechdesign blowfish plan --example {example}": "the errors of other strategies",
         f"mechdesign examples {example} > my.toml": "your own: change it, and the table, then",
         f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",
     }

@@ -23,38 +23,37 @@ from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
 UNPROVED_ALPHA = (
-    "Nothing here proves what the releases leak together, the α that their budgets were made for. It rests on a matrix "
-    "of moves, which these files do not hold: `mechdesign leakage` computes it from that matrix and the budgets."
+    "The joint leakage of the releases, the α of their budgets, is not proved here. It depends on a matrix of moves, "
+    "which these files do not contain: `mechdesign leakage` computes it from that matrix and the budgets."
 )
-"""What the designs of a schedule do not show, however many of them hold."""
+"""Note on a schedule: its verified designs do not prove the joint leakage."""
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or what is wrong, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or the error, as JSON.")
 @click.option(
     "--memory",
     metavar="GIB",
     type=float,
     default=MEMORY_GIB,
     show_default=True,
-    help="What verifying may take; it is estimated beforehand.",
+    help="Memory limit of the verification, which is estimated beforehand.",
 )
 @click.option(
     "--extensions",
     is_flag=True,
-    help="Load requirements of other packages, for their words; what is proved stands in the files.",
+    help="Load requirements of other packages for their names; the proof uses only the files.",
 )
 def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None:
-    """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
+    """Prove a bundle again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
-    The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
-    not proved; those that the export holds are listed.
+    The table channel.csv must contain the proved channel. Labels, places, metadata, provenance and the report are not
+    proved; those in the bundle are listed.
 
-    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not.
-    Where nothing was verified it exits with 2 (there is no export, or it cannot be read) or 3 (more memory is needed).
-    Of a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
-    budgets, is not.
+    The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
+    was verified it is 2 (there is no readable bundle) or 3 (more memory is needed). For a schedule, all designs and
+    their ε are verified, but not the joint leakage of its releases, the α of its budgets.
     """
     with finding_extensions(extensions):
         _verify(folder, as_json, memory)
@@ -65,15 +64,15 @@ def _verify(folder: Path, as_json: bool, memory: float) -> None:
         _verify_schedule(folder, as_json, memory)
         return
     require_design(folder)
-    found, verified = _proved(folder, as_json, memory)
+    found, verified = _prove_bundle(folder, as_json, memory)
     if as_json:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
-            from mechdesign.report._proved import left_free
+            from mechdesign.report._proved import describe_unbounded_pairs
             from mechdesign.synthesis._bundle import restore_problem
 
-            said["left_free"] = list(left_free(restore_problem(found)[0]))
+            said["left_free"] = list(describe_unbounded_pairs(restore_problem(found)[0]))
         click.echo(json.dumps(said, indent=2))
         return
     console = output()
@@ -81,8 +80,8 @@ def _verify(folder: Path, as_json: bool, memory: float) -> None:
     _show(found, verified)
 
 
-def _proved(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
-    """Read a set once, and return it with what was proved of it."""
+def _prove_bundle(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
+    """Read a bundle once, and return it with the result of its verification."""
     found = None
     try:
         found = inspect(folder, memory)
@@ -91,7 +90,7 @@ def _proved(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verifie
         raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
-        reason = error.reason + _named(labels, error.pair)
+        reason = error.reason + _describe_pair(labels, error.pair)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
@@ -99,13 +98,13 @@ def _proved(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verifie
 
 
 def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
-    """Verify every design of a schedule, and that each is one for its ε."""
-    found: list[Designed] = []
+    """Verify every design of a schedule, and its ε."""
+    found: list[VerifiedDesign] = []
     for name, (epsilon, steps) in read_scheduled(folder).items():
-        held, verified = _proved(folder / name, as_json, memory)
+        held, verified = _prove_bundle(folder / name, as_json, memory)
         named = tuple(FORMS[stated.kind].named for stated in held.evidence.requirements)
-        found.append(Designed(name, epsilon, tuple(steps), verified, named))
-    places = scheduled_places(found, folder)
+        found.append(VerifiedDesign(name, epsilon, tuple(steps), verified, named))
+    places = find_scheduled_requirements(found, folder)
     if as_json:
         designs = [
             {
@@ -125,7 +124,7 @@ def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
     console.print(f"{folder} verifies: {len(found)} designs for {releases} releases.\n", style="green", soft_wrap=True)
     first = found[0].certificate.requirements
     kinds = ", ".join(dict.fromkeys(f"{first[place].kind} privacy" for place in places))
-    console.print(f"ε is that of {kinds}.", soft_wrap=True)
+    console.print(f"ε is the parameter of {kinds}.", soft_wrap=True)
     shown = table("ε", "releases", "cost", "no less than", "folder", numbers=("releases", "cost", "no less than"))
     for design in found:
         bounds = (number(design.certificate.cost), number(design.certificate.lower_bound))
@@ -136,16 +135,16 @@ def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
     others = [checked for place, checked in enumerate(first) if place not in places]
     if others:
         said = ", ".join(f"{checked.kind} privacy, {checked.symbol} {checked.nominal}" for checked in others)
-        console.print(f"\nBeside it {found[0].name} keeps: {said}.", soft_wrap=True)
+        console.print(f"\n{found[0].name} also guarantees: {said}.", soft_wrap=True)
     console.print(f"\n{UNPROVED_ALPHA}", soft_wrap=True)
-    console.print("What is proved of each in full: `mechdesign verify` on its folder.")
+    console.print("To see all proved claims of a design, run `mechdesign verify` on its folder.")
 
 
 @dataclass(frozen=True)
-class Designed:
-    """A design of a schedule that was proved: its folder, the ε that it is said to be for, and the releases.
+class VerifiedDesign:
+    """A verified design of a schedule: its folder, the ε of the schedule, and the releases.
 
-    `named` tells of each requirement whether it is a claim in the open.
+    `named` tells for each requirement whether it is a generic claim with the name of another requirement.
     """
 
     name: str
@@ -156,14 +155,14 @@ class Designed:
 
     @property
     def certificate(self) -> Certificate:
-        """What was proved."""
+        """The recomputed certificate."""
         return self.verified.certificate
 
 
-def scheduled_places(found: Sequence[Designed], folder: Path) -> tuple[int, ...]:
-    """Return which requirements have the ε of the schedule in all designs; raise `CertificateError` without any.
+def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -> tuple[int, ...]:
+    """Return the requirements with the ε of the schedule in all designs; raise `CertificateError` if there are none.
 
-    The designs of one schedule differ in this ε alone: all their other ε, radii and floors must be the same.
+    The designs of one schedule differ only in this ε: all their other ε, radii and floors must be equal.
     """
     places = set(range(len(found[0].certificate.requirements)))
     for design in found:
@@ -171,20 +170,18 @@ def scheduled_places(found: Sequence[Designed], folder: Path) -> tuple[int, ...]
         text = exact_text(design.epsilon)
         places &= {place for place, each in checked if each.number == "epsilon" and each.nominal == text}
         if not places:
-            raise CertificateError(
-                f"{folder / design.name} verifies, but not for ε = {text}, which {SCHEDULE} says it is for"
-            )
+            raise CertificateError(f"{folder / design.name} verifies, but not for ε = {text}, its value in {SCHEDULE}")
     for design in found[1:]:
         if _others(design, places) != _others(found[0], places):
             raise CertificateError(
-                f"{folder / design.name} and {found[0].name} verify, but are no designs of one schedule: they "
+                f"{folder / design.name} and {found[0].name} verify, but do not belong to one schedule: they "
                 "differ in more than the ε of their releases"
             )
     return tuple(sorted(places))
 
 
-def _others(design: Designed, places: Set[int]) -> list[object]:
-    """Return what a design states beside the ε of its release; claims in the open may follow from it and are left."""
+def _others(design: VerifiedDesign, places: Set[int]) -> list[object]:
+    """Return the claims of a design other than the ε of its release; generic claims, which may follow, are left out."""
     checked = enumerate(zip(design.named, design.certificate.requirements, strict=True))
     return [
         (each.kind, "" if named or place in places else each.nominal, each.radius) for place, (named, each) in checked
@@ -192,9 +189,9 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 
 
 def _show(found: Bundle, verified: Verified) -> None:
-    # Names and units need more than the proof does.
+    # Names and units need more modules than the proof.
     from mechdesign.model._problem_words import claim_names, cost_measure
-    from mechdesign.report._proved import left_free, proved, stated, told
+    from mechdesign.report._proved import describe_proof, describe_revealed, describe_unbounded_pairs, list_unproved
     from mechdesign.synthesis._bundle import restore_problem
 
     console, certificate = output(), verified.certificate
@@ -204,25 +201,25 @@ def _show(found: Bundle, verified: Verified) -> None:
         console.print(shown)
         console.print()
     console.print("proved, in exact arithmetic", style="bold")
-    for sentence in (*proved(problem, certificate), *told(problem, certificate)):
+    for sentence in (*describe_proof(problem, certificate), *describe_revealed(problem, certificate)):
         console.print(f"- {sentence}", soft_wrap=True)
     console.print("\nstated, and not proved", style="bold")
     said = table("", "")
     said.show_header = False
-    for name, text in stated(problem, origin):
+    for name, text in list_unproved(problem, origin):
         said.add_row(name, Text(text))
     console.print(said)
     if verified.unproved:
         console.print("\nin the files, and not proved", style="bold")
         for part in verified.unproved:
             console.print(f"- {part}", soft_wrap=True)
-    for sentence in left_free(problem):
+    for sentence in describe_unbounded_pairs(problem):
         console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
 
 
-def _named(labels: Sequence[object], pair: tuple[int, int] | None) -> str:
-    """Return a clause that names a pair of secrets by index and, where there are labels, by label."""
+def _describe_pair(labels: Sequence[object], pair: tuple[int, int] | None) -> str:
+    """Return a clause that names a pair of secrets by index and, if there are labels, by label."""
     if pair is None:
         return ""
     names = [

@@ -509,11 +509,11 @@ def order_of(times: Sequence[Times | None], what: str = "points") -> str:
     """Return a sentence with the first and last time of traces, and the order of their points."""
     known = [each for each in times if each is not None and len(each)]
     if len(known) < len(times) or not known:
-        return f"no times are read, and {what} keep the order of the file (--time, or the key time, names a column)"
+        return f"no times are read: {what} are in the order of the file (--time COLUMN, or the key time, names times)"
     first, last = (
         str(end).replace("T", " ") for end in (min(each.min() for each in known), max(each.max() for each in known))
     )
-    note = f"times from {first} to {last} (UTC): {what} are sorted by time"
+    note = f"times from {first} to {last} (UTC): {what} are in the order of their times"
     if equal := sum(int((np.diff(each) == np.timedelta64(0, "s")).sum()) for each in known):
         note += f"; {equal} of them are in the same second as the one before, and sorted by fractions of the second"
     return note

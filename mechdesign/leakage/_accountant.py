@@ -1,4 +1,4 @@
-"""An accountant for releases as they happen: what each one leaks by now, and whether the next one may be made."""
+"""An accountant for releases over time: the present leakage of each release, and the budget left for the next one."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from mechdesign.leakage._history import History
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
-# By how much a state may pass its promise and still open: earlier versions rounded leakages to nearest.
+# Relative excess over the promise that a state file may have: earlier versions rounded leakages to nearest.
 _ROUNDING = 1e-9
 
 
 class _Kept(NamedTuple):
-    """What an accountant knows: its state, the history that follows from it, and the bytes of the file that hold it."""
+    """The present content of an accountant: its state, the resulting history, and the bytes of its file."""
 
     state: State
     history: History
@@ -65,28 +65,33 @@ class _Kept(NamedTuple):
 
 
 class Accountant:
-    """Keep every release at or below the promised leakage α, in nats.
+    """Keep the leakage of every release at or below a promised α.
 
-    `backward` and `forward` are matrices, loss functions, `Candidates` or None. A release raises the leakage of all
-    earlier ones through the forward correlation, so that each is judged by what all of them would leak after it. The
-    promise covers the releases made so far: whatever comes later has to pass here too. With `on_excess` "refuse" a
-    release that breaks the promise raises `LeakageExceededError` and is not recorded; with "warn" it is recorded, with
-    a `BudgetWarning`. A `ledger` also records every budget ε, which add up to what the whole sequence leaks (user-level
-    privacy, Theorem 3), and refuses beyond its own budget; it is a file of its own, which `save` leaves alone.
+    A release raises the leakage of all earlier ones through the forward correlation, so that each new release is judged
+    by the leakage of all releases after it. The promise covers the releases made so far: every later release must be
+    recorded here, too. Leakages are rounded up. If L is 0 or the identity, they are exact sums of the decimals that
+    budgets print: three budgets of 0.1 keep a promise of 0.3.
 
-    Leakages are rounded up. Where nothing is lost between releases, because L is 0 or the identity, they are the exact
-    sums of the decimals that budgets print: three of 0.1 keep a promise of 0.3.
+    With a `path` the accountant is a file that outlives the process. Each release locks the file, reads it again and
+    replaces it as a whole, so that any number of threads and processes share one promise. A crash loses nothing. An
+    existing file must hold the same promise, and its releases count. Without a `path`, the accountant serves the
+    threads of one process.
 
-    With a `path` the accountant is a file that outlives the process. Each release locks it, reads it again and replaces
-    it as a whole before it returns, so that any number of threads and processes share one promise, and a crash forgets
-    nothing. Where the file exists it must hold the same promise, and its releases count. Another process that uses it
-    is waited for, `wait` seconds at most; then `LedgerError` names the lock. Without a path, the accountant serves the
-    threads of the process that made it, and no other process.
+    Args:
+        alpha: Largest leakage of each release, in nats, greater than 0.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+        on_excess: "refuse" raises `LeakageExceededError` and records nothing if a release breaks the promise. "warn"
+            records the release with a `BudgetWarning`.
+        ledger: A ledger that also records every ε. The sum is the leakage of the whole sequence (user-level privacy,
+            Theorem 3), and the ledger refuses releases beyond its own budget. `save` does not write the ledger.
+        path: The file of the accountant, or None.
+        wait: Longest time to wait for another process that uses the file, in seconds; then `LedgerError`.
 
     Raises:
-        InputError: an argument is wrong.
-        StateError: the file holds another promise or ledger, is damaged, or was there before and is gone.
-        ExportError: the file cannot be written.
+        InputError: An argument is not valid.
+        StateError: The file holds another promise or ledger, is damaged, or was removed.
+        ExportError: The file cannot be written.
 
     >>> accountant = Accountant(1.0, backward=[[0.8, 0.2], [0.2, 0.8]])
     >>> round(accountant.release(0.5), 6)
@@ -133,12 +138,12 @@ class Accountant:
 
     @property
     def path(self) -> Path | None:
-        """The file that holds every release before `release` returns, by its full path, or None."""
+        """The full path of the file that holds every release before `release` returns, or None."""
         return self._path
 
     @property
     def alpha(self) -> float:
-        """What each release may leak."""
+        """The largest leakage of each release, in nats."""
         return self._kept.state.alpha
 
     @property
@@ -153,19 +158,26 @@ class Accountant:
 
     @property
     def forward_leakage(self) -> Floats:
-        """The forward leakage of every release by now, shape (T,), the largest over candidates."""
+        """The present forward leakage of every release, shape (T,), the largest over candidates."""
         return self._now().history.forward
 
     @property
     def leakage(self) -> Floats:
-        """The temporal leakage of every release by now, shape (T,)."""
+        """The present temporal leakage of every release, shape (T,)."""
         return self._now().history.leakages
 
     def __len__(self) -> int:
         return len(self._now().history)
 
     def preview(self, epsilon: float) -> Floats:
-        """Return what every release would leak, shape (T + 1,), if the next one spent `epsilon`; record nothing."""
+        """Return the leakages of all releases after a next one, without recording it.
+
+        Args:
+            epsilon: Budget of the next release, in nats, at least 0.
+
+        Returns:
+            The leakage of every release, shape (T + 1,).
+        """
         return self._now().history.extended(as_not_negative(epsilon, "epsilon")).leakages
 
     def largest(self) -> float:
@@ -174,15 +186,23 @@ class Accountant:
 
     @in_own_arithmetic
     def release(self, epsilon: float) -> float:
-        """Record a release with budget `epsilon` and return what it leaks by itself and through the past.
+        """Record a release, and return its leakage through its own budget and through earlier releases.
 
-        It is on the disk before this returns, where there is a path: draw the noise after that. The ledger is charged
-        first, so that a crash in between leaves more recorded there than was released, and never less.
+        With a path, the release is on the disk before this method returns: draw the noise after that. The ledger is
+        charged first. After a crash in between, the ledger holds more than was released, and never less.
 
-        Raises `LeakageExceededError`, recording nothing, when some release would leak more than α, and
-        `BudgetExceededError` when the ledger's budget would be passed; `LedgerError` in another process than that which
-        made an accountant without a path; `StateError` where the file was damaged or lost; `ExportError` where it
-        cannot be written, which leaves the release in the ledger alone.
+        Args:
+            epsilon: Budget of the release, in nats, at least 0.
+
+        Returns:
+            The leakage of the new release, in nats.
+
+        Raises:
+            LeakageExceededError: Some release would leak more than α. Nothing is recorded.
+            BudgetExceededError: The budget of the ledger would be exceeded. Nothing is recorded.
+            LedgerError: The accountant has no path and belongs to another process.
+            StateError: The file was damaged or lost.
+            ExportError: The file cannot be written. The release is then recorded only in the ledger.
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         self._require_process()
@@ -193,7 +213,7 @@ class Accountant:
             history = kept.history.extended(epsilon)
             self._judge(kept.history, history)
             charged = self._charged(epsilon, len(kept.history))
-            # Whoever goes on without a ledger does so alone: the file names it still.
+            # An accountant without a ledger keeps the name of the ledger in the file.
             named = kept.state.ledger
             if self._ledger is not None or named == "unsaid":
                 named = said_of(self._ledger)
@@ -206,26 +226,31 @@ class Accountant:
                     if not charged.in_ledger:
                         raise
                     raise ExportError(
-                        f"{error}. Nothing may be released; the ledger has recorded ε = {epsilon!r} all the same"
+                        f"{error}. Nothing may be released, although the ledger has recorded ε = {epsilon!r}"
                     ) from error
             self._kept = _Kept(state, history, content)
         return history.latest
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything needed to go on to a JSON file, which is replaced as a whole or not at all.
+        """Write the state to a JSON file, which is replaced as a whole or not at all.
 
-        Loss functions are stored as their pieces, with the digests of the matrices, so that no matrix is needed later.
-        An accountant with a path is on the disk already: nothing more is written there. A file that exists is replaced
-        only where this accountant has all of its releases.
+        Loss functions are stored as pieces with the digests of the matrices, so that `load` needs no matrix. The own
+        file of an accountant is always up to date and is not written. Another existing file is replaced only if this
+        accountant has all of its releases.
 
-        Raises `StateError` where the file holds releases that this accountant does not know, another promise or
-        anything else, and where this accountant was loaded from it with ``bound=False``.
+        Args:
+            path: The file.
+
+        Raises:
+            StateError: The file holds other releases, another promise or other content, or this accountant was loaded
+                from it with ``bound=False``.
+            ExportError: The file cannot be written.
         """
         target = file_of(path)
         if target == self._what_if:
             raise StateError(
-                f"{target} was loaded to see what would be, with bound=False, and is left as it is. Load it without to "
-                "release, or save elsewhere"
+                f"{target} was loaded as a copy (bound=False) and was not changed. Load it without bound=False to "
+                "release, or save to another file"
             )
         if target == self._path:
             self._now()
@@ -251,22 +276,27 @@ class Accountant:
         forward: Correlation = "saved",
         wait: float = WAIT_S,
     ) -> Accountant:
-        """Open an accountant by its file, where each release is written before it returns; leakages are computed anew.
+        """Open an accountant by its file, and compute its leakages again.
 
         Args:
-            path: the file, made by ``Accountant(…, path=)`` or by `save`.
-            bound: False reads it once, to see what would be: no release is written to the file or to a ledger.
-            ledger: the ledger to charge. The one that the state names by its path is opened again unless another is
-                given; one that was in memory must be given. With None this object goes on without, and the file names
-                the ledger still.
-            backward: the matrices that the state must be about, in any form that `Accountant` takes. Its pieces are
-                checked against them: a state that comes from elsewhere is only as good as its pieces.
-            forward: likewise.
-            wait: how long another process that uses the file is waited for, in seconds.
+            path: The file, made by ``Accountant(…, path=)`` or by `save`.
+            bound: False loads a copy for experiments: no release is written to the file or charged to a ledger.
+            ledger: The ledger to charge. By default the ledger in the state is opened by its path; a ledger that was in
+                memory must be given. With None no ledger is charged, and the file keeps the name of the ledger.
+            backward: The expected backward matrices, in the forms that `Accountant` accepts. The pieces in the file are
+                checked against them. Give them for a file from another source: its pieces are not checked otherwise.
+            forward: The expected forward matrices, in the same forms.
+            wait: Longest time to wait for another process that uses the file, in seconds.
 
-        Raises `StateError` for a file that is damaged, was changed by hand, can be written by others, is of another
-        version, is about other matrices, or whose ledger is missing or lacks its releases. Warns with `StateWarning`
-        where a state of version 1, which does not say which ledger it had, is opened without `ledger`.
+        Returns:
+            The accountant.
+
+        Raises:
+            StateError: The file is damaged, was changed by hand, can be written by other users, has another version or
+                other matrices; or its ledger is missing or lacks its releases.
+
+        Warns:
+            StateWarning: A state of version 1, which does not name its ledger, is opened without `ledger`.
         """
         bound = as_truth(bound, "bound")
         source = file_of(path)
@@ -275,7 +305,7 @@ class Accountant:
         if not isinstance(ledger, Ledger) and ledger is not None and ledger != "saved":
             raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
         if not bound and isinstance(ledger, Ledger):
-            raise InputError("ledger", "is not charged by an accountant that is not bound", bound="None, or left out")
+            raise InputError("ledger", "cannot be charged with bound=False", bound="None, or left out")
         found = ledger_of(source, state, ledger) if bound else None
         if bound and state.ledger == "unsaid" and ledger == "saved":
             _note_unsaid(source, "Give ledger=, or ledger=None")
@@ -291,11 +321,11 @@ class Accountant:
         return made
 
     def __copy__(self) -> Accountant:
-        """Return the same accountant, opened again by its path, or itself where it has none."""
+        """Return an accountant opened again by its path, or the accountant itself without a path."""
         return self if self._path is None else _opened(type(self), self._path, self._ledger, self._wait)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
-        """Return what `copy` returns, with a copy of the ledger, which is the same ledger."""
+        """Return the result of `copy` with a copy of the ledger, which is the same ledger."""
         return (
             self
             if self._path is None
@@ -303,23 +333,23 @@ class Accountant:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path; raise `LedgerError` where there is none: two would keep one promise."""
+        """Pickle the path; raise `LedgerError` without a path, because two accountants would keep one promise."""
         if self._path is None:
             raise LedgerError(
-                "an accountant without a path belongs to its process, and is not pickled: a copy of it would promise "
-                "the same once more. Give it a file by path="
+                "an accountant without a path belongs to its process and cannot be pickled: each copy would spend the "
+                "whole promise. Give it a file (path=)"
             )
         return _opened, (type(self), self._path, self._ledger, self._wait)
 
     def __repr__(self) -> str:
         worst = self._kept.history.worst
-        said = "" if worst is None else f", the worst leaks {worst.leakage:.6g}"
+        said = "" if worst is None else f", largest leakage {worst.leakage:.6g}"
         return f"Accountant(alpha={self.alpha!r}, {len(self._kept.history)} releases{said})"
 
     def _begin(self, path: Path) -> None:
-        """Write the file that is to hold the releases, or go on with the one that exists."""
+        """Create the file of the releases, or continue with an existing one."""
         if self._ledger is not None:
-            # What the file names can be opened again.
+            # Create the file of the ledger, so that the state can name it.
             self._ledger.begin()
         _require_folder(path)
         with hold_new_lock(path, self._wait, lambda: _missing(path)):
@@ -341,7 +371,7 @@ class Accountant:
                 self._kept = self._kept._replace(content=write_state(path, self._kept.state))
 
     def _now(self) -> _Kept:
-        """Return what is known by now: a file is read again, and what others released is added."""
+        """Return the present content; a file is read again, and releases of other processes are added."""
         kept = self._kept
         if self._path is None:
             return kept
@@ -353,7 +383,7 @@ class Accountant:
             raise StateError(f"{self._path} holds another promise than before. Restore a copy")
         known = len(kept.state.releases)
         if there.releases[:known] != kept.state.releases:
-            raise StateError(f"{self._path} no longer holds what was released before. Restore a copy")
+            raise StateError(f"{self._path} no longer holds the earlier releases. Restore a copy")
         history = kept.history
         for charged in there.releases[known:]:
             history = history.extended(charged.epsilon)
@@ -361,15 +391,15 @@ class Accountant:
         return kept
 
     def _require_process(self) -> None:
-        """Raise `LedgerError` in another process than the one that made this, where no file is shared with it."""
+        """Raise `LedgerError` if no file is shared and this process did not create the accountant."""
         if self._path is None and not self._lock.is_at_home():
             raise LedgerError(
-                "an accountant without a path belongs to the process that made it: another one would spend the same "
-                "budget once more. Give it a file by path="
+                "an accountant without a path belongs to the process that created it: another process would spend the "
+                "same budget again. Give it a file (path=)"
             )
 
     def _judge(self, before: History, after: History) -> None:
-        """Raise `LeakageExceededError`, or warn, where releases would leak too much."""
+        """Raise `LeakageExceededError`, or warn, if a release leaks more than the promise."""
         worst = after.worst
         assert worst is not None
         if worst.leakage <= self.alpha:
@@ -380,7 +410,7 @@ class Accountant:
         warn(message, BudgetWarning, stacklevel=3)
 
     def _charged(self, epsilon: float, index: int) -> Charged:
-        """Charge the ledger and return the release that it holds."""
+        """Charge the ledger, if any, and return the release with its entry number."""
         if self._ledger is None or epsilon == 0:
             return Charged(epsilon, secrets.token_hex(16))
         entry = self._ledger.spend(f"release {index} of a sequence", "any two values at that time", epsilon=epsilon)
@@ -394,14 +424,14 @@ def _require_folder(path: Path) -> None:
 
 def _missing(path: Path) -> StateError:
     return StateError(
-        f"{path} was there before, as its lock {lock_file_of(path)} says, and is gone: a new one would promise the "
-        "same once more. Restore it, or remove the lock, too, to forget what was released"
+        f"{path} is missing, but its lock {lock_file_of(path)} shows that it existed: a new file would spend the "
+        "promise again. Restore it, or also remove the lock to forget its releases"
     )
 
 
 def _require_apart(path: Path | None, ledger: Ledger | None) -> None:
     if path is not None and ledger is not None and ledger.path == path:
-        raise InputError("path", "is that of the ledger", value=str(path), bound="a file of its own")
+        raise InputError("path", "is the file of the ledger", value=str(path), bound="a separate file")
 
 
 def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None, wait: float) -> Accountant:
@@ -416,18 +446,18 @@ def _history(state: State) -> History:
 
 
 def _require_grown(path: Path, there: State, ours: State) -> None:
-    """Raise `StateError` where a state would be replaced by one that lacks some of its releases."""
+    """Raise `StateError` if the new state lacks releases of the state in the file."""
     if not there.same_promise(ours):
-        raise StateError(f"{path} holds another promise or other matrices, and is left as it is. Save to another file")
+        raise StateError(f"{path} holds another promise or other matrices and was not changed. Save to another file")
     if there.releases != ours.releases[: len(there.releases)]:
         raise StateError(
-            f"{path} holds releases that this accountant does not know, and is left as it is: saving would forget "
-            "them. Go on with Accountant.load, which shares the file"
+            f"{path} holds releases that this accountant lacks, and was not changed: saving would delete them. "
+            "Open the file with Accountant.load, which shares it"
         )
 
 
 def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
-    said = f"{path} does not say which ledger it had, and goes on without one. {remedy}"
+    said = f"{path} does not name its ledger, and is opened without one. {remedy}"
     if readers := readers_of(path):
         said += f"; {readers}"
     warn(said, StateWarning, stacklevel=stacklevel)
@@ -435,6 +465,6 @@ def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
 
 def _remedy(history: History, epsilon: float, alpha: float) -> str:
     if epsilon > alpha:
-        return f"One release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
+        return f"This release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
     most = history.largest(alpha)
     return f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released from these data"

@@ -1,4 +1,4 @@
-"""The file of an accountant, its ledger and its pieces."""
+"""The file of an accountant: its format, and checks of its ledger and of its loss functions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ from mechdesign.leakage.accounting import Ledger
 _SCHEMA = "mechdesign.leakage.accountant/2"
 _FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
 
-_CLOSE = (
-    "{path} {why}: others could make it say that less was released. Check it, and make it yours alone: chmod 600 {path}"
-)
+_CLOSE = "{path} {why}: other users could delete releases from it. Check it, and make it private: chmod 600 {path}"
 
 Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
 
 LedgerSaid = Path | Literal["none", "memory", "unsaid"]
-"""Which ledger an accountant had: the path of one, none, one in memory; states of version 1, and copies, do not say."""
+"""The ledger of an accountant: a path, "none", "memory", or "unsaid" for states of version 1 and for copies."""
 
 
 class Charged(NamedTuple):
-    """A release: its ε, a number of 128 bits that no other has, and whether a ledger holds it under this number.
+    """A release with its ε, a random number of 128 bits, and whether a ledger holds it under this number.
 
     Releases of version 1 have no number.
     """
@@ -46,7 +44,7 @@ class Charged(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """All that an accountant needs to go on."""
+    """The content of an accountant's file."""
 
     alpha: float
     on_excess: str
@@ -55,12 +53,12 @@ class State:
     ledger: LedgerSaid = "none"
 
     def same_promise(self, other: State) -> bool:
-        """Whether another state promises the same: α, what happens beyond it, and the matrices, by their digests."""
+        """Return whether another state has the same promise: α, `on_excess` and the digests of the matrices."""
         return _promise(self) == _promise(other)
 
 
 def write_state(path: Path, state: State) -> bytes:
-    """Write the state and return what was written; raise `ExportError` when that fails: the old file is untouched."""
+    """Write the state and return its bytes; raise `ExportError` on failure, which leaves the old file untouched."""
     document: dict[str, Any] = {
         "schema": _SCHEMA,
         "alpha": state.alpha,
@@ -77,7 +75,7 @@ def write_state(path: Path, state: State) -> bytes:
 
 
 def read_content(path: Path) -> bytes:
-    """Return the bytes of a state that nobody else can write; raise `StateError` where it cannot be read."""
+    """Return the bytes of a state that only its owner can write; raise `StateError` if it cannot be read."""
     try:
         return read_own(path, lambda why: StateError(_CLOSE.format(path=path, why=why)), or_root=True)
     except OSError as error:
@@ -85,7 +83,7 @@ def read_content(path: Path) -> bytes:
 
 
 def parse_state(path: Path, content: bytes) -> State:
-    """Return the state that a file holds; raise `StateError` for anything else."""
+    """Return the state in a file; raise `StateError` for any other content."""
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -97,9 +95,9 @@ def parse_state(path: Path, content: bytes) -> State:
         if claimed != _digest(document):
             raise StateError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
         if not document["backward"] or not document["forward"]:
-            raise StateError(f"{path} is incomplete: it names no correlations, not even none")
+            raise StateError(f"{path} is incomplete: its list of correlations is empty")
         if document["on_excess"] not in ("refuse", "warn"):
-            raise ValueError(f"{document['on_excess']!r} does not say what happens beyond the promise")
+            raise ValueError(f"{document['on_excess']!r} is not a value of on_excess")
         return State(
             as_target(_number(document["alpha"])),
             document["on_excess"],
@@ -134,7 +132,7 @@ def _ledger(said: Any) -> LedgerSaid:
         return Path(said["path"])
     if said in ("none", "memory", "unsaid"):
         return said  # type: ignore[no-any-return]
-    raise ValueError(f"{said!r} does not say which ledger there was")
+    raise ValueError(f"{said!r} does not name a ledger")
 
 
 def _promise(state: State) -> tuple[Any, ...]:
@@ -162,24 +160,24 @@ def _number(value: Any) -> float:
 
 
 def _digest(document: dict[str, Any]) -> str:
-    # Shortest decimal texts of floats read back as the same floats.
+    # The shortest decimal text of a float reads back as the same float.
     return hashlib.sha256(json.dumps(document, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-_WITHOUT = "or go on without it by Accountant.load(…, ledger=None)"
+_WITHOUT = "or open it without a ledger by Accountant.load(…, ledger=None)"
 
 
 def said_of(ledger: Ledger | None) -> LedgerSaid:
-    """Return what a state says of its ledger."""
+    """Return the value that a state stores for a ledger."""
     if ledger is None:
         return "none"
     return "memory" if ledger.path is None else ledger.path
 
 
 def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None) -> Ledger | None:
-    """Return the ledger that an accountant goes on with: the given one, or that of its state opened again.
+    """Return the ledger to charge: the given one, or the ledger of the state, opened again.
 
-    Raises `StateError` where the state's ledger is missing, was in memory, or is another than the given one.
+    Raises `StateError` if the ledger of the state is missing, was in memory, or differs from the given one.
     """
     if given is None:
         return None
@@ -192,8 +190,8 @@ def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None)
         return None
     if not state.ledger.exists():
         raise StateError(
-            f"{path} charges the ledger {state.ledger}, which is missing. Restore it, give the one that took its place "
-            f"as ledger=, {_WITHOUT}"
+            f"{path} charges the ledger {state.ledger}, which is missing. Restore it, give its replacement as ledger=, "
+            f"{_WITHOUT}"
         )
     ledger = Ledger(path=state.ledger)
     _require_releases(path, state, ledger)
@@ -201,9 +199,9 @@ def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None)
 
 
 def require_ledger(path: Path, state: State, given: Ledger | None) -> None:
-    """Raise `StateError` unless a ledger may go on for that of a state: the same file, or one with its releases.
+    """Raise `StateError` unless a ledger may replace the ledger of a state: the same file, or one with its releases.
 
-    A ledger in memory cannot be told from another; whoever gives one vouches for it.
+    A ledger in memory cannot be identified; the caller is responsible for it.
     """
     if given is None:
         if state.ledger not in ("none", "unsaid"):
@@ -219,19 +217,19 @@ def _require_releases(path: Path, state: State, ledger: Ledger) -> None:
     if lost:
         where = "in memory" if ledger.path is None else ledger.path
         raise StateError(
-            f"the ledger {where} lacks release {lost[0]} of {path}: it was put back, or is another. Restore it, "
+            f"the ledger {where} lacks release {lost[0]} of {path}: it is an older copy or another ledger. Restore it, "
             f"{_WITHOUT}"
         )
 
 
-# How far pieces of one matrix may differ that two machines found.
+# Largest relative difference between loss functions of one matrix that two machines computed.
 _TOLERANCE = 1e-9
 
 
 def checked_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlation]) -> Losses:
-    """Return the loss functions of the matrices that are given, for each direction that is not "saved".
+    """Return the losses with those of the given matrices, for each direction that is not "saved".
 
-    Raises `StateError` where the state in `path` is about other matrices, or its pieces are not theirs.
+    Raises `StateError` if the state in `path` is for other matrices, or its pieces do not match its matrices.
     """
     found = list(losses)
     for side, (name, correlation) in enumerate(zip(("backward", "forward"), given, strict=True)):
@@ -239,9 +237,9 @@ def checked_losses(path: Path, losses: Losses, given: tuple[Correlation, Correla
             continue
         functions = tuple(candidate_functions(correlation, name))
         if [loss and loss.digest for loss in functions] != [loss and loss.digest for loss in losses[side]]:
-            raise StateError(f"{path} is about another {name} matrix than the one that is given")
+            raise StateError(f"{path} is for another {name} matrix than the given one")
         if not all(map(_alike, functions, losses[side])):
-            raise StateError(f"{path} holds pieces that are not those of its {name} matrix. Restore a copy")
+            raise StateError(f"{path} holds pieces that do not match its {name} matrix. Restore a copy")
         found[side] = functions
     known, following = ([[loss] for loss in side] for side in found)
     check_directions(known, following, stacklevel=4)
@@ -249,7 +247,7 @@ def checked_losses(path: Path, losses: Losses, given: tuple[Correlation, Correla
 
 
 def _alike(one: LossFunction | None, other: LossFunction | None) -> bool:
-    """Whether two loss functions of one digest have the same values where either bends, between, and beyond."""
+    """Return whether two loss functions agree at all breakpoints, between them and beyond them."""
     if one is None or other is None:
         return one is other
     bends = np.unique(np.concatenate([one.pieces.start, other.pieces.start, [1.0]]))

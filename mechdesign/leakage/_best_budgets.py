@@ -1,4 +1,4 @@
-"""Budgets of least cost: what each release is worth decides how much of the promised leakage it may use."""
+"""Budgets of least cost: releases with steeper cost curves get a larger share of the promised leakage."""
 
 from __future__ import annotations
 
@@ -23,34 +23,40 @@ from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import windows
 from mechdesign.leakage._transitions import as_target
 
-# Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
+# Relative distance of budgets below α, as in Algorithm 8, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
-# A budget is raised as far as it goes, up to this power of two of α.
+# Number of bisection steps when a single budget is raised.
 _HALVINGS = 20
 
-# What summing costs may lose to rounding, and more.
+# Relative bound of the rounding error of a sum of costs.
 _ROUNDING = 2.0**-44
 
-# Values on each axis of the grid, round by round, where both directions count.
+# Number of values on each axis of the grid in successive rounds, if both directions have correlations.
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
-# States that are kept at once: 2 GB.
+# Largest number of states of all grids together; they need 2 GB.
 _MOST_STATES = 2.5e8
-# How much of the axis is spaced evenly, and how closely, as a share of α, the rest gathers about known paths.
-_EVEN, _WIDTHS = 0.25, (0.05, 0.01)
+# Share of the values on an axis that are spaced evenly.
+_EVEN_SHARE = 0.25
+# Widths of the Cauchy distributions of all other values around known paths, as shares of α.
+_WIDTHS = (0.05, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
 class BestBudgets:
-    """Budgets that keep the promise, and a proof of how far from the cheapest they can be.
+    """Budgets that keep the promise, with a lower bound of the cost of all such budgets.
 
     Attributes:
-        epsilons: The budget of each release in nats, 0 where it is left out, shape (T,).
-        cost: What they cost together, rounded up.
-        lower_bound: What no budgets that keep the promise go below, rounded down.
-        alpha: What each window of releases may leak.
-        window: Its length; 1 stands for every release by itself.
-        constant: The cost of Algorithm 7's budgets on the same curves; None where it promises something else.
-        allocated: The cost of Algorithm 8's budgets, likewise.
+        epsilons: Budget of each release in nats, 0 if the release is left out, shape (T,).
+        cost: Total cost of the budgets, rounded up.
+        lower_bound: Lower bound of the cost of all budgets that keep the promise, rounded down.
+        alpha: Largest leakage of each window of releases, in nats.
+        window: Number of releases in a window; 1 bounds each release separately.
+        constant: Cost of the budgets of Algorithm 7 on the same curves; None if they break the promise.
+        allocated: Cost of the budgets of Algorithm 8 on the same curves; None if they break the promise.
+
+    >>> found = best_budgets(1.0, [([0.0, 1.0], [1.0, 0.0])])
+    >>> found.epsilons.tolist(), found.cost, found.gap
+    ([1.0], 0.0, 0.0)
     """
 
     epsilons: Floats
@@ -63,7 +69,7 @@ class BestBudgets:
 
     @property
     def gap(self) -> float:
-        """How much cheaper any budgets could be, as a share of the cost."""
+        """The largest possible saving by other budgets, as a share of the cost."""
         return (self.cost - self.lower_bound) / self.cost if self.cost > 0 else 0.0
 
 
@@ -78,26 +84,29 @@ def best_budgets(
     tolerance: float = 0.01,
     time_limit: float = 60.0,
 ) -> BestBudgets:
-    """Return budgets of least cost under which no release, or no window of them, leaks more than `alpha`.
+    """Return budgets of least cost under which no window of releases leaks more than `alpha`.
 
-    Minimises Σ C_t(ε_t) over all ε_t ≥ 0 whose temporal leakage is at most α, by dynamic programming on grids that are
-    refined about the best paths: once rounded so that the budgets can be spent, once so that their cost is a lower
-    bound. The budgets are checked by the recursions of `temporal`, or of `windows`, and are never worse than those of
-    Algorithms 7 and 8.
+    Minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on grids. The
+    grids are refined around the best paths. Each grid is rounded in two ways: one gives feasible budgets, the other a
+    lower bound of the cost. The budgets are checked by the recursions of `temporal` or `windows`, and cost at most as
+    much as those of Algorithms 7 and 8.
 
     Args:
-        alpha: What each release, or window, may leak, in nats.
-        costs: For each release a pair of arrays (epsilons, costs): ε rising, costs never rising; linear between the
-            points and constant before and beyond them.
+        alpha: Largest leakage of each release, or window of releases, in nats.
+        costs: For each release a pair of arrays (epsilons, costs): ε rises, and costs do not rise. The cost is linear
+            between the points, and constant before and beyond them.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, or None.
-        forward: Pr(next state | state now), likewise.
-        window: Bound what this many successive releases leak together (w-event privacy, Theorem 3). Beyond 3 the lower
-            bound is that of windows of 3, and may be far from the cost.
-        tolerance: Stop when cost and lower bound are relatively as close as this.
-        time_limit: Start no further refinement after so many seconds of computing.
+        forward: Pr(next state | state now), in the same forms.
+        window: Number of successive releases whose joint leakage is bounded (w-event privacy, Theorem 3). For more
+            than 3 releases, the lower bound is that of windows of 3, and may be far below the cost.
+        tolerance: Relative gap between cost and lower bound at which to stop, at least 0.
+        time_limit: CPU time in seconds after which no further refinement starts.
+
+    Returns:
+        The budgets with their cost and lower bound.
 
     Raises:
-        InputError: An argument is wrong: see `CostCurve`; or the correlations are `Candidates`.
+        InputError: An argument is not valid (see `CostCurve`), or the correlations are `Candidates`.
 
     >>> curve = ([0.0, 1.0, 2.0], [1.0, 0.4, 0.3])
     >>> best = best_budgets(1.0, [curve, curve, ([0.0], [0.0])], backward=[[0.8, 0.2], [0.2, 0.8]])
@@ -124,7 +133,7 @@ def best_budgets(
 
 
 class _Search:
-    """The best budgets so far, and the best lower bound."""
+    """The best budgets and the best lower bound so far."""
 
     def __init__(self, program: Program, window: int) -> None:
         self._program, self._window = program, window
@@ -137,16 +146,16 @@ class _Search:
         self.epsilons = self._trimmed(self._fitted(np.full(len(program), program.alpha)))
 
     def cost(self, epsilons: Floats) -> float:
-        """Return what budgets cost together, rounded up."""
+        """Return the total cost of budgets, rounded up."""
         each = (float(curve.at(value)) for curve, value in zip(self._program.curves, epsilons.tolist(), strict=True))
         return math.fsum(each) * (1 + _ROUNDING)
 
     def published(self, backward: Correlation, forward: Correlation) -> tuple[float | None, float | None]:
-        """Start from Algorithms 7 and 8 and return the costs of their budgets, None where they promise less."""
+        """Start from Algorithms 7 and 8; return the costs of their budgets, None if these break the promise."""
         if any(isinstance(each, Varying) for each in (backward, forward)):
             return None, None
         steps, alpha = len(self._program), self._program.alpha
-        # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
+        # Budgets of 0 are allowed here, and correlations that do not match were already reported.
         with suppress_warnings(BudgetWarning, CorrelationWarning):
             both = (
                 np.full(steps, constant_budget(alpha, backward, forward)),
@@ -158,7 +167,7 @@ class _Search:
         return constant, allocated
 
     def refine(self, tolerance: float, time_limit: float) -> None:
-        """Solve on finer and finer grids until the bracket is as narrow as `tolerance`."""
+        """Solve on successively finer grids until the relative gap is at most `tolerance`."""
         started = time.process_time()
         relaxed: Path | None = None
         for count in _COUNTS:
@@ -174,7 +183,7 @@ class _Search:
             self.lower_bound = max(self.lower_bound, bound * (1 - _ROUNDING))
 
     def _offer(self, epsilons: Floats) -> None:
-        """Take budgets, made to fit and then to use what is left, where they cost less than the best so far."""
+        """Make budgets feasible, use up the remaining leakage, and keep them if they cost less than the best so far."""
         trimmed = self._trimmed(self._fitted(epsilons))
         for fitted in (trimmed, self._trimmed(self._filled(trimmed))):
             if self.cost(fitted) < self.cost(self.epsilons) and self._leakage(fitted) <= self._program.alpha:
@@ -187,7 +196,7 @@ class _Search:
         return self._leakage(epsilons) <= self._program.alpha * (1 - _MARGIN)
 
     def _fitted(self, epsilons: Floats) -> Floats:
-        """Return budgets lowered in proportion until they fit; those of Algorithm 8 fit already."""
+        """Return budgets scaled down until they are feasible; budgets of Algorithm 8 are feasible already."""
         if self._leakage(epsilons) <= self._program.alpha:
             return epsilons
         low, high = 0.0, 1.0
@@ -198,12 +207,12 @@ class _Search:
         return fitted
 
     def _trimmed(self, epsilons: Floats) -> Floats:
-        """Return budgets without what buys nothing."""
+        """Return each budget lowered as far as its cost does not change."""
         pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
         return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 
     def _filled(self, epsilons: Floats) -> Floats:
-        """Raise single budgets as far as they go, first where most is saved."""
+        """Raise single budgets as far as possible, those with the largest saving first."""
         filled = epsilons.copy()
         savings = [
             float(curve.at(value) - curve.at(min(value + 0.01 * self._program.alpha, self._program.alpha)))
@@ -222,7 +231,7 @@ class _Search:
         return filled
 
     def _grids(self, count: int, relaxed: Path | None) -> list[Grid]:
-        """Return grids with about `count` values on each axis, dense about the best budgets and a relaxed path."""
+        """Return grids of about `count` values per axis, dense around the best budgets and the relaxed path."""
         program = self._program
         before = recursion.backward(self.epsilons, self._correlations[0])
         after = recursion.forward(self.epsilons, self._correlations[1])
@@ -230,7 +239,7 @@ class _Search:
         for step in range(len(program)):
             uses_before = step > 0 and (program.before[step] is not None or program.window > 1)
             uses_caps = step > 0 and (program.after[step - 1] is not None or program.window > 1)
-            # With one direction alone the same work buys a finer grid.
+            # If one direction alone has correlations, the same work allows a finer grid.
             many = count if (uses_before and uses_caps) or step == 0 else int(count**1.5)
             known = [(before[step - 1] if step else 0.0, after[step], self.epsilons[step])]
             if relaxed is not None:
@@ -242,17 +251,17 @@ class _Search:
 
 
 def _values(alpha: float, centres: list[float], count: int) -> Floats:
-    """Return rising values from 0 to α: the quantiles of a mixture of an even distribution and of Cauchy's.
+    """Return rising values from 0 to α: the quantiles of a mixture of a uniform and of Cauchy distributions.
 
-    Spacing then grows with the square of the distance from a centre. A cell may be as wide as that: its rounding gains
-    in proportion to its width, and going there costs the square of the distance.
+    The spacing then grows with the square of the distance from a centre. This matches the cost of a detour, which also
+    grows with the square, while the error of rounding grows with the width of a cell.
     """
     axis = np.linspace(0.0, alpha, 8001)
-    shares = _EVEN * axis / alpha
+    shares = _EVEN_SHARE * axis / alpha
     for centre in centres:
         for width in _WIDTHS:
             share = np.arctan((axis - centre) / (width * alpha))
-            shares += (1 - _EVEN) / (len(centres) * len(_WIDTHS)) * (share - share[0]) / (share[-1] - share[0])
+            shares += (1 - _EVEN_SHARE) / (len(centres) * len(_WIDTHS)) * (share - share[0]) / (share[-1] - share[0])
     values = np.interp(np.linspace(0.0, shares[-1], count), shares, axis)
     inside = [centre for centre in centres if 0 < centre < alpha]
     found: Floats = np.union1d(values, [0.0, alpha, *inside])
@@ -265,11 +274,11 @@ def _functions(correlation: Correlation, steps: int, path: str) -> list[LossFunc
             path,
             "are several correlations",
             bound="a matrix, Varying or None",
-            remedy="find budgets under each, and check them under the others with temporal",
+            remedy="find budgets under each correlation, and check them under the others with temporal",
         )
     return step_functions(correlation, steps, path)[0]
 
 
 def _unchecked(loss: LossFunction | None) -> LossFunction | None:
-    """Return the function without its matrix: whether the two directions fit together is asked but once."""
+    """Return the function without its matrix, so that the two directions are not compared again."""
     return None if loss is None else LossFunction.from_lines(loss.n, loss.digest, list(loss.lines))

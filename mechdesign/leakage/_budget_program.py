@@ -1,19 +1,19 @@
-"""The dynamic program.
+"""The dynamic program that finds budgets of least cost.
 
-The state before release t is (b, f): the backward leakage b of the release before, and a cap f on the forward leakage
-of this one and all that follow. Spending ε ≤ f leads to
+The state before release t is a pair (b, f): b is the backward leakage of the release before, and f is a cap on the
+forward leakage of release t. Spending ε ≤ f leads to the state
 
     b' = ε + L_B(b),    f' = max {x ≤ α : L_F(x) ≤ f − ε},
 
-and release t leaks at most L_B(b) + f, which α bounds. The least cost from a state on rises with b and falls with f. On
-a grid of states and of ε, rounding b' up and f' down can only make a budget look worse, so that what is found can be
-spent. For the *relaxed* program b' is rounded down, f' up, and each cell between two values of ε costs what its upper
-end does and leads where its lower end does: every sequence of budgets that keeps the bound has a path through the grid
-that costs no more. Since the cap is cut to α − L_B(b), with b the lower end of its cell, the bound is never tested with
-a rounded cap.
+and release t leaks at most L_B(b) + f ≤ α. The least cost of all later releases rises with b and falls with f. On a
+grid of states and of ε, rounding b' up and f' down gives a feasible path, whose budgets can be spent.
 
-A window of two releases leaks b' + f' after the first of them, one of three b + ε + f' about that in the middle; both
-are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
+The *relaxed* program rounds b' down and f' up. Each cell between two values of ε has the cost of its upper end and the
+next state of its lower end. Every feasible sequence of budgets then has a path through the grid that costs no more. The
+cap is cut to α − L_B(b), with b the lower end of its cell, so that the bound never depends on a rounded cap.
+
+A window of two releases leaks b' + f' after the first release. A window of three leaks b + ε + f' around the middle
+release. Both are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
 """
 
 from __future__ import annotations
@@ -38,18 +38,35 @@ class CostCurve:
 
     Attributes:
         epsilons: Budgets in nats, rising, shape (k,).
-        costs: What the release costs with each, in any unit, never rising, shape (k,).
+        costs: Cost of the release at each budget, in any unit, not rising, shape (k,).
+
+    >>> CostCurve(np.array([0.0, 1.0]), np.array([4.0, 2.0])).at(0.5).item()
+    3.0
     """
 
     epsilons: Floats
     costs: Floats
 
     def at(self, epsilon: ArrayLike) -> Floats:
-        """Return the cost at one ε or at an array of them."""
+        """Return the cost at one or several budgets.
+
+        Args:
+            epsilon: Budgets in nats, a number or an array.
+
+        Returns:
+            The costs, of the shape of `epsilon`.
+        """
         return np.asarray(np.interp(as_array(epsilon, "epsilon", np.float64), self.epsilons, self.costs))
 
     def least(self, epsilon: float) -> float:
-        """Return the least budget that costs no more than `epsilon` does; it differs where the curve is flat."""
+        """Return the least budget with the cost of `epsilon`; it is smaller than `epsilon` only on a flat curve.
+
+        Args:
+            epsilon: A budget in nats.
+
+        Returns:
+            The least budget that costs no more.
+        """
         place = int(np.argmax(self.costs <= self.at(epsilon)))
         if place == 0 and self.costs[0] <= self.at(epsilon):
             return 0.0
@@ -59,9 +76,8 @@ class CostCurve:
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:
     """Return a checked curve for each release.
 
-    Raises:
-        InputError: A curve is no pair of arrays of one length, its ε do not rise, its costs rise, or it starts beyond
-            `alpha`, so that nothing is known of any budget that may be spent.
+    Raises `InputError` if a curve is not a pair of arrays of one length, if its ε do not rise, if its costs rise, or if
+    it starts beyond `alpha`: then the cost of all allowed budgets is unknown.
     """
     if isinstance(costs, str) or not isinstance(costs, Iterable):
         raise InputError("costs", "are not curves", value=costs, bound=f"for each release {_POINTS}")
@@ -91,15 +107,15 @@ def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
     rising = np.append(True, epsilons[1:] > epsilons[:-1])
     require(rising, epsilons, f"{path}.epsilons", "larger than the one before", "sort the points by ε, each ε once")
     falling = np.append(True, values[1:] <= values[:-1])
-    remedy = "a larger ε never costs more, as a channel for less serves too. Take for each ε the least cost up to it"
+    remedy = "a channel for a smaller ε also satisfies a larger one. Take for each ε the least cost up to it"
     require(falling, values, f"{path}.costs", "at most the cost before it, as costs must not rise with ε", remedy)
     if epsilons[0] > alpha:
         raise InputError(
             f"{path}.epsilons[0]",
-            "is more than any release may spend",
+            "is larger than the budget of any release",
             value=float(epsilons[0]),
             bound=f"at most alpha = {alpha:.6g}",
-            remedy="raise alpha, or give the cost of a smaller ε; that of leaving the release out is the one at ε = 0",
+            remedy="raise alpha, or give the cost at a smaller ε; the cost at ε = 0 is that of leaving the release out",
         )
     return CostCurve(epsilons, values)
 
@@ -113,10 +129,10 @@ _FORGIVEN = 2.0**-40
 
 @dataclass(frozen=True)
 class Program:
-    """What is asked: no window of releases leaks more than `alpha`, at the least total of the curves.
+    """The problem of least cost: minimise the sum of the curves while no window of releases leaks more than `alpha`.
 
-    `before` holds the loss function between each release and the one before (the first has none: None), and `after`
-    that between each release and the next; all have one entry for each release.
+    `before` holds the loss function from the previous release to each release (None for the first). `after` holds the
+    loss function from the next release to each release. Both have one entry for each release.
     """
 
     alpha: float
@@ -130,9 +146,9 @@ class Program:
 
 
 class Grid(NamedTuple):
-    """Rising values for one release, from 0 to α: of the backward leakage before, of the cap, and of ε.
+    """Rising values from 0 to α for one release: of the earlier backward leakage, of the cap, and of ε.
 
-    A direction that no correlation enters needs no more than its ends, of the cap α alone.
+    An axis without a correlation has only its end points, and the axis of caps only α.
     """
 
     before: Floats
@@ -141,7 +157,7 @@ class Grid(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A way through the grids: the states, and the budget of each release; three arrays of shape (T,)."""
+    """A path through the grids: the states and budgets of all releases, three arrays of shape (T,)."""
 
     before: Floats
     caps: Floats
@@ -149,7 +165,7 @@ class Path(NamedTuple):
 
 
 def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float, Path]:
-    """Return the least cost on the grids, a lower bound of all costs if `relaxed`, and the path that has it."""
+    """Return the least cost on the grids and its path; with `relaxed`, the cost is a lower bound of all costs."""
     values: list[Floats] = []
     following: Floats | None = None
     for step in reversed(range(len(program))):
@@ -168,7 +184,7 @@ def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float,
 
 
 class _Choice(NamedTuple):
-    """One ε, or cell of them: where it leads from each state, and what it costs from there on."""
+    """One value or cell of ε: the next state from each state, and the total cost from there."""
 
     epsilon: int
     rows: NDArray[np.intp]
@@ -177,7 +193,7 @@ class _Choice(NamedTuple):
 
 
 class _Stage:
-    """The states of one release, all of them or the one at `place`, and what each ε does to them."""
+    """The states of one release, or the one state at `place`, and the effect of each ε on them."""
 
     def __init__(
         self,
@@ -196,7 +212,7 @@ class _Stage:
         self._forgiven = _FORGIVEN * program.alpha if relaxed else 0.0
         self._state, self._given = before, caps
         self._carried = _loss(program.before[step], before)
-        # What may be spent and leak from here on, whatever cap is given.
+        # Leakage still allowed for this and later releases, regardless of the cap.
         used = np.zeros_like(before) if step == 0 else self._carried if program.window == 1 else before
         self._limit = program.alpha - used + self._forgiven
         self.caps = np.minimum(caps[None, :], self._limit[:, None])
@@ -207,7 +223,7 @@ class _Stage:
         return np.where(self.caps < 0, np.inf, costs)
 
     def choices(self) -> Iterator[_Choice]:
-        """Yield what each ε leads to; what is not allowed costs infinitely much."""
+        """Yield the next states and costs of each ε; the cost of a forbidden choice is infinite."""
         assert self._following is not None
         assert self._next is not None
         curve, grid, flat = self._program.curves[self._step], self._next, self._following.ravel()
@@ -221,7 +237,7 @@ class _Stage:
                 rows = np.maximum(np.searchsorted(grid.before, leads_to, side="right") - 1, 0)
             else:
                 rows = np.searchsorted(grid.before, leads_to, side="left")
-            # The number of caps that are allowed next; the padding turns none into infinity.
+            # Number of allowed caps for the next release; padding makes the cost infinite if there is none.
             columns = np.minimum(
                 np.searchsorted(carried_on, self._given + (self._forgiven - epsilon), side="right")[None, :],
                 np.searchsorted(carried_on, self._limit + (self._forgiven - epsilon), side="right")[:, None],
@@ -233,7 +249,7 @@ class _Stage:
             if at_caps is None:
                 total += prices[index]
             else:
-                # No more than the cap is spent, and costs never rise.
+                # At most the cap is spent, and costs never rise.
                 total += np.maximum(prices[min(index + 1, len(prices) - 1)], at_caps)
             yield _Choice(index, rows, columns, total)
 
@@ -258,9 +274,9 @@ def _path(program: Program, grids: list[Grid], values: list[Floats], relaxed: bo
 
 
 def _padded(value: Floats, relaxed: bool) -> Floats:
-    """Add a column for "no cap at all", and what rounding beyond the last value means.
+    """Add a column for no allowed cap, and a row for values beyond the grid.
 
-    Column k is for k allowed caps: the k-th of them when rounding down, the one above it when rounding up.
+    Column k belongs to k allowed caps. Rounded down, it holds the k-th cap; rounded up, the cap above it.
     """
     rows, columns = value.shape
     padded = np.full((rows + 1, columns + 1), np.inf)

@@ -20,7 +20,7 @@ from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
-# So many units in the last place of α sums may be rounded up by.
+# Largest number of units in the last place of α by which sums are rounded up.
 _ROUNDINGS = 64
 
 _Losses = list[LossFunction | None]
@@ -28,11 +28,18 @@ _Losses = list[LossFunction | None]
 
 @in_own_arithmetic
 def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
-    """Return the largest ε that may be spent at every release, for ever, with no release ever leaking more than α.
+    """Return the largest ε that every release may spend for ever while no release leaks more than α.
 
-    Algorithm 7: the sum of the suprema of backward and forward leakage, less ε, equals α. Where two rows of a matrix
-    have disjoint supports no positive ε does; then 0.0 is returned with a `BudgetWarning`. Correlations are matrices,
-    loss functions, `Candidates` or None. The result is rounded down.
+    Algorithm 7: the suprema of backward and forward leakage minus ε equal α. If two rows of a matrix have disjoint
+    supports, no positive ε exists; then the result is 0.0 with a `BudgetWarning`. The result is rounded down.
+
+    Args:
+        alpha: Largest leakage of each release, in nats, greater than 0.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The budget of every release, in nats.
 
     >>> round(constant_budget(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.8, 0.2], [0.1, 0.9]]), 9)
     0.169120416
@@ -47,12 +54,23 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
 
 @in_own_arithmetic
 def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
-    """Return budgets, shape (steps,), under which every one of `steps` releases leaks α, and none leaks more.
+    """Return budgets under which every release leaks exactly α, up to rounding down.
 
-    Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, all between the same ε_m, with
-    L_B(α_B) + ε_m = α_B, L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. Where a loss is the
-    identity ε_m is 0, which is returned with a `BudgetWarning`: α_B = α, α_F = 0 if only L_B is, the other way round if
-    only L_F is, and half of α each if both are. Rounded down.
+    Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, and all others ε_m, with L_B(α_B) + ε_m = α_B,
+    L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. If a loss is the identity, ε_m is 0, with a
+    `BudgetWarning`. Then the end on the side of the identity gets α; if both are the identity, each end gets α/2.
+
+    Args:
+        alpha: Largest leakage of each release, in nats, greater than 0.
+        steps: Number of releases, at least 1.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The budgets in nats, shape (steps,).
+
+    >>> allocate_budget(1.0, 2).tolist()
+    [1.0, 1.0]
     """
     alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
     before, after = functions_of_both(backward, forward)

@@ -34,7 +34,7 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
 
 
 def _are_apart(one: Entry, other: Entry) -> bool:
-    """Tell whether two entries are about different parts of one division, whose people are different ones."""
+    """Return whether two entries are about different parts of one division, and thus about different people."""
     return one.part is not None and other.part is not None and one.part[0] == other.part[0] and one.part != other.part
 
 
@@ -72,13 +72,13 @@ def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
 
 
 def _joins_values(classes: Partition) -> bool:
-    """Tell whether all values, absence left aside, are in one class."""
+    """Return whether all values except absence are in one class."""
     nodes = len(classes)
     return nodes > 1 and classes in (Partition.of_lengths([nodes]), Partition.of_lengths([nodes - 1, 1]))
 
 
 def _keeps_absence_apart(components: Partition) -> bool:
-    """Tell whether absence, which is last, is in a component of its own."""
+    """Return whether absence, the last value, is alone in its component."""
     first, lengths, steps = components.runs.T
     ends = first + steps * (lengths - 1)
     alone = lengths[-1] == 1 or steps[-1] == 1

@@ -67,7 +67,7 @@ def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correla
 
 @in_own_arithmetic
 def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float:
-    """Return what the leakage of a release tends to when ε is spent before and after it for ever, or `math.inf`.
+    """Return the limit of a release's leakage if all releases before and after it spend ε; `math.inf` if it diverges.
 
     The suprema of backward and forward leakage (Theorem 11) less ε.
     """

@@ -86,7 +86,7 @@ def _require_square(shape: tuple[int, ...], path: str) -> None:
 
 
 def row_scales(rows: list[list[float]], path: str) -> list[float]:
-    """Return what to divide each row by: its sum, or 1 when the sum is 1 to the rounding of its entries."""
+    """Return the divisor of each row: its sum, or 1 if the sum is 1 up to the rounding of its entries."""
     scales = []
     for index, row in enumerate(rows):
         try:

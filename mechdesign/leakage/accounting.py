@@ -1,4 +1,4 @@
-"""Ledgers of budgets: begun, spent from, and checked against folders."""
+"""Ledgers of privacy budgets: create one, charge it, and check folders of releases against it."""
 
 from __future__ import annotations
 
@@ -66,35 +66,35 @@ Number = float | int | str | Fraction
 
 
 class Ledger:
-    """Record what every release spends, and refuse the one that would pass the budget.
+    """Record the cost of every release, and refuse a release that exceeds the budget.
 
     Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
-    sum of any one part (parallel composition); whether parts may be counted so is decided by whoever names them, see
-    `mechdesign.tables` for the condition under a policy with constraints.
+    sum over the parts (parallel composition). The caller must make sure that the parts are disjoint. See
+    `mechdesign.tables`: it states the condition under a policy with constraints.
 
-    The budget limits `spent`, the plain sum over all entries. What protects somebody is in `by_policy`, which keeps
-    policies apart: each of its lines is about the releases under one policy, and holds for neighbours under it. Nothing
-    is said of releases under several policies together, whose neighbours may be different databases.
+    The budget limits `spent`, the plain sum over all entries. The guarantees are in `by_policy`, which keeps policies
+    apart: each line covers the releases under one policy, and holds for neighbours under this policy. A ledger makes no
+    statement about releases under several policies together, because their neighbouring databases may differ.
 
-    With a `path` the ledger is a file that outlives the process. It is locked, read again and replaced as a whole for
-    every entry, so that any number of processes may share it, and a crash loses nothing: an entry is on the disk
-    before `spend` returns, and noise is drawn after that. Copies of such a ledger, pickled ones included, are the same
-    ledger, opened again by its path.
+    With a `path` the ledger is a file that outlives the process. For every entry, the file is locked, read again and
+    replaced as a whole, so that any number of processes may share it. A crash loses nothing: an entry is on the disk
+    before `spend` returns, and the caller draws noise after that. Copies of the ledger, including pickled ones, reopen
+    the same file.
 
-    Without a path a ledger is in the memory of one process. A forked process may read it, not spend from it. Its copies
-    are the object itself, and it cannot be pickled.
+    Without a `path` the ledger is in the memory of one process. A forked process may read the ledger, but cannot spend
+    from it. A copy is the same object, and the ledger cannot be pickled.
 
     Args:
-        epsilon: the budget under pure differential privacy, in nats; None for no limit on ε.
-        rho: the budget under zero-concentrated differential privacy; None for no limit on ρ.
-        path: the file, made when something is first to be spent, for its owner only. One that exists must have been
-            made with the same budget; with neither `epsilon` nor `rho` given, its own applies. A ledger that was
-            removed while its lock still stands, or once this object has seen it, is not made again.
-        wait: how long another process that uses the file is waited for, in seconds.
+        epsilon: Budget under pure differential privacy, in nats, at least 0; None for no limit on ε.
+        rho: Budget under zero-concentrated differential privacy, at least 0; None for no limit on ρ.
+        path: The file. It is created at the first charge, readable only by its owner. An existing file must have the
+            same budget; without `epsilon` and `rho` the budget of the file applies. A removed ledger is not created
+            again while its lock exists, or after this object has read it.
+        wait: Longest time to wait for another process that uses the file, in seconds.
 
     Raises:
-        InputError: a budget is negative or no number.
-        LedgerError: the file is damaged, or was made with another budget.
+        InputError: A budget is negative or not a number.
+        LedgerError: The file is damaged, or was created with another budget.
 
     >>> ledger = Ledger(epsilon=1)
     >>> entry = ledger.spend("a histogram", "one person's value", epsilon="1/2")
@@ -128,7 +128,18 @@ or give the ledger that the data deserve a larger budget
 
     @classmethod
     def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
-        """Open a ledger that has been made, with its own budget; raise `LedgerError` where there is none."""
+        """Open an existing ledger with its own budget.
+
+        Args:
+            path: The file of the ledger.
+            wait: Longest time to wait for another process that uses the file, in seconds.
+
+        Returns:
+            The ledger.
+
+        Raises:
+            LedgerError: The file does not exist, or is damaged.
+        """
         if not exists(file := file_of(path)):
             raise LedgerError(f"{file} does not exist. Begin a ledger with: mechdesign ledger new {file} --epsilon 3")
         return cls(path=path, wait=wait)
@@ -162,19 +173,19 @@ or give the ledger that the data deserve a larger budget
         return f"Ledger({', '.join([*budgets, said])})" + f". {APART}." * (policies > 1)
 
     def __str__(self) -> str:
-        """Say what was spent under each policy, and what the budget limits."""
+        """Return a line for each policy, and the plain sum that the budget limits."""
         lines = self.by_policy
         return "\n".join(
             [
                 f"Ledger with {_budgets(self.epsilon, self.rho).replace('no limit', 'no budget')}",
                 *(f"- {line}" for line in lines),
                 *([f"{APART}."] if len(lines) > 1 else []),
-                f"What the budget limits is the plain sum: {self.spent}.",
+                f"The budget limits the plain sum: {self.spent}.",
             ]
         )
 
     def _repr_html_(self) -> str:
-        """Show what `str` says."""
+        """Return the lines of `str` as HTML."""
         lines = self.by_policy
         facts = [(str(line.spent), line.policy) for line in lines]
         if len(lines) > 1:
@@ -183,34 +194,34 @@ or give the ledger that the data deserve a larger budget
 
     @property
     def path(self) -> Path | None:
-        """The file, by its full path, or None where there is none."""
+        """The full path of the file, or None for a ledger in memory."""
         return self._path
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The budget under pure differential privacy, exact, or None."""
+        """The exact budget under pure differential privacy, or None."""
         return self._budget_epsilon
 
     @property
     def rho(self) -> Fraction | None:
-        """The budget under zero-concentrated differential privacy, exact, or None."""
+        """The exact budget under zero-concentrated differential privacy, or None."""
         return self._budget_rho
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Everything that was spent so far, in order; a shared file is read again."""
+        """All entries so far, in order; a shared file is read again."""
         with self._lock:
             self._refresh()
             return self._entries
 
     @property
     def spent(self) -> Totals:
-        """The plain sum of what was spent so far, which the budget limits; see `by_policy` for whom it protects."""
+        """The plain sum of all entries, which the budget limits; `by_policy` has the guarantees."""
         return totals(self.entries)
 
     @property
     def by_policy(self) -> tuple[PolicyTotals, ...]:
-        """What was spent under each policy so far.
+        """The entries and their total cost under each policy.
 
         >>> ledger = Ledger(epsilon=1)
         >>> entry = ledger.spend("ages", "one person's age", epsilon="0.5")
@@ -224,19 +235,21 @@ or give the ledger that the data deserve a larger budget
 
     @property
     def remaining_epsilon(self) -> Fraction | None:
-        """What is left of the budget in ε, exact, or None without one."""
+        """The exact rest of the budget in ε, or None without a budget in ε."""
         spent = self.spent.epsilon
         return None if self._budget_epsilon is None or spent is None else self._budget_epsilon - spent
 
     @property
     def remaining_rho(self) -> Fraction | None:
-        """What is left of the budget in ρ, exact, or None without one."""
+        """The exact rest of the budget in ρ, or None without a budget in ρ."""
         return None if self._budget_rho is None else self._budget_rho - self.spent.rho
 
     def begin(self) -> None:
-        """Make the file now, empty, where there is none yet, so that others can open it; without a path do nothing.
+        """Create an empty file unless it exists, so that other processes can open it; without a path do nothing.
 
-        Raises what `spend` raises of the file and its lock.
+        Raises:
+            LedgerError: The file is damaged, locked for too long or removed.
+            ExportError: The file cannot be written.
         """
         with self._lock, self._alone(), self._held():
             pass
@@ -258,30 +271,30 @@ or give the ledger that the data deserve a larger budget
         """Record a release before it is made.
 
         Args:
-            what: what is released, in words.
-            protects: whom the guarantee protects: what neighbouring data are, in words.
-            epsilon: its ε in nats, where it is ε-private; 0 for a release without noise, which gives `classes`.
-            rho: its ρ, where it satisfies ρ-zCDP; exactly one of the two is given.
-            part: the name of a division of the data into disjoint parts, and that of the part which the release uses.
-            policy: the name of the policy, the same for all releases under it: `by_policy` adds up those of one name.
-                Releases without one are added up where `protects` is the same text.
-            domain: the digest of the domain whose values the partitions are of.
-            components: the components of the policy; None where they do not say what it protects.
-            classes: the classes of values that an answer without noise tells apart.
-            together: insist on a release that is exact where an earlier one protects, or the other way round; the entry
-                records it.
+            what: Description of the release.
+            protects: Description of the neighbouring databases, for example "one person's value".
+            epsilon: ε in nats of a release that is ε-private; 0 for a release without noise, which needs `classes`.
+            rho: ρ of a release that satisfies ρ-zCDP. Exactly one of `epsilon` and `rho` must be given.
+            part: Name of a division of the data into disjoint parts, and name of the part that the release uses.
+            policy: Name of the policy. `by_policy` adds up all releases with the same name. Releases without a name
+                are added up if they have the same text in `protects`.
+            domain: Digest of the domain of both partitions.
+            components: Components of the policy; None if they do not determine its protection.
+            classes: Classes of values that an answer without noise distinguishes.
+            together: Allow a release that is exact on values that an earlier policy protects, or the other way round.
+                The entry records this choice.
 
         Returns:
-            The entry, already durable, with a number that the release should repeat.
+            The entry, already on the disk, with a number that the release should repeat.
 
         Raises:
-            BudgetExceededError: the budget would be passed; nothing is recorded, and nothing may be released.
-            ExactReleaseError: one of this release and an earlier one is exact and tells apart what the policy of the
-                other protects, or may do so; nothing is recorded.
-            InputError: a number is not positive, or not exactly one of the two is given.
-            LedgerError: the file is damaged, locked for too long, removed, or has a second name (a hard link); or the
+            BudgetExceededError: The release exceeds the budget. Nothing is recorded, and nothing may be released.
+            ExactReleaseError: This release or an earlier one is exact and distinguishes values that the policy of the
+                other one protects, or this cannot be excluded. Nothing is recorded.
+            InputError: A number is not positive, or not exactly one of `epsilon` and `rho` is given.
+            LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link); or the
                 ledger is in the memory of another process.
-            ExportError: the file cannot be written; nothing is recorded.
+            ExportError: The file cannot be written. Nothing is recorded.
         """
         asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
         entry = _as_entry(asked, epsilon, rho)
@@ -310,11 +323,28 @@ or give the ledger that the data deserve a larger budget
         classes: Partition | None = None,
         together: bool = False,
     ) -> None:
-        """Raise what `spend` would raise of budget, process and other releases, and record nothing.
+        """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
-        For what should be refused before long computations. Another process may spend in between: only `spend`
-        decides. Of several releases, ask for their sum: ε adds up, and a budget in ρ counts ε²/2 of each, not of the
-        sum, see `remaining_rho`.
+        Use it before a long computation. Another process may spend in the meantime, so that only `spend` decides. For
+        several releases, check their sum: ε adds up, while a budget in ρ counts ε²/2 of each release.
+
+        Args:
+            what: Description of the release.
+            protects: Description of the neighbouring databases.
+            epsilon: ε in nats, or None.
+            rho: ρ, or None. Exactly one of `epsilon` and `rho` must be given.
+            part: Name of a division of the data, and name of the part that the release uses.
+            policy: Name of the policy, or None.
+            domain: Digest of the domain of both partitions.
+            components: Components of the policy, or None.
+            classes: Classes of values that an answer without noise distinguishes, or None.
+            together: Allow an exact release together with protected ones, as in `spend`.
+
+        Raises:
+            BudgetExceededError: The release exceeds the budget.
+            ExactReleaseError: An exact release would undo the protection of another policy.
+            InputError: An argument is not valid.
+            LedgerError: The file is damaged or removed, or the ledger is in the memory of another process.
         """
         asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
         entry = _as_entry(asked, epsilon, rho)
@@ -327,7 +357,7 @@ or give the ledger that the data deserve a larger budget
         if self._path is None and not self._lock.is_at_home():
             raise LedgerError(
                 f"a ledger in the memory of process {self._lock.process} cannot be charged in process {os.getpid()}: "
-                "each process would spend the whole budget. Keep it in a file (path=), which all of them share"
+                "each process would spend the whole budget. Keep the ledger in a file (path=) that all processes share"
             )
 
     def _require_allowed(self, entry: Entry) -> None:
@@ -340,8 +370,8 @@ or give the ledger that the data deserve a larger budget
         if self._budget_epsilon is not None:
             if after.epsilon is None:
                 raise BudgetExceededError(
-                    f"{entry.what} satisfies zCDP only, which no ε of pure differential privacy bounds; the budget is "
-                    f"ε = {exact_text(self._budget_epsilon)}. Keep a ledger with a budget in ρ"
+                    f"{entry.what} satisfies zCDP only, and has no finite ε of pure differential privacy; the budget "
+                    f"is ε = {exact_text(self._budget_epsilon)}. Keep a ledger with a budget in ρ"
                 )
             if after.epsilon > self._budget_epsilon:
                 asked, left = entry.epsilon or Fraction(0), self._budget_epsilon - (before.epsilon or 0)
@@ -352,9 +382,11 @@ or give the ledger that the data deserve a larger budget
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse what would be spent while this thread spends, by a handler of a signal: it would not be judged."""
+        """Refuse a charge by a signal handler while this thread records an entry, because it could pass the budget."""
         if self._charging_in == os.getpid():
-            raise LedgerError("a release cannot be recorded while the same thread records another. Wait for its end")
+            raise LedgerError(
+                "a release cannot be recorded while the same thread records another one. Wait for its end"
+            )
         self._charging_in = os.getpid()
         try:
             yield
@@ -363,7 +395,7 @@ or give the ledger that the data deserve a larger budget
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the lock of the file, where there is one, with its entries read again; make the file if need be."""
+        """Hold the lock of the file, if any, and read its entries again; create the file if needed."""
         if self._path is None:
             yield
             return
@@ -381,8 +413,8 @@ or give the ledger that the data deserve a larger budget
         budgets = (("--epsilon", self._budget_epsilon), ("--rho", self._budget_rho))
         options = "".join(f" {name} {exact_text(budget)}" for name, budget in budgets if budget is not None)
         return (
-            f"{path} is missing, while its lock ({lock_file_of(path).name}) still stands: what was spent there would "
-            "be forgotten, and nothing was recorded. Restore it, or begin anew with: mechdesign ledger new "
+            f"{path} is missing, but its lock ({lock_file_of(path).name}) still exists: earlier charges would be "
+            "forgotten, and nothing was recorded. Restore the file, or begin anew with: mechdesign ledger new "
             f"{path}{options} --again"
         )
 
@@ -397,8 +429,8 @@ or give the ledger that the data deserve a larger budget
             self._budget_epsilon, self._budget_rho = epsilon, rho
         elif (epsilon, rho) != (self._budget_epsilon, self._budget_rho):
             raise LedgerError(
-                f"{self._path} was made with another budget ({_budgets(epsilon, rho)}, not "
-                f"{_budgets(self._budget_epsilon, self._budget_rho)}). Open it without a budget to go on with its own"
+                f"{self._path} was created with another budget ({_budgets(epsilon, rho)}, not "
+                f"{_budgets(self._budget_epsilon, self._budget_rho)}). Open it without a budget to use its own"
             )
         _require_grown(self._path, self._entries, entries)
         self._entries = entries
@@ -406,13 +438,13 @@ or give the ledger that the data deserve a larger budget
 
 
 def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry:
-    """Return an entry with what is spent, as of now; raise `InputError` where anything that was asked for is wrong."""
+    """Return an entry with its cost and the present time; raise `InputError` for an invalid argument."""
     for name in ("what", "protects", "policy", "domain"):
         text = getattr(asked, name)
         if text is None and name in ("policy", "domain"):
             continue
         if not isinstance(text, str) or not text.strip():
-            raise InputError(name, "must say something", value=text, bound="a text that is not empty")
+            raise InputError(name, "must not be empty", value=text, bound="a text that is not empty")
         _require_characters(text, name)
     if (epsilon is None) == (rho is None):
         raise InputError("epsilon", "and rho: exactly one of the two must be given", value=(epsilon, rho))
@@ -423,7 +455,7 @@ def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry
             raise InputError(name, "is not a Partition", value=type(partition).__name__)
     if not isinstance(asked.together, bool):
         raise InputError("together", "must be True or False", value=asked.together)
-    # What is exact costs nothing of either budget; it is kept for what it tells apart.
+    # An exact release costs nothing of either budget; its classes are recorded.
     number = _not_negative if asked.classes is not None else _positive
     when = datetime.now(UTC).isoformat(timespec="seconds")
     if rho is not None:
@@ -432,7 +464,7 @@ def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry
 
 
 def _require_part(part: object) -> None:
-    """Raise `InputError` unless a part is None, or the names of a division and of one of its parts."""
+    """Raise `InputError` unless a part is None, or a pair of the names of a division and one of its parts."""
     if part is None:
         return
     if not (isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)):
@@ -442,7 +474,7 @@ def _require_part(part: object) -> None:
 
 
 def _require_characters(text: str, path: str) -> None:
-    """Raise `InputError` for what a file cannot hold: halves of characters, such as names read wrongly have."""
+    """Raise `InputError` for text that UTF-8 cannot encode, such as lone surrogates from wrongly decoded names."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -474,7 +506,7 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
 def _reopened(
     epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
 ) -> Ledger:
-    """Open a ledger again by its path; raise `LedgerError` where it lacks what the first object knew of."""
+    """Open a ledger again by its path; raise `LedgerError` if it lacks entries that the first object had."""
     ledger = Ledger(path=path, wait=wait) if exists(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
     _require_grown(path, entries, ledger.entries)
     return ledger
@@ -482,11 +514,11 @@ def _reopened(
 
 def _require_grown(path: Path, known: tuple[Entry, ...], entries: tuple[Entry, ...]) -> None:
     if entries[: len(known)] != known:
-        raise LedgerError(f"{path} no longer holds what was spent before. Restore a copy")
+        raise LedgerError(f"{path} no longer holds the earlier entries. Restore a copy")
 
 
 def require_folder(path: Path) -> None:
-    """Raise `LedgerError` where there is no folder for a ledger."""
+    """Raise `LedgerError` unless the folder of a ledger exists."""
     if not path.parent.is_dir():
         raise LedgerError(f"{path} cannot be kept: {path.parent} is not a folder. Create it first")
 
@@ -497,7 +529,7 @@ def _budgets(epsilon: Fraction | None, rho: Fraction | None) -> str:
 
 
 MANIFEST = "release.json"
-"""The file in which a release repeats the numbers of its entries."""
+"""Name of the file in which a release repeats the numbers of its entries."""
 
 
 def begin_ledger(
@@ -509,23 +541,31 @@ def begin_ledger(
     group: str | None = None,
     wait: float = WAIT_S,
 ) -> Ledger:
-    """Write an empty ledger and its lock.
+    """Create an empty ledger and its lock.
 
     Args:
-        path: the file; none may stand there.
-        epsilon: its budget in ε, or None.
-        rho: its budget in ρ, or None.
-        again: begin anew where the lock of an earlier ledger still stands. What was spent there is forgotten, and the
-            lock gets the mode of a new one.
-        group: the name of a group whose members share the ledger: file and lock are then readable and writable for
-            them (0660), otherwise for their owner alone (0600). They also need to be able to write its folder, which
-            must not be sticky, as temporary folders are.
-        wait: how long another process is waited for, in seconds.
+        path: The file, which must not exist.
+        epsilon: Budget in ε, in nats, or None.
+        rho: Budget in ρ, or None.
+        again: Begin anew although the lock of an earlier ledger exists. Earlier charges are forgotten, and the lock
+            gets the mode of a new one.
+        group: Name of a group whose members share the ledger. File and lock are then readable and writable for the
+            group (mode 0660), otherwise only for their owner (0600). Members must also be able to write the folder,
+            which must not be sticky, as temporary folders are.
+        wait: Longest time to wait for another process, in seconds.
+
+    Returns:
+        The ledger, opened by its path.
 
     Raises:
-        InputError: a budget is negative or no number, there is no such group, or this user is not in it.
-        LedgerError: a ledger stands there, or the lock of one that was removed.
-        ExportError: the file cannot be written.
+        InputError: A budget is negative or not a number, the group does not exist, or this user is not in it.
+        LedgerError: The ledger exists, or the lock of a removed ledger exists.
+        ExportError: The file cannot be written.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     begin_ledger(f"{folder}/ledger.json", epsilon=3)
+    Ledger(epsilon=3, 0 entries)
     """
     ledger = Ledger(epsilon, rho=rho, wait=wait)
     where = file_of(path)
@@ -536,11 +576,11 @@ def begin_ledger(
     with hold_lock(where, wait):
         if exists(where):
             raise LedgerError(
-                f"{where} stands already; nothing was changed. Choose another name, or move it away first"
+                f"{where} exists already; nothing was changed. Choose another name, or move it away first"
             )
         if stood and not again:
             raise LedgerError(
-                f"the lock of an earlier ledger ({lock}) still stands, and what was spent there would be forgotten. "
+                f"the lock of an earlier ledger ({lock}) still exists, and earlier charges would be forgotten. "
                 "Restore the ledger, or insist: --again (again=True)"
             )
         write_ledger(where, ledger.epsilon, ledger.rho, ())
@@ -569,14 +609,23 @@ def _set_mode(file: Path, group: int | None) -> None:
         file.chmod(0o600 if group is None else 0o660)
     except OSError as error:
         raise LedgerError(
-            f"{file} belongs to another user, and its mode stays as it is ({error.strerror}). Remove it as its owner, "
-            "and the ledger with it, and begin again"
+            f"{file} belongs to another user, and its mode cannot be changed ({error.strerror}). Let its owner remove "
+            "it together with the ledger, and begin again"
         ) from error
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a folder says of its entries: `numbers`, and `missing`, those of them that the ledger does not hold."""
+    """The numbers of the entries that a release folder names, compared with a ledger.
+
+    Attributes:
+        folder: The folder of the release.
+        numbers: The numbers of the entries that the folder names.
+        missing: The numbers that the ledger does not hold.
+
+    >>> Checked(Path("release"), ("0" * 32,), ()).missing
+    ()
+    """
 
     folder: Path
     numbers: tuple[str, ...]
@@ -584,12 +633,22 @@ class Checked:
 
 
 def check_folders(ledger: Ledger, folders: Sequence[str | os.PathLike[str]]) -> tuple[Checked, ...]:
-    """Return, for folders of releases, which of the numbers that they repeat are not in the ledger.
+    """Return, for each folder of a release, the entry numbers that the ledger does not hold.
 
-    A number that is missing shows that the ledger was put back to an older copy, or is another one.
+    A missing number shows that the ledger was replaced by an older copy, or is another ledger.
+
+    Args:
+        ledger: The ledger.
+        folders: Folders of releases.
+
+    Returns:
+        One result for each folder, in order.
 
     Raises:
-        InputError: a folder holds no release that can be read, or none that was charged to a ledger.
+        InputError: A folder does not hold a readable release, or its release was not charged to a ledger.
+
+    >>> check_folders(Ledger(epsilon=1), [])
+    ()
     """
     known = {entry.number for entry in ledger.entries}
     found = []
@@ -610,8 +669,10 @@ def _numbers(folder: Path) -> tuple[str, ...]:
         reason = error.strerror or error
         raise InputError(str(file), f"cannot be read ({reason})", bound="the folder of a release") from error
     except (ValueError, RecursionError, LookupError, TypeError) as error:
-        raise InputError(str(file), "names no entry of a ledger", bound="a release of this version or later") from error
+        raise InputError(
+            str(file), "does not name an entry of a ledger", bound="a release of this version or later"
+        ) from error
     charged = tuple(number for number in entries if number is not None)
     if not charged:
-        raise InputError(str(file), "was charged to no ledger", bound="a release that names entries of a ledger")
+        raise InputError(str(file), "was not charged to a ledger", bound="a release that names entries of a ledger")
     return charged

@@ -1,10 +1,10 @@
-"""Algorithms 1 to 8 of Cao et al. (2019) as the paper states them: reference implementations for checks.
+"""Algorithms 1 to 8 of Cao et al. (2019) as published: reference implementations for checks.
 
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
-(2019). Names are the paper's: q and d are rows, qM, dM and aM tables with a row for each ordered pair. Where the
-printed text fails it is mended, and the docstring says how. Nothing here is cached or shared with the hull.
+(2019). Names follow the paper: q and d are rows; qM, dM and aM are tables with a row for each ordered pair. Docstrings
+mark corrections of the printed text with "Corrected". This module has no cache, and shares no code with the hull.
 
-Sums G = Q − D are carried beside D, because Q − D of nearly equal rows has no digits left.
+Sums G = Q − D are stored next to D, because the difference Q − D of nearly equal rows loses all digits.
 """
 
 from __future__ import annotations
@@ -38,16 +38,24 @@ __all__ = [
 __dir__ = _lazy.listing(__all__)
 
 
-# Bisections end when the interval no longer shrinks, and in any case after this many halvings.
+# Largest number of halvings of a bisection, which normally stops when its interval no longer shrinks.
 _STEPS = 200
 
 
 class Tables(NamedTuple):
-    """What Algorithm 2 precomputes: one row for each ordered pair of rows, one column for each prefix.
+    """The tables of Algorithm 2: one row for each ordered pair of rows, one column for each prefix.
 
-    Prefix i of a pair holds the i + 1 columns with q_j > d_j of largest ratio q_j/d_j. `G`, `D` and `rest` are its sums
-    (qM = G + D, dM = D); it rules from α = `until[i + 1]` on up to `until[i]`, so that α falls along a row (aM, in the
-    order of the paper). Places without a prefix have until = −1. All arrays have shape (pairs, n).
+    Prefix i of a pair holds the i + 1 columns of largest ratio q_j/d_j among those with q_j > d_j. It is the best
+    prefix for α from `until[i + 1]` up to `until[i]`, so that α falls along a row. All arrays have shape (pairs, n).
+
+    Attributes:
+        G: Sum of q_j − d_j over the prefix; qM = G + D.
+        D: Sum of d_j over the prefix; dM = D.
+        rest: Sum of q_j over all other columns, 1 − Q.
+        until: Transition points aM, in the order of the paper; −1 if there is no such prefix.
+
+    >>> algorithm2([[0.8, 0.2], [0.2, 0.8]]).G.round(3).tolist()
+    [[0.6, 0.6], [0.6, 0.6]]
     """
 
     G: Floats
@@ -57,7 +65,17 @@ class Tables(NamedTuple):
 
 
 class Piecewise(NamedTuple):
-    """What Algorithm 4 gives: pieces in order of α; `start` are lower ends, and the last piece ends at `largest`."""
+    """The result of Algorithm 4: pieces (G, D) of the loss function in order of α.
+
+    Attributes:
+        G: Q − D of each piece, shape (k,).
+        D: D of each piece, shape (k,).
+        start: Lower end of each piece, shape (k,).
+        largest: Upper end of the last piece.
+
+    >>> algorithm4([[0.8, 0.2], [0.2, 0.8]], 2.0).start.tolist()
+    [0.0]
+    """
 
     G: Floats
     D: Floats
@@ -66,11 +84,22 @@ class Piecewise(NamedTuple):
 
 
 def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
-    """Return L(α) by solving the linear-fractional program of every pair of rows by Theorem 5, afresh for every α.
+    """Return L(α) by solving the linear-fractional program of every pair of rows (Theorem 5) for every α.
 
-    The printed algorithm starts from the columns with q_j > d_j and drops those with q_j/d_j ≤ (QA+1)/(DA+1) again and
-    again. What is left is a prefix in the order of the ratio, and it is the best of all prefixes; here that maximum is
-    taken, because the printed comparison rounds to equality for large α and then drops everything (it returns 0).
+    The printed algorithm starts from the columns with q_j > d_j and repeatedly drops those with
+    q_j/d_j ≤ (QA+1)/(DA+1). The remaining columns are the best prefix in the order of the ratio. Corrected: this
+    function takes the maximum over all prefixes. For large α the printed comparison rounds to equality, drops all
+    columns and returns 0.
+
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+        alpha: Leakage α ≥ 0 in nats, a number or an array.
+
+    Returns:
+        L(α) in nats, of the shape of `alpha`.
+
+    >>> round(algorithm1([[0.8, 0.2], [0.2, 0.8]], 1.0), 6)
+    0.569445
     """
     matrix = _dense(P)
 
@@ -85,10 +114,19 @@ def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
 
 
 def algorithm2(P: Any) -> Tables:
-    """Precompute, for every pair of rows, the prefix sums and the transition points between them (Theorems 8 and 9).
+    """Precompute the prefix sums of every pair of rows and the transition points between them (Theorems 8 and 9).
 
-    Mended for ties and for d_j = 0: with q′ and d′ the sums before column i, it leaves the set for good at
-    A = (q_i − d_i)/(q′d_i − d′q_i); a zero denominator means never. Sums before i, not including it, keep the digits.
+    Corrected for ties and for d_j = 0: with the sums q′ and d′ before column i, the column leaves the set for good
+    at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is zero. The sums exclude column i to keep digits.
+
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+
+    Returns:
+        The tables of all ordered pairs.
+
+    >>> algorithm2([[0.8, 0.2], [0.2, 0.8]]).D.round(3).tolist()
+    [[0.2, 0.2], [0.2, 0.2]]
     """
     matrix = _dense(P)
     n = len(matrix)
@@ -103,14 +141,26 @@ def algorithm2(P: Any) -> Tables:
 
 
 def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats | float:
-    """Return L(α): for every pair look up the prefix that rules at α, take the largest (with Algorithm 2 before)."""
+    """Return L(α) as the largest value over all pairs, each at the prefix that is best at α (after Algorithm 2).
+
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+        alpha: Leakage α ≥ 0 in nats, a number or an array.
+        tables: The tables of `algorithm2` for `P`, if they are known.
+
+    Returns:
+        L(α) in nats, of the shape of `alpha`.
+
+    >>> round(algorithm3([[0.8, 0.2], [0.2, 0.8]], 1.0), 6)
+    0.569445
+    """
     G, D, _, until = algorithm2(P) if tables is None else tables
     pairs = np.arange(len(G))
 
     def one(value: float) -> float:
         if not len(G):
             return 0.0
-        # `until` falls along each row: count how many prefixes still rule beyond α.
+        # `until` falls along each row: count the prefixes that end beyond α.
         index = np.maximum(np.count_nonzero(until > value, axis=1) - 1, 0)
         return float(log_ratio(G[pairs, index], D[pairs, index], value).max())
 
@@ -118,10 +168,21 @@ def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats
 
 
 def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewise:
-    """Join the functions of all pairs into one on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
+    """Join the functions of all pairs into one function on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
 
-    Mended: the second recursion is on [α_k, α_m]; where two functions meet at the left end, the right one stays; the
-    zero function comes of identical rows, not of uniform ones.
+    Corrected: the second recursion is on [α_k, α_m]; if two functions meet at the left end, the right one stays; the
+    zero function results from identical rows, not from uniform ones.
+
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+        largest: Upper end of the domain of the function, in nats.
+        tables: The tables of `algorithm2` for `P`, if they are known.
+
+    Returns:
+        The pieces of L on [0, `largest`].
+
+    >>> algorithm4([[0.8, 0.2], [0.2, 0.8]], 2.0).G.round(3).tolist()
+    [0.6]
     """
     largest = as_not_negative(largest, "largest")
     tables = algorithm2(P) if tables is None else tables
@@ -129,20 +190,20 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
         return Piecewise(np.zeros(1), np.zeros(1), np.zeros(1), largest)
     low, high = _ruling_at_zero(tables), _ruling(tables, largest)
     pieces = [(*low, 0.0)]
-    # Intervals still to do, the leftmost last; each knows the functions that are on top at its ends.
+    # Open intervals, the leftmost last, each with the functions that are largest at its ends.
     todo = [(0.0, largest, low, high)]
     while todo:
         first, last, left, right = todo.pop()
         meet = _meeting(left, right)
         if not first < meet < last:
             if left != right and meet <= first:
-                # The left function is on top nowhere beyond its own end.
+                # The left function is largest nowhere beyond its own end.
                 pieces.append((*right, first))
             elif left != right and last == largest:
                 pieces.append((*right, last))
             continue
         top = _ruling(tables, meet)
-        # Functions closer than this are the same to the last digits.
+        # Functions that differ by less are equal up to rounding.
         if _value(top, meet) <= _value(left, meet) * (1 + 1e-14) or top in (left, right):
             pieces.append((*right, meet))
             continue
@@ -153,9 +214,21 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
 
 
 def algorithm5(P: Any, alpha: ArrayLike, function: Piecewise | None = None) -> Floats | float:
-    """Return L(α) by binary search in the function of Algorithm 4, made here up to the largest α that is asked for.
+    """Return L(α) by binary search in the function of Algorithm 4.
 
-    Raises `InputError` for α beyond the end of a given function: the algorithm knows nothing of it.
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+        alpha: Leakage α ≥ 0 in nats, a number or an array.
+        function: The function of `algorithm4` for `P`; by default it is computed up to the largest α.
+
+    Returns:
+        L(α) in nats, of the shape of `alpha`.
+
+    Raises:
+        InputError: α is beyond the end of the given function.
+
+    >>> round(algorithm5([[0.8, 0.2], [0.2, 0.8]], 1.0), 6)
+    0.569445
     """
     values = as_alphas(alpha)
     if function is None:
@@ -177,9 +250,20 @@ def algorithm5(P: Any, alpha: ArrayLike, function: Piecewise | None = None) -> F
 
 
 def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
-    """Return the supremum of the leakage under a constant ε, the largest of Theorem 11 over all prefixes of all pairs.
+    """Return the supremum of the leakage under a constant ε: the largest value of Theorem 11 over all prefixes.
 
-    The (q, d) of the theorem are those that rule at the fixed point, not at α = ε; they give the largest value of all.
+    The theorem needs the pair (q, d) that is best at the fixed point, not at α = ε. This pair gives the largest value.
+
+    Args:
+        P: Row-stochastic matrix, shape (n, n).
+        epsilon: Budget ε ≥ 0 of every release, in nats.
+        tables: The tables of `algorithm2` for `P`, if they are known.
+
+    Returns:
+        The supremum in nats, `math.inf` if the leakage has no bound.
+
+    >>> round(algorithm6([[0.8, 0.2], [0.2, 0.8]], 0.1), 6)
+    0.248772
     """
     epsilon = as_not_negative(epsilon, "epsilon")
     G, D, rest, until = algorithm2(P) if tables is None else tables
@@ -190,9 +274,21 @@ def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
 
 
 def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
-    """Return the constant ε with sup BPL + sup FPL − ε = α by bisection on ε, with Algorithm 6; 0.0 if there is none.
+    """Return the constant ε with sup BPL + sup FPL − ε = α, by bisection on ε with Algorithm 6; 0.0 if there is none.
 
-    Mended: a relative stopping rule, which here is that the interval no longer shrinks, and an end to the loop.
+    Corrected: the loop stops when its interval no longer shrinks, which is a relative criterion, and always ends.
+
+    Args:
+        alpha: Largest leakage of each release, in nats, greater than 0.
+        P_B: Backward correlation, shape (n, n).
+        P_F: Forward correlation, shape (n, n).
+
+    Returns:
+        The budget ε of every release, in nats.
+
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> round(algorithm7(1.0, P, P), 9)
+    0.169120416
     """
     alpha = as_target(alpha)
     tables_B, tables_F = algorithm2(P_B), algorithm2(P_F)
@@ -207,10 +303,23 @@ def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
 
 
 def algorithm8(alpha: float, steps: int, P_B: Any, P_F: Any) -> Floats:
-    """Return budgets, shape (steps,), from L_B(α_B) + α_F = α and L_F(α_F) + α_B = α by bisection on α_B.
+    """Return budgets that solve L_B(α_B) + α_F = α and L_F(α_F) + α_B = α, by bisection on α_B.
 
-    A root lies in [0, α], because L is non-decreasing and 1-Lipschitz. Mended: budgets between run over [2, T − 1], and
-    a single release gets α.
+    A root lies in [0, α], because L is non-decreasing and 1-Lipschitz. Corrected: the middle budgets are those of the
+    releases 2 to T − 1, and a single release gets α.
+
+    Args:
+        alpha: Largest leakage of each release, in nats, greater than 0.
+        steps: Number of releases T ≥ 1.
+        P_B: Backward correlation, shape (n, n).
+        P_F: Forward correlation, shape (n, n).
+
+    Returns:
+        The budgets in nats, shape (steps,).
+
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> algorithm8(1.0, 3, P, P).round(5).tolist()
+    [0.58456, 0.16912, 0.58456]
     """
     alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
     if steps == 1:
@@ -244,14 +353,14 @@ def _each(alpha: ArrayLike, one: Any) -> Floats | float:
 
 
 def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (q, d) for all rows q against one d, columns by falling ratio q_j/d_j, zero where q_j ≤ d_j (Corollary 2).
+    """Return (q, d) for all rows q and one row d, with columns by falling ratio q_j/d_j; 0 if q_j ≤ d_j (Corollary 2).
 
-    Also the sum of each q over the columns with q_j ≤ d_j, shape (m,). Columns with d_j = 0 come first. Shapes:
-    q (m, n) and d (n,) give (m, n) twice.
+    The third array, shape (m,), is the sum of each q over the columns with q_j ≤ d_j. Columns with d_j = 0 come first.
+    The shapes of q (m, n) and d (n,) give two arrays of shape (m, n).
     """
     d = np.broadcast_to(d, q.shape)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        # (q − d)/d, not q/d: ratios of nearly equal numbers all round to 1.
+        # Use (q − d)/d instead of q/d, because ratios of nearly equal numbers all round to 1.
         ratio = np.where(q > d, (q - d) / d, -1.0)
     order = np.argsort(-ratio, axis=1, kind="stable")
     q, d = np.take_along_axis(q, order, axis=1), np.take_along_axis(d, order, axis=1)
@@ -260,15 +369,15 @@ def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _prefix_sums(q: Floats, d: Floats, outside: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return G, D and 1 − Q of all prefixes of columns in order, each (m, n); 1 − Q is the sum of all other q_j."""
+    """Return G, D and 1 − Q of all prefixes of the ordered columns, each (m, n); 1 − Q is the sum of all other q_j."""
     G, D = np.cumsum(q - d, axis=1), np.cumsum(d, axis=1)
-    # Summed from the far end, so that a small 1 − Q is no difference of large numbers.
+    # Summing from the far end keeps the digits of a small 1 − Q.
     beyond = np.concatenate([outside[:, None], q[:, :0:-1]], axis=1).cumsum(axis=1)[:, ::-1]
     return G, D, beyond
 
 
 def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:
-    """Return the α up to which each prefix rules before its last column leaves it, falling along a row; −1 if none."""
+    """Return the α up to which each prefix is best before its last column leaves, falling along a row; −1 if never."""
     gain = q - d
     before_G = np.concatenate([np.zeros((len(G), 1)), G[:, :-1]], axis=1)
     before_D = np.concatenate([np.zeros((len(D), 1)), D[:, :-1]], axis=1)
@@ -277,12 +386,12 @@ def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         until = np.where(slower > 0, np.log1p(gain / slower), np.inf)
     until[gain <= 0] = -1.0
-    # Ties rounded out of order must not leave gaps.
+    # Enforce monotonicity: rounding may put ties out of order.
     return np.minimum.accumulate(until, axis=1)
 
 
 def _ruling(tables: Tables, alpha: float) -> tuple[float, float]:
-    """Return (G, D) of the function that is on top at α > 0."""
+    """Return (G, D) of the largest function at α > 0."""
     pairs = np.arange(len(tables.G))
     index = np.maximum(np.count_nonzero(tables.until > alpha, axis=1) - 1, 0)
     G, D = tables.G[pairs, index], tables.D[pairs, index]
@@ -291,7 +400,7 @@ def _ruling(tables: Tables, alpha: float) -> tuple[float, float]:
 
 
 def _ruling_at_zero(tables: Tables) -> tuple[float, float]:
-    """Return (G, D) of the function that is on top just right of 0: the largest slope G, then the least D."""
+    """Return (G, D) of the largest function just right of 0: the largest slope G, then the least D."""
     top = tables.G.max() == tables.G
     D = np.where(top, tables.D, np.inf)
     best = np.unravel_index(int(np.argmin(D)), D.shape)
@@ -299,7 +408,7 @@ def _ruling_at_zero(tables: Tables) -> tuple[float, float]:
 
 
 def _meeting(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Return the α > 0 at which two functions meet, or −1 when they do not."""
+    """Return the α > 0 at which two functions meet, or −1 if they do not."""
     numerator = left[0] - right[0]
     denominator = right[0] * left[1] - left[0] * right[1]
     if numerator <= 0 or denominator <= 0:

@@ -1,8 +1,8 @@
-"""Pages and figures for every value below this room.
+"""Pages and figures for designs, traces and releases from tables.
 
 `save` writes a design, a released trace or a release from a table with its page; `html` returns the page alone.
-`figures` holds the pictures, one function each. A page is one file without scripts from elsewhere. The room imports
-`measures`, `traces`, `tables` and what is below them.
+`figures` contains one function for each figure. A page is one file that loads nothing else. This package imports
+`measures`, `traces`, `tables` and the packages below them.
 """
 
 from mechdesign.base import _lazy

@@ -18,9 +18,9 @@ from mechdesign.model._words import decimal, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._pages import figure, render
 from mechdesign.report._scales import error_scale
-from mechdesign.report._style import drawn, fitting, headline, new_figure
+from mechdesign.report._style import fitting, headline, in_report_style, new_figure
 
-# The colour of alarm of the other pictures.
+# The warning colour, as in the other figures.
 _ALARM = "#D55E00"
 _PAIRS, _LINES = 12, 40
 
@@ -32,9 +32,10 @@ _ATTACKS = {
 
 
 def page(found: Audit, stated: object = None, title: str = "", optimum: bool = True, note: str = "") -> str:
-    """Return the page; `stated` is the ε that the maker claims, if any, and `optimum` asks for the least cost.
+    """Return the page of an audit.
 
-    `note` is a sentence about its data, without a full stop.
+    `stated` is the ε that the maker claims, if any. With `optimum` the page compares the cost with the least one.
+    `note` is a sentence about the data, without a full stop.
     """
     pairs = found.worst_pairs(_LINES)
     said = (*sentences(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))
@@ -51,56 +52,56 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
 
 
 def sentences(found: Audit) -> tuple[str, ...]:
-    """Say what the numbers of the matrix mean: sums, negative entries, and where the guarantee is tight."""
+    """Return sentences on the row sums, the negative entries, the tight ε and the revealed secrets of a matrix."""
     if found.deviation == 0:
         said = ["Every row sums to exactly 1."]
     else:
         said = [
-            f"Rows sum to 1 only to within {found.deviation:.3g}, so each was divided by its exact sum: that is what "
-            "a program draws that weighs answers by these numbers."
+            f"Row sums deviate from 1 by up to {found.deviation:.3g}; each row was divided by its exact sum, as a "
+            "sampler that uses the entries as weights would do."
         ]
     if found.deviation > 0.01:
-        said.append("That is far from 1: rows must be secrets and columns observables.")
+        said.append("The deviation is large: rows must be secrets, and columns must be observables.")
     if found.negative:
         count = found.negative
         said.append(
-            f"{count} entr{'y is' if count == 1 else 'ies are'} negative and count as 0: no program can draw with a "
-            "probability below zero."
+            f"{count} entr{'y is' if count == 1 else 'ies are'} negative; the audit replaces "
+            f"{'it' if count == 1 else 'them'} by 0."
         )
     if found.witness is None:
-        said.append("No bounded pair of secrets differs: an answer tells nothing about them.")
+        said.append("All bounded pairs of secrets have equal rows: an answer does not distinguish them.")
     else:
         (s, t), o = found.witness
         a, b = found.matrix[s, o], found.matrix[t, o]
         pair = f"answer {o} has probability {a:.6g} for secret {_name(found, s)} and {b:.6g} for {_name(found, t)}"
         if found.epsilon == math.inf and b == 0:
-            said.append(f"No ε holds: {pair}, which it therefore rules out.")
+            said.append(f"No finite ε holds: {pair}, which this answer rules out.")
         elif found.epsilon == math.inf:
-            said.append(f"No ε holds: the two are at distance 0, and {pair}.")
+            said.append(f"No finite ε holds: the two secrets are at distance 0, but {pair}.")
         else:
-            said.append(f"It is tight where {pair}.")
+            said.append(f"The worst case: {pair}.")
     if found.revealed:
         have = "have" if len(found.revealed) > 1 else "has"
         said.append(
             f"{list_secrets(found.revealed, len(found.matrix), found.secrets)} {have} an answer that no other secret is "
-            "given: anyone who sees it knows the secret for certain."
+            "given: anyone who sees this answer knows the secret for certain."
         )
     return tuple(said)
 
 
-@drawn
+@in_report_style
 def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
-    """Show the worst pairs of secrets as lines on the map, above the ε that each secret needs.
+    """Show the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
-    Where no ε holds, the map shows how many others an answer to each secret rules out. Raises `InputError` for an audit
-    without secrets in the plane, or without a pair that differs.
+    If no finite ε holds, colours show how many other secrets an answer rules out. Raises `InputError` if the secrets
+    have no places in the plane, or if all rows are equal.
     """
     secrets, pairs = found.secrets, found.worst_pairs(count)
     if secrets is None or not maps.is_map(secrets) or not pairs:
-        raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane, of which some differ")
+        raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane with different rows")
     broken = pairs[0].epsilon == math.inf
     values = found.ruled_out.astype(np.float64) if broken else found.exposure
-    # Secrets at distance 0 that differ have no ε, and no place on a scale.
+    # Secrets at distance 0 with different rows need an infinite ε, which no scale shows.
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
     scale = error_scale(values, "others that an answer may rule out" if broken else "largest ε of its pairs")
@@ -139,9 +140,9 @@ def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     if found.cost is not None:
         yield f"Cost ({found.objective}), rounded up", _exact(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
-        yield "No channel with this ε costs less than", _exact(found.optimum)
+        yield "Lower bound of the cost of all channels with this ε", _exact(found.optimum)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
-        yield "More than that by", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
+        yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
 
 def _row(found: Audit, pair: PairLoss) -> tuple[object, ...]:
@@ -156,8 +157,8 @@ def _picture(found: Audit, count: int) -> dict[str, object] | None:
         functools.partial(pairs_picture, found),
         "pairs",
         "The worst pairs on the map",
-        f"Lines join the {count} pairs of secrets that need the largest ε. Colours show, for each secret, the largest "
-        "ε that a pair with it needs, or, where no ε is enough, how many others an answer rules out.",
+        f"Lines join the {count} pairs of secrets that need the largest ε. Colours show the largest ε that the pairs "
+        "of each secret need. If no ε is enough, colours show how many other secrets an answer rules out.",
     )
 
 

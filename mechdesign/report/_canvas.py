@@ -1,4 +1,4 @@
-"""The canvas of figures on pages: one renderer for layout and drawing, and cells and their numbers as SVG."""
+"""The canvas of figures on pages, with one renderer for layout and drawing, and grid cells and their numbers as SVG."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Formula = bool | Literal["TeX"]
 
 
 class PageCanvas(FigureCanvasSVG):
-    """The canvas of a figure that is drawn once, 72 dots to the inch.
+    """The canvas of a figure that is drawn once, at 72 dots per inch.
 
-    Layouts and boxes of panels are measured by the renderer that draws: matplotlib else makes one each time.
+    The renderer that draws also measures layouts and boxes of panels; matplotlib would make a new renderer each time.
     """
 
     def __init__(self, figure: Figure) -> None:
@@ -36,25 +36,25 @@ class PageCanvas(FigureCanvasSVG):
         figure.set_dpi(72)
         self._written = io.StringIO()
         width, height = figure.get_size_inches()
-        # As matplotlib's own `print_svg` does it.
+        # As in `FigureCanvasSVG.print_svg`.
         shapes: Any = _Renderer
         mixed: Any = MixedModeRenderer
         written = shapes(72 * width, 72 * height, self._written, image_dpi=_RASTER_DPI, metadata={"Date": None})
         self._renderer = mixed(figure, width, height, _RASTER_DPI, written)
 
     def get_renderer(self) -> Any:
-        """Return the renderer; matplotlib asks for it by this name."""
+        """Return the renderer; matplotlib calls this method."""
         return self._renderer
 
     def draw_svg(self) -> str:
-        """Draw the figure, and return it as a document of SVG."""
+        """Draw the figure, and return it as an SVG document."""
         self.figure.draw(self._renderer)
         self._renderer.finalize()
         return self._written.getvalue()
 
 
 class _Renderer(RendererSVG):
-    """A renderer that measures each text once, in whichever figure it stands."""
+    """A renderer that measures each text once for all figures."""
 
     def get_text_width_height_descent(
         self, s: str, prop: FontProperties, ismath: Formula
@@ -64,14 +64,14 @@ class _Renderer(RendererSVG):
 
 @functools.lru_cache(8192)
 def _measure_text(text: str, font: FontProperties, formula: Formula) -> tuple[float, float, float]:
-    """Return width, height and descent of a text in points; matplotlib hands over copies of its fonts."""
+    """Return width, height and descent of a text in points, from a cache; equal copies of a font share its entries."""
     return text_to_path.get_text_width_height_descent(text, font, formula)
 
 
 class Cells(Artist):
-    """Cells of a grid between `columns` (c + 1,) and `rows` (r + 1,): those of one colour are one path.
+    """Cells of a grid between the lines `columns` (c + 1,) and `rows` (r + 1,); cells of one colour share one path.
 
-    `colours` holds r · c colours as matplotlib writes them, row by row; a cell without one is not drawn.
+    `colours` holds r · c hexadecimal colours, row by row; a cell with an empty colour is not drawn.
     """
 
     def __init__(self, columns: Floats, rows: Floats, colours: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class Cells(Artist):
         self._columns, self._rows, self._colours = columns, rows, colours
 
     def draw(self, renderer: Any) -> None:
-        """Write the paths as one group of SVG."""
+        """Write the paths as one SVG group."""
         place = self.get_transform().transform
         x = place(np.column_stack((self._columns, np.full(len(self._columns), self._rows[0]))))[:, 0]
         y = renderer.height - place(np.column_stack((np.full(len(self._rows), self._columns[0]), self._rows)))[:, 1]
@@ -98,7 +98,7 @@ class Cells(Artist):
 
 
 class Numbers(Artist):
-    """The index of each of `places` (k, 2), in the middle of it; those that are `strong` (k,) stand on dark colours."""
+    """The indices of cells, centred at `places` (k, 2); `strong` (k,) marks dark cells, whose text is light."""
 
     def __init__(self, places: Floats, strong: Flags, size: float) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Numbers(Artist):
         self._places, self._strong, self._size = places, strong, size
 
     def draw(self, renderer: Any) -> None:
-        """Write all texts as one group of SVG. One artist for each text would take half of the drawing time."""
+        """Write all texts as one SVG group; one artist for each text would take half of the drawing time."""
         writer = renderer.writer
         writer.start("g", id="numbers", style=f"font-size: {self._size:.7g}px; text-anchor: middle")
         places = self.get_transform().transform(self._places)

@@ -1,7 +1,7 @@
-"""Prior, answers, errors, costs, requirements.
+"""Figures of a channel: its prior, answers, errors, costs and requirements.
 
-Figures are plain `matplotlib.figure.Figure` values, apart from pyplot and from the user's settings; save them with
-``figure.savefig``. Titles say what is found.
+Figures are `matplotlib.figure.Figure` objects that do not depend on pyplot or on the user's settings. Save them with
+``figure.savefig``. Each headline states the main finding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip, percent, plain, power, relative, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._explorer import Explored, name_of
+from mechdesign.report._explorer import ExplorerData, name_of
 from mechdesign.report._maps import round_ticks
 from mechdesign.report._scales import Scale, error_scale, probability_scale
 from mechdesign.report._style import (
@@ -32,9 +32,9 @@ from mechdesign.report._style import (
     MUTED,
     RULE,
     abreast,
-    drawn,
     fitting,
     headline,
+    in_report_style,
     is_narrow,
     is_on_page,
     is_slim,
@@ -43,15 +43,21 @@ from mechdesign.report._style import (
 )
 
 _DOTS_WIDTH = 9.0
-# On narrow screens: inches for a line with its name above it, and characters of a line of text.
+# On narrow screens: height in inches of a line with its name above it, and maximal characters of a line of text.
 _NARROW_STEP, _NARROW_LINE = 0.72, 46
 
 
 @dataclass(frozen=True)
-class Met:
-    """A requirement beside what a channel really does: at most, or at least, `nominal`, and whether it holds.
+class RequirementBar:
+    """A requirement of a channel with its nominal and its realised value.
 
-    It is `empty` where it is about pairs of secrets and bounds none.
+    Attributes:
+        name: Name of the requirement.
+        nominal: The value that the requirement demands.
+        realised: The value that the channel achieves.
+        at_least: Whether the realised value must be at least, not at most, the nominal one.
+        holds: Whether the requirement holds.
+        empty: Whether the requirement is about pairs of secrets, but bounds no pair.
     """
 
     name: str
@@ -62,7 +68,7 @@ class Met:
     empty: bool = False
 
 
-@drawn
+@in_report_style
 def cost_picture(
     cost: float,
     lower_bound: float | None,
@@ -71,16 +77,16 @@ def cost_picture(
     objective: str = "expected",
     unit: str = "",
 ) -> Figure:
-    """Show the cost of a channel, its lower bound, and the costs of mechanisms to compare with, on one axis.
+    """Show the cost of a channel, its lower bound, and the costs of reference mechanisms on one axis.
 
-    `gap` is the relative gap as certified; without a lower bound there is none.
+    `gap` is the certified relative gap, which is not shown without a lower bound.
     """
     points = [("this channel, certified", cost, "", True)]
     if lower_bound is not None:
         note = f"relative gap {power(gap)}" if gap > 0 else "no gap"
         points.insert(0, ("lower bound: no channel costs less", lower_bound, note, True))
     points += [(item.name, item.cost, item.note, False) for item in references]
-    # Cheapest first, from the bottom; a bound equal to the cost stays below it.
+    # Cheapest first, from the bottom; a lower bound equal to the cost stays below it.
     points.sort(key=lambda point: point[1])
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.34) * len(points) + 1.1)
     axes = figure.subplots()
@@ -105,9 +111,9 @@ def cost_picture(
     return figure
 
 
-@drawn
-def requirements_picture(requirements: Sequence[Met]) -> Figure:
-    """Show each requirement's realised value as a part of its nominal one, on the side where it holds or not."""
+@in_report_style
+def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
+    """Show each realised value as a share of the nominal one, and the range of shares that the requirement allows."""
     n = len(requirements)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.45) * max(n, 1) + 1.15)
     axes = figure.subplots()
@@ -115,7 +121,7 @@ def requirements_picture(requirements: Sequence[Met]) -> Figure:
     finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     right = max([1.25, *(1.1 * ratio for ratio in finite if ratio < 4)])
     for line, (item, ratio) in enumerate(zip(reversed(requirements), reversed(ratios), strict=True)):
-        # A thick line is where the requirement holds.
+        # The thick line is the range in which the requirement holds.
         allowed = (1.0, right) if item.at_least else (0.0, 1.0)
         axes.plot(allowed, [line, line], color=RULE, linewidth=7, solid_capstyle="butt", zorder=1)
         axes.plot([1, 1], [line - 0.22, line + 0.22], color=INK, linewidth=1.4, zorder=2)
@@ -139,14 +145,14 @@ def requirements_picture(requirements: Sequence[Met]) -> Figure:
     axes.set_ylim(-0.6, max(n, 1) - 0.4)
     axes.set_xlim(0, right)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
-    said = "realised value, as a part of the nominal one (bar: where the requirement holds)"
+    said = "realised value / nominal value (bar: range in which the requirement holds)"
     axes.set_xlabel(textwrap.fill(said, _NARROW_LINE) if is_narrow() else said)
     headline(figure, _how_met(requirements, ratios))
     return figure
 
 
 def _annotate(axes: Axes, text: str, place: tuple[float, float], line: int, name: str, **style: Any) -> None:
-    """Say the value of a line of a picture beside it; on a narrow screen above it, under the name of the line."""
+    """Write the value of a line next to it; on a narrow screen above it, below the name of the line."""
     if is_narrow():
         kept = {key: value for key, value in style.items() if key in ("color", "weight")}
         said = textwrap.fill(plain(name), _NARROW_LINE) + "\n" + textwrap.fill(text, _NARROW_LINE)
@@ -156,7 +162,7 @@ def _annotate(axes: Axes, text: str, place: tuple[float, float], line: int, name
 
 
 def _name_lines(axes: Axes, names: Sequence[tuple[str, bool]]) -> None:
-    """Name the lines of a picture at its left side, some of them in bold, where there is room."""
+    """Write the names of lines to the left of a figure, some in bold; a narrow screen has no space for them."""
     listed = [] if is_narrow() else names
     axes.set_yticks(range(len(listed)), [plain(name) for name, _ in listed])
     for tick, (_, strong) in zip(axes.get_yticklabels(), listed, strict=True):
@@ -178,13 +184,13 @@ def _bracket(cost: float, lower_bound: float | None, gap: float, nothing: float 
     return f"{finding}, {f'{percent(saved)} below' if saved >= 5e-4 else 'no less than'} that of telling nothing"
 
 
-def _ratio(item: Met) -> float:
+def _ratio(item: RequirementBar) -> float:
     if item.nominal > 0:
         return item.realised / item.nominal
     return 1.0 if item.realised == item.nominal else math.inf
 
 
-def _how_met(requirements: Sequence[Met], ratios: Sequence[float]) -> str:
+def _how_met(requirements: Sequence[RequirementBar], ratios: Sequence[float]) -> str:
     if not requirements:
         return "Nothing is required"
     broken = sum(not item.holds for item in requirements)
@@ -209,16 +215,16 @@ _MOST_PANELS = 6
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One of several pictures on one scale: `values` (n,) of the n members of a domain, None without names.
+    """One of several panels on a common scale.
 
     Attributes:
-        domain: Where the members are.
-        values: A number for each, shape (n,).
-        title: What is above the picture.
-        name: What the picture is on a page (its ``gid``).
-        mark: A member that is outlined.
-        cross: A place that is marked by a cross, in the unit of the domain.
-        outline: A path of the page, and the height of its box.
+        domain: Domain of the members, or None if they have no names.
+        values: One number for each member, shape (n,).
+        title: Text above the panel.
+        name: Identifier of the panel on a page (its ``gid``).
+        mark: Index of a member that is outlined.
+        cross: Place that is marked by a cross, in the unit of the domain.
+        outline: Identifier of an SVG path of the page and the height of its box, separated by a space.
     """
 
     domain: Domain | None
@@ -230,9 +236,9 @@ class Panel:
     outline: str = ""
 
 
-@drawn
+@in_report_style
 def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str = "") -> Figure:
-    """Show the prior (n,): where secrets are likely, unlikely, and impossible."""
+    """Show the prior (n,) of the secrets, and the secrets of probability 0."""
     probabilities = np.asarray(prior, dtype=np.float64)
     scale = probability_scale(probabilities, "prior probability")
     width, height = maps.panel_size(secrets, fitting(6.6, 0.9), 3.8)
@@ -250,7 +256,7 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str 
 
 
 def prior_finding(prior: ArrayLike) -> str:
-    """Say on how many secrets half of a prior is, and how many never occur."""
+    """Return a sentence: how many secrets carry half of the prior, and how many never occur."""
     probabilities = np.asarray(prior, dtype=np.float64)
     n = len(probabilities)
     half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
@@ -269,7 +275,7 @@ def outputs_picture(
     count: int = _MOST_PANELS,
     outline: str = "",
 ) -> Figure:
-    """Show the rows p(·|s) of a channel (n, m) for the `count` most likely secrets, each marking its own place."""
+    """Show the rows p(·|s) of a channel (n, m) for the `count` most likely secrets; each panel marks its secret."""
     channel, probabilities = np.asarray(matrix, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     chosen = most_likely(probabilities, count).tolist()
     rows = channel[chosen]
@@ -290,9 +296,9 @@ def outputs_picture(
     return panels_picture(panels, scale, outputs_finding(rows), zero)
 
 
-@drawn
+@in_report_style
 def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: str = "") -> Figure:
-    """Show several pictures on one scale; `zero` says what it means where a member is absent."""
+    """Show several panels on one scale; `zero` is the meaning of the value 0 in the key."""
     domain, number = panels[0].domain, len(panels)
     columns = abreast(2 if number == 4 else min(3, number))
     lines = math.ceil(number / columns)
@@ -302,7 +308,7 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
         height += 0.3
     wider, higher = maps.bar_room(domain, lines * height)
     figure = new_figure(max(columns * width + 0.2 + wider, 4.5), lines * (height + 0.3) + 0.75 + higher)
-    # Where the page arranges them, each has to say everything.
+    # Panels that the page arranges cannot share axes: each must have all labels.
     alike = all(each.domain is domain for each in panels) and not is_slim()
     axes = figure.subplots(lines, columns, squeeze=False, sharex=alike, sharey=alike)
     for shown, panel in zip(axes.flat, panels, strict=False):
@@ -319,7 +325,7 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     for shown in used if alike else ():
         shown.label_outer()
     for shown in used[-columns:]:
-        # The lowest panel of each column, also above one that is not used.
+        # Label the lowest panel of each column, also if it is above an empty place of the last line.
         shown.tick_params(axis="x", labelbottom=True)
         shown.xaxis.label.set_visible(True)
     if maps.is_map(domain):
@@ -330,15 +336,20 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     return figure
 
 
-def chosen_picture(shown: Explored, outlines: tuple[str, str] = ("", "")) -> Figure:
-    """Show how likely each answer is for one secret, and how much an adversary then believes in each on average."""
+def secret_picture(shown: ExplorerData, outlines: tuple[str, str] = ("", "")) -> Figure:
+    """Show the probability of each answer for one secret, and the adversary's mean posterior belief in each secret."""
     secrets = shown.secrets.domain
     answers = secrets if shown.same else shown.answers.domain
     own = shown.first if shown.same else None
     panels = [
         Panel(answers, shown.matrix[shown.first], "Its answers", "answers", own, outline=outlines[1]),
         Panel(
-            secrets, shown.beliefs[shown.first], "What it is mistaken for", "beliefs", shown.first, outline=outlines[0]
+            secrets,
+            shown.beliefs[shown.first],
+            "Secrets it is mistaken for",
+            "beliefs",
+            shown.first,
+            outline=outlines[0],
         ),
     ]
     zero = "never" if (shown.matrix == 0).any() or (shown.beliefs == 0).any() else ""
@@ -346,7 +357,7 @@ def chosen_picture(shown: Explored, outlines: tuple[str, str] = ("", "")) -> Fig
 
 
 def outputs_finding(rows: ArrayLike) -> str:
-    """Say over how many observables the answers spread, for the rows (k, m) of the likeliest secrets."""
+    """Return a sentence on the number of observables over which the rows (k, m) of the likeliest secrets spread."""
     shown = np.asarray(rows, dtype=np.float64)
     spread = np.exp(_entropy(shown))
     low, high = short(float(spread.min()), 2), short(float(spread.max()), 2)
@@ -355,13 +366,13 @@ def outputs_finding(rows: ArrayLike) -> str:
     return f"{subject} over {over} of {shown.shape[1]} observables"
 
 
-@drawn
+@in_report_style
 def error_picture(
     per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | None = None, unit: str = "", outline: str = ""
 ) -> Figure:
-    """Show where the adversary still errs: the expected error of the best attack, for each secret and by its prior.
+    """Show the expected error of the best attack for each secret, on a map and against the prior.
 
-    `per_secret` (n,) is E_s, the error expected when the secret is s; `prior` (n,) is the adversary's.
+    `per_secret` (n,) is E_s, the error expected if the secret is s; `prior` (n,) is the adversary's prior.
     """
     errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     unit = plain(unit)
@@ -388,14 +399,14 @@ def error_picture(
 
 
 def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
-    """Return the indices of at most `count` secrets that can occur, most likely first, the first of equals first."""
+    """Return the indices of at most `count` possible secrets, most likely first, with ties in index order."""
     probabilities = np.asarray(prior, dtype=np.float64)
     order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)
     return order[probabilities[order] > 0]
 
 
 def _own_place(secrets: Domain | None, observables: Domain | None, index: int) -> int | None:
-    """Return the observable that is the secret itself, if there is one."""
+    """Return the index of the observable that is the secret itself, or None."""
     if secrets is None or observables is None:
         return index if secrets is observables else None
     if secrets is observables:
@@ -406,7 +417,7 @@ def _own_place(secrets: Domain | None, observables: Domain | None, index: int) -
 
 
 def _place_elsewhere(secrets: Domain | None, observables: Domain | None, index: int) -> tuple[float, float] | None:
-    """Return the place of a secret on a map of other observables, where both are in the same plane."""
+    """Return the coordinates of a secret that is not an observable, if both domains are in the same plane."""
     if _own_place(secrets, observables, index) is not None or secrets is None or observables is None:
         return None
     alike = secrets.unit == observables.unit and secrets.geographic == observables.geographic
@@ -417,7 +428,7 @@ def _place_elsewhere(secrets: Domain | None, observables: Domain | None, index: 
 
 
 def secret_title(domain: Domain | None, index: int) -> str:
-    """Return what is above the picture of a secret."""
+    """Return the title of a secret's panel."""
     if not is_on_page():
         return f"secret {clip(domain.labels[index], 34) if domain is not None else index}"
     name = name_of(domain, index)
@@ -479,7 +490,7 @@ def _against_prior(axes: Axes, errors: Floats, prior: Floats, scale: Scale, mean
 
 
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
-    """Say how far the best attack errs on average, and how often by much less."""
+    """Return a sentence on the mean error of the best attack, and on the secrets with less than half of it."""
     errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     mean = float(probabilities @ errors)
     if mean == 0:
@@ -487,5 +498,6 @@ def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> st
     close = float(probabilities[errors < mean / 2].sum())
     measured = short(mean) + (f" {unit}" if unit else "")
     if close == 0:
-        return f"The best attack errs by {measured} on average, nowhere by less than half of that"
-    return f"The best attack errs by {measured} on average, by less than half of that for {percent(close)} of the prior"
+        return f"The best attack is off by {measured} on average, nowhere by less than half of that"
+    said = f"The best attack is off by {measured} on average"
+    return f"{said}, by less than half of that for {percent(close)} of the prior"

@@ -1,4 +1,4 @@
-"""Several designs side by side: costs, requirements, adversaries, and maps on one scale."""
+"""The comparison page of several designs: costs, requirements, adversaries, and maps on one scale."""
 
 from __future__ import annotations
 
@@ -20,19 +20,26 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
 from mechdesign.model._words import format_bound, plain, power, short
 from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
-from mechdesign.report._explorer import asked, name_of, series_block, view
+from mechdesign.report._explorer import name_of, panel_attributes, series_block, view
 from mechdesign.report._pages import panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
-# Characters of a number that was asked for; a longer one is shortened.
-_LONGEST = 9
+# Maximal characters of a nominal value; longer ones are rounded.
+_MAX_CHARACTERS = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """One of the designs: its name, what it is, and what an adversary expects to err by.
+class ComparedDesign:
+    """One of the compared designs, and the errors of attacks on it.
 
-    `errors` are the expected errors, by the name of the attack, in `unit`, `per_secret` (n,) those of the optimal one.
+    Attributes:
+        name: Name of the design.
+        problem: The design problem.
+        channel: The designed channel.
+        certificate: The certificate of the channel.
+        errors: Expected error of each attack, by its name, in `unit`.
+        per_secret: Expected error of the optimal attack for each secret, shape (n,).
+        unit: Unit of errors.
     """
 
     name: str
@@ -44,19 +51,19 @@ class Compared:
     unit: str
 
 
-def compared(name: str, problem: Problem, channel: Channel, certificate: Certificate) -> Compared:
-    """Attack a design, and return it with what was found."""
+def attack_design(name: str, problem: Problem, channel: Channel, certificate: Certificate) -> ComparedDesign:
+    """Attack a design, and return it with the errors of the attacks."""
     measure = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, measure.matrix)
     found = {"optimal": best.distortion}
     if measure.matrix.shape[0] == measure.matrix.shape[1]:
         found["Bayes"] = attack.bayes(channel, problem.prior, measure.matrix).distortion
     found["prior-free"] = attack.prior_free(channel, problem.prior, measure.matrix).distortion
-    return Compared(name, problem, channel, certificate, found, best.per_secret, measure.unit)
+    return ComparedDesign(name, problem, channel, certificate, found, best.per_secret, measure.unit)
 
 
-def differences(designs: Sequence[Compared]) -> tuple[str, ...]:
-    """Say in what else than the channel designs differ: numbers that then mean different things."""
+def differences(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
+    """Return sentences on secrets, priors, costs and objectives that differ, so that numbers are not comparable."""
     first, *others = (each.problem for each in designs)
     found = []
     if any(
@@ -64,16 +71,16 @@ def differences(designs: Sequence[Compared]) -> tuple[str, ...]:
     ):
         found.append("The secrets differ.")
     elif any(not np.array_equal(first.prior, other.prior) for other in others):
-        found.append("The priors differ: expected costs and errors are averages over different secrets.")
+        found.append("The priors differ: expected costs and errors average over the secrets with different weights.")
     if any(not np.array_equal(first.cost, other.cost) for other in others):
-        found.append("The costs that are counted differ.")
+        found.append("The cost matrices differ.")
     if any(first.objective != other.objective for other in others):
-        found.append("The objectives differ: some have the least expected cost, others the least worst cost.")
+        found.append("The objectives differ: some designs minimise the expected cost, others the worst cost.")
     return tuple(found)
 
 
-def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
-    """Return a table: what is compared, and its value for each design."""
+def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
+    """Return the rows of the table: a quantity, and its value for each design."""
 
     def line(name: str, values: Iterator[str]) -> tuple[str, ...]:
         return (name, *values)
@@ -90,14 +97,14 @@ def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
     names = dict.fromkeys(
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)
     )
-    found += [line(name, (_realised(one, name) for one in designs)) for name in names]
+    found += [line(name, (_list_realised(one, name) for one in designs)) for name in names]
     for name in dict.fromkeys(name for one in designs for name in one.errors):
         found.append(line(f"error of the {name} attack", (_error(one, name) for one in designs)))
     return found
 
 
-def html(designs: Sequence[Compared], said: str = "") -> str:
-    """Return the comparison as one self-contained page, which begins with the sentence `said`."""
+def html(designs: Sequence[ComparedDesign], said: str = "") -> str:
+    """Return the comparison as one self-contained page; `said` is its first sentence."""
     return render(
         "compare.html",
         title="Comparison: " + ", ".join(plain(each.name) for each in designs),
@@ -109,12 +116,12 @@ def html(designs: Sequence[Compared], said: str = "") -> str:
     )
 
 
-def _pictures(designs: Sequence[Compared]) -> dict[str, object]:
-    """Return the pictures of a comparison, on one scale each, and the data that the script has of them."""
+def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
+    """Return the figures of a comparison, each on one scale, and the data of its maps for the script."""
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
-    # The secret that is likeliest in the first design, where all have it; else the likeliest of each.
+    # Show the likeliest secret of the first design if all designs have it, or else the likeliest secret of each.
     found = [_counterpart(designs[0].problem, chosen, one.problem) for one in designs]
     shared = None not in found
     shown_of = [int(most_likely(one.problem.prior, 1)[0]) for one in designs]
@@ -141,7 +148,7 @@ def _pictures(designs: Sequence[Compared]) -> dict[str, object]:
             functools.partial(_errors, designs, errors),
             "errors",
             {
-                each.name: asked(
+                each.name: panel_attributes(
                     each.values, each.domain, each.name, f"secrets-{i}", "expected error", each.title, designs[i].unit
                 )
                 for i, each in enumerate(errors)
@@ -151,7 +158,7 @@ def _pictures(designs: Sequence[Compared]) -> dict[str, object]:
             functools.partial(_answers, given, f"Probability of each answer {subject}"),
             "answers",
             {
-                each.name: asked(
+                each.name: panel_attributes(
                     each.values, each.domain, each.name, f"answers-{i}", "probability of each answer", each.title
                 )
                 for i, each in enumerate(given)
@@ -160,7 +167,7 @@ def _pictures(designs: Sequence[Compared]) -> dict[str, object]:
     }
 
 
-def _errors(designs: Sequence[Compared], shown: Sequence[Panel]) -> Figure:
+def _errors(designs: Sequence[ComparedDesign], shown: Sequence[Panel]) -> Figure:
     units = {one.unit for one in designs}
     unit = f" ({plain(units.pop())})" if len(units) == 1 and designs[0].unit else ""
     scale = error_scale(np.concatenate([each.values for each in shown]), f"adversary’s expected error{unit}")
@@ -174,13 +181,13 @@ def _answers(shown: Sequence[Panel], finding: str) -> Figure:
 
 
 def _counterpart(first: Problem, index: int, other: Problem) -> int | None:
-    """Return the secret of another problem that is the same as one of the first: by its label, at the same place."""
+    """Return the index of the same secret in another problem: equal label, equal place. None if there is none."""
     here, there = first.secrets, other.secrets
     if here is None or there is None:
         return index if here is there and len(first.prior) == len(other.prior) else None
     if _same_domain(here, there):
         return index
-    # Cells of two grids are other areas, whatever they are called.
+    # Cells of two different grids cover different areas, even if their labels are equal.
     label = here.labels[index]
     if here.cells is not None or there.cells is not None or label not in there.labels:
         return None
@@ -196,12 +203,12 @@ def _same_domain(first: Domain | None, second: Domain | None) -> bool:
 
 
 def _places(members: Iterable[int], domain: Domain) -> tuple[object, ...]:
-    """Return where members are: in degrees, where they have them, since points are counted from a corner."""
+    """Return the coordinates of members, in degrees if the domain has them, since points are relative to a corner."""
     places = domain.points if domain.coordinates is None else domain.coordinates
     return domain.coordinates is None, domain.unit, places[list(members)].tolist()
 
 
-def _cost(one: Compared, value: float) -> str:
+def _cost(one: ComparedDesign, value: float) -> str:
     return cost_measure(one.problem).with_unit(short(value, 5))
 
 
@@ -209,24 +216,24 @@ def _gap(certificate: Certificate) -> str:
     return "no bound" if certificate.lower_bound <= 0 < certificate.cost else power(certificate.relative_gap)
 
 
-def _error(one: Compared, name: str) -> str:
+def _error(one: ComparedDesign, name: str) -> str:
     if name not in one.errors:
         return "–"
     return f"{short(one.errors[name], 4)} {one.unit}".rstrip()
 
 
-def _realised(one: Compared, name: str) -> str:
+def _list_realised(one: ComparedDesign, name: str) -> str:
     found = [
-        f"{format_bound(checked.realised, up=not checked.at_least)} ({_asked(checked)})"
+        f"{format_bound(checked.realised, up=not checked.at_least)} ({_format_nominal(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
         if requirement_name(one.problem, requirement) == name
     ]
     return ", ".join(found) or "not required"
 
 
-def _asked(checked: Checked) -> str:
-    """Say what was asked for, in few digits, rounded to the side that asks less."""
+def _format_nominal(checked: Checked) -> str:
+    """Return the nominal value in few digits, rounded so that the requirement is not overstated."""
     asked = checked.nominal
-    if len(asked) > _LONGEST:
+    if len(asked) > _MAX_CHARACTERS:
         asked = format_bound(float(Fraction(asked)), up=not checked.at_least)
     return f"{'at least' if checked.at_least else 'at most'} {asked}"

@@ -1,9 +1,9 @@
-"""Figures of designs, for papers and notebooks: plain Matplotlib figures, apart from pyplot and the user's settings.
+"""Figures of designs for papers and notebooks, as Matplotlib figures independent of pyplot and the user's settings.
 
-Each function takes a `mechdesign.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
-`matplotlib.figure.Figure`; `save_figure` writes one in the format that the ending of a file name says, the same bytes
-every time. Where secrets have places the figures are maps, else bars. The report of a design shows the same, and its
-maps can be asked (`mechdesign.Design.save`).
+Each function takes a `mechdesign.Design`, or any object with a `problem`, a `channel` and a `certificate`. It returns a
+`matplotlib.figure.Figure`. `save_figure` writes a figure in the format of the file's suffix, with reproducible bytes.
+If the secrets have places, the figures are maps, and otherwise bars. The report of a design (`mechdesign.Design.save`)
+contains the same figures with interactive maps.
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Designed(Protocol):
-    """What the figures show of a design."""
+    """The attributes of a design that figures need."""
 
     @property
     def problem(self) -> Problem: ...
@@ -45,15 +45,28 @@ class Designed(Protocol):
 
 
 def _require_design(design: object) -> None:
-    """Raise `InputError` for what has no problem, channel and certificate, such as a channel alone."""
+    """Raise `InputError` unless an object has a problem, a channel and a certificate."""
     if isinstance(design, type) or not all(hasattr(design, name) for name in ("problem", "channel", "certificate")):
-        bound = "a Design, or what has its problem, channel and certificate"
+        bound = "a Design, or an object with its problem, channel and certificate"
         raise InputError("design", "is of another kind", value=type(design).__name__, bound=bound)
 
 
 @in_own_arithmetic
 def prior(design: Designed) -> Figure:
-    """Show where secrets are likely, unlikely, and impossible."""
+    """Show the prior of the secrets, on a map or as bars; secrets of probability 0 are hatched.
+
+    Args:
+        design: A design.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> prior(md.design(problem)).get_suptitle()
+        'Half of the prior is on 1 of 2 secrets'
+    """
     _require_design(design)
     from mechdesign.report._channel_figures import prior_picture
 
@@ -62,7 +75,21 @@ def prior(design: Designed) -> Figure:
 
 @in_own_arithmetic
 def answers(design: Designed, count: int = 6) -> Figure:
-    """Show how probable each answer is for the `count` most likely secrets."""
+    """Show the probability of each answer for the most likely secrets.
+
+    Args:
+        design: A design.
+        count: Maximal number of secrets shown, at least 1.
+
+    Returns:
+        The figure, with one panel for each secret.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> len(answers(md.design(problem), count=1).axes)
+        1
+    """
     _require_design(design)
     count = as_integer(count, "count", 1)
     from mechdesign.model._problem_words import answers
@@ -74,7 +101,20 @@ def answers(design: Designed, count: int = 6) -> Figure:
 
 @in_own_arithmetic
 def errors(design: Designed) -> Figure:
-    """Show the expected error of the best attack for each secret, and against the prior."""
+    """Show the expected error of the optimal attack for each secret, on a map or as bars, and against the prior.
+
+    Args:
+        design: A design.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> errors(md.design(problem)).get_suptitle()[:34]
+        'The best attack is off by 0.25 on '
+    """
     _require_design(design)
     from mechdesign.measures import attack
     from mechdesign.model._problem_words import attack_measure
@@ -87,7 +127,20 @@ def errors(design: Designed) -> Figure:
 
 @in_own_arithmetic
 def costs(design: Designed) -> Figure:
-    """Show the certified cost between its lower bound and the costs of other mechanisms."""
+    """Show the certified cost, its lower bound, and the costs of reference mechanisms on one axis.
+
+    Args:
+        design: A design.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> costs(md.design(problem)).axes[0].get_xlabel()
+        'expected cost'
+    """
     _require_design(design)
     from mechdesign.measures._baselines import baselines, reference_costs
     from mechdesign.model._problem_words import cost_measure
@@ -106,17 +159,43 @@ def costs(design: Designed) -> Figure:
 
 @in_own_arithmetic
 def requirements(design: Designed) -> Figure:
-    """Show what was realised of each requirement, as a part of what was asked for."""
+    """Show the realised value of each requirement as a share of its nominal value.
+
+    Args:
+        design: A design.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> requirements(md.design(problem)).get_suptitle()
+        'The requirement holds with room to spare'
+    """
     _require_design(design)
     from mechdesign.report._channel_figures import requirements_picture
-    from mechdesign.report._design_tables import met
+    from mechdesign.report._design_tables import list_requirement_bars
 
-    return requirements_picture(met(design.problem, design.certificate))
+    return requirements_picture(list_requirement_bars(design.problem, design.certificate))
 
 
 @in_own_arithmetic
 def graph(domain: Domain, edges: ArrayLike) -> Figure:
-    """Show a policy graph on the map: its edges, an array (k, 2) or a networkx graph, join secrets of `domain`."""
+    """Show a policy graph on a map, with its sensitivity hull if the secrets are in the plane.
+
+    Args:
+        domain: The secrets, with places along a line or in the plane.
+        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of them.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import mechdesign as md
+        >>> graph(md.Domain.grid(2, 1, 2.0, 1.0), [[0, 1]]).get_suptitle()
+        '1 edge between 2 secrets, none of them exposed'
+    """
     require_kind(domain, Domain, "domain", "a Domain")
     from mechdesign.graphs._builders import from_edges
 
@@ -129,13 +208,30 @@ def graph(domain: Domain, edges: ArrayLike) -> Figure:
 
 @in_own_arithmetic
 def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -> Figure:
-    """Show a released trace on the map, states (T,) of `domain`; with the true one it is for its owner only."""
+    """Show a released trace on a map.
+
+    Args:
+        domain: The states, with places in the plane.
+        released: Indices of the released states, shape (T,).
+        truth: Indices of the true states, shape (T,), shown next to the released ones. Such a figure is private.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: If `truth` has another number of steps than `released`.
+
+    Example:
+        >>> import mechdesign as md
+        >>> trace(md.Domain.grid(2, 1, 2.0, 1.0), [0, 1]).get_suptitle()
+        '2 steps released'
+    """
     require_kind(domain, Domain, "domain", "a Domain")
     released = as_indices(released, "released", domain.size)
     if truth is not None:
         truth = as_indices(truth, "truth", domain.size)
         if len(truth) != len(released):
-            bound = f"{len(released)}, as there are in released"
+            bound = f"{len(released)}, as in released"
             raise InputError("truth", "has another number of steps", value=len(truth), bound=bound)
     from mechdesign.report._trace_figures import trace_picture
 

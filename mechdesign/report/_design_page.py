@@ -1,4 +1,4 @@
-"""The page of a design: facts for its template."""
+"""The report page of a design: the values for its template."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from mechdesign.model._words import Measure, decimal, format_bound, percent, pla
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
-from mechdesign.report._design_tables import adversaries_table, met, side_by_side, summary
-from mechdesign.report._explorer import asked, data_block, explore, outline_path, view
+from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
+from mechdesign.report._explorer import collect_explorer_data, data_block, outline_path, panel_attributes, view
 from mechdesign.report._pages import Strong, figure, panels, render
 from mechdesign.report._private import private
-from mechdesign.report._proved import proved, stated
-from mechdesign.report._style import styled
+from mechdesign.report._proved import describe_proof, list_unproved
+from mechdesign.report._style import report_style
 
 
 def html(
@@ -44,16 +44,15 @@ def html(
     origin: Origin | None = None,
     outline: Outline | None = None,
 ) -> str:
-    """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
+    """Return the report on a channel as one self-contained page.
 
-    An `outline` is drawn on its maps.
-
-    The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
-    HTML. Raises InputError when the channel or the certificate is of another problem.
+    `origin` describes the source of the problem's data. An `outline` is drawn on the maps. Equal values give equal
+    text. Titles and labels may contain any text, which is escaped in the HTML. Raises `InputError` if the channel or
+    the certificate belongs to another problem.
     """
     _check(problem, channel, certificate)
     if certificate.revealed is None:
-        # Earlier versions did not say it.
+        # Certificates of earlier versions do not list the revealed secrets.
         certificate = replace(certificate, revealed=revealed(channel.numerators))
     compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
     facts: dict[str, object] = {
@@ -71,8 +70,8 @@ def html(
         "stands_in": _stands_in(origin),
         "compared": side_by_side(problem, channel, certificate, compared),
         "objective": problem.objective.capitalize(),
-        "proved": proved(problem, certificate),
-        "stated": list(stated(problem, origin)),
+        "proved": describe_proof(problem, certificate),
+        "stated": list(list_unproved(problem, origin)),
         "specification": origin.specification if origin is not None else "",
         "provenance": [(name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items()],
         "shape": channel.numerators.shape,
@@ -80,13 +79,13 @@ def html(
         "index": index,
         "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
     }
-    with styled():
+    with report_style():
         facts |= _pictures(problem, channel, certificate, outline, compared)
     return render("design.html", **facts)
 
 
 def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[list[tuple[str, str]]]:
-    """Yield what holds of real coordinates, for each requirement that is about them."""
+    """Yield the guarantees for real coordinates, for each requirement on continuous privacy."""
     checked = certificate.requirements
     for place, claim in problem.point_bounds.items():
         own = problem.places[place]
@@ -106,17 +105,17 @@ def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[
     yield "Anchors", f"{claim.columns} × {claim.rows}, {apart} apart"
     near = 0.001 / epsilon
     yield (
-        f"Two points {short(near, 2)}{behind} apart: the odds between them shift by a factor of at most",
+        f"Two points {short(near, 2)}{behind} apart: the odds between them change by a factor of at most",
         short(math.exp(tight * near), 6),
     )
     if math.isfinite(snapped):
         yield (
-            "The same two points beside a border, if each were moved to the nearest anchor (snapping): up to",
+            "The same two points on two sides of a border, each moved to its nearest anchor (snapping): up to",
             short(snapped, 4),
         )
         if snapped > 1:
             ratio = math.log(snapped) / (epsilon * near)
-            yield "So snapping would leak, at this distance, as much as an ε of", f"{short(ratio * epsilon, 3)}"
+            yield "At this distance, snapping would leak as much as an ε of", f"{short(ratio * epsilon, 3)}"
     if claim.norm == EUCLIDEAN:
         yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
 
@@ -134,14 +133,14 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
 
 def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:
     if certificate.holds:
-        said = "Every requirement below was checked in exact arithmetic."
+        said = "Every requirement below has been checked in exact arithmetic."
         return {"good": True, "short": "Holds.", "long": said}
     pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
     return {"good": False, "short": "Does not hold.", "long": f"{certificate.reason}.{pair}"}
 
 
 def _stands_in(origin: Origin | None) -> bool:
-    """Return whether the prior stands in place of a private one, which is left out."""
+    """Return whether a stand-in replaces a private prior, which is left out."""
     return origin is not None and origin.prior == STANDS_IN
 
 
@@ -163,7 +162,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[
 
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, object] | None:
-    """Return what policy graphs say, and their picture where secrets have places; None where there are none."""
+    """Return the facts about policy graphs, with a picture if secrets have places; None without policy graphs."""
     if not problem.graphs:
         return None
     labels = label_tied_secrets(len(problem.prior), problem.claims)
@@ -172,10 +171,10 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, objec
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
         picture = figure(
-            functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
+            functools.partial(policy.policy_picture, problem.secrets, edges, policy.GraphMarks(exposed=alone.tolist())),
             "graph",
             "The policy graph",
-            "Each line joins two secrets that must not be told apart by more than ε.",
+            "Each line joins two secrets that the answer must not distinguish by more than ε.",
         )
     return {"alone": alone.size, "secrets": len(labels), "picture": picture}
 
@@ -191,19 +190,20 @@ def _costs(problem: Problem, certificate: Certificate) -> Iterator[tuple[str, st
 
 
 def _meaning(compared: Sequence[Baseline]) -> str:
-    """Say what the baselines are that there are."""
+    """Return sentences that explain the given baselines."""
     names = " ".join(item.name for item in compared)
     sentences = (
         (
             "exponential",
-            "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−λ E(s, o)), "
-            "with E(s, o) the bound on the logarithm of the odds that the requirements imply, and the largest λ that "
-            "keeps them all.",
+            "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
+            "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
+            "The factor λ is the largest that meets all requirements.",
         ),
-        ("planar", "Planar Laplace noise is added to the place, and the nearest answer given."),
-        ("remapped", "Remapped, each output is replaced by the answer that is then best on average."),
+        ("planar", "Planar Laplace noise is added to the place, and the answer is the nearest possible one."),
+        ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
     )
-    return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
+    meanings = [said for word, said in sentences if word in names]
+    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the truth."
 
 
 def _pictures(
@@ -213,7 +213,7 @@ def _pictures(
     outline: Outline | None,
     compared: Sequence[Baseline],
 ) -> dict[str, object]:
-    """Return the pictures of a page, and the data that its script has of them."""
+    """Return the figures of a page, and the data of its maps for the script."""
     prior, secrets, domain = problem.prior, problem.secrets, answers(problem)
     measured = attack_measure(problem)
     errors = attack.optimal(channel, prior, measured.matrix).per_secret
@@ -221,7 +221,7 @@ def _pictures(
     same = domain is secrets if secrets is not None else domain is None and n == m
     views = view(secrets, n), view(domain, m)
     paths = [outline_path(outline, each) for each in views]
-    shown = explore(*views, channel.matrix, prior, int(most_likely(prior, 1)[0]), same)
+    shown = collect_explorer_data(*views, channel.matrix, prior, int(most_likely(prior, 1)[0]), same)
     own, other = (
         f"outline-{side} {each.height:.6g}" if path else ""
         for side, each, path in zip(("secrets", "answers"), views, paths, strict=True)
@@ -237,7 +237,9 @@ def _pictures(
     references = reference_costs(problem, compared)
     draw = functools.partial
     pictures = (
-        figure(draw(plot.requirements_picture, met(problem, certificate)), "requirements", "Requirements"),
+        figure(
+            draw(plot.requirements_picture, list_requirement_bars(problem, certificate)), "requirements", "Requirements"
+        ),
         figure(
             draw(
                 plot.cost_picture, certificate.cost, *proved_gap, references, certificate.objective,
@@ -247,28 +249,28 @@ def _pictures(
         ),
         panels(
             draw(plot.prior_picture, prior, secrets, own), "prior",
-            parts={"prior": asked(prior, secrets, "prior", "secrets", "prior probability")},
+            parts={"prior": panel_attributes(prior, secrets, "prior", "secrets", "prior probability")},
         ),
         panels(
             draw(plot.outputs_picture, channel.matrix, prior, secrets, domain, outline=other), "answers",
             parts={
-                f"row-{index}": asked(channel.matrix[index], domain, f"row {index}", side, each, title)
+                f"row-{index}": panel_attributes(channel.matrix[index], domain, f"row {index}", side, each, title)
                 for index, title in rows.items()
             },
         ),
         panels(
-            draw(plot.chosen_picture, shown, (own, other)), "secret",
+            draw(plot.secret_picture, shown, (own, other)), "secret",
             parts={
-                "answers": asked(row, domain, "answers", side, each, "Its answers"),
-                "beliefs": asked(
-                    belief, secrets, "beliefs", "secrets", "the adversary’s mean belief", "What it is mistaken for"
+                "answers": panel_attributes(row, domain, "answers", side, each, "Its answers"),
+                "beliefs": panel_attributes(
+                    belief, secrets, "beliefs", "secrets", "the adversary’s mean belief", "Secrets it is mistaken for"
                 ),
             },
         ),
         panels(
             draw(plot.error_picture, errors, prior, secrets, unit, own), "error",
             parts={
-                "error": asked(errors, secrets, "error", "secrets", wrong, unit=unit),
+                "error": panel_attributes(errors, secrets, "error", "secrets", wrong, unit=unit),
                 "scatter": {"role": "img", "aria-label": plain(
                     f"Expected error against prior for {np.count_nonzero(prior)} secrets; the mean is "
                     f"{short(float(prior @ errors))} {unit}".rstrip()

@@ -1,4 +1,4 @@
-"""Baselines and adversaries of a page; sentences."""
+"""Tables of baselines and adversaries of a design's page, and its summary in words."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
 from mechdesign.model._words import Words, format_bound, recognise_measure, relative, short
-from mechdesign.report._channel_figures import Met
+from mechdesign.report._channel_figures import RequirementBar
 from mechdesign.report._pages import Strong
 
 _SHOWN = 24
 
 
 @dataclass(frozen=True)
-class Adversary:
+class DesignAdversary:
     """One adversary against a channel, in floating point.
 
     Attributes:
-        name: Whose prior it is.
-        minimum: The floor, or None where nothing is required under this prior.
-        expected: The error that the best attack under this belief expects.
-        real: The error of that attack under the prior of the problem.
-        unit: The unit of errors.
-        distance: The total variation distance between the belief and the prior of the problem.
+        name: Name of the adversary's prior.
+        minimum: The distortion floor, or None if nothing is required under this prior.
+        expected: Expected error of the best attack under this prior.
+        real: Error of that attack under the problem's prior.
+        unit: Unit of errors.
+        distance: Total variation distance between the adversary's prior and the problem's prior.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Adversary:
     distance: float
 
 
-def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
-    """Return the adversaries of all floors, and beside those with priors of their own the one who knows the true."""
-    return tuple(_found(problem, channel))
+def adversaries(problem: Problem, channel: Channel) -> tuple[DesignAdversary, ...]:
+    """Return the adversaries of all floors; if one has another prior, also the adversary who knows the true prior."""
+    return tuple(_yield_adversaries(problem, channel))
 
 
-def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
+def _yield_adversaries(problem: Problem, channel: Channel) -> Iterator[DesignAdversary]:
     known: list[Floats] = []
     for place in dict.fromkeys(problem.places):
         floors = problem.requirements[place].floors
@@ -58,7 +58,7 @@ def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
         if floors:
             first = floors[0]
             asked = None if believing else float(first.minimum)
-            # Who knows the true prior is said once for each way to measure errors.
+            # Yield the adversary who knows the true prior once for each error matrix.
             if asked is not None or not any(np.array_equal(first.error, error) for error in known):
                 yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
             known.append(first.error)
@@ -70,16 +70,16 @@ def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
 
 def _adversary(
     problem: Problem, channel: Channel, floor: Floor, belief: Floats, name: str, minimum: float | None
-) -> Adversary:
+) -> DesignAdversary:
     expected = attack.optimal(channel, belief, floor.error)
     real = attack.optimal(channel, belief, floor.error, truth=problem.prior)
     unit = recognise_measure(floor.error, problem.secrets, problem.secrets).unit
     apart = float(np.abs(belief - problem.prior).sum() / 2)
-    return Adversary(name, minimum, expected.distortion, real.distortion, unit, apart)
+    return DesignAdversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 
 
 def adversaries_table(problem: Problem, channel: Channel) -> dict[str, object] | None:
-    """Return rows on adversaries, and how many are left out; None unless one has a prior of its own."""
+    """Return the table of adversaries and the number of rows left out; None if all adversaries use the true prior."""
     if not any(floor.prior is not None for floor in problem.floors.values()):
         return None
     found = adversaries(problem, channel)
@@ -103,10 +103,10 @@ def _number_with_unit(value: float, unit: str) -> str:
     return f"{short(value, 4)} {unit}".rstrip()
 
 
-def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
-    """Pair the requirements of a problem with what was found about them."""
+def list_requirement_bars(problem: Problem, certificate: Certificate) -> tuple[RequirementBar, ...]:
+    """Return the requirements of a problem with their certified values."""
     return tuple(
-        Met(
+        RequirementBar(
             name.partition(" (")[0],
             float(Fraction(checked.nominal)),
             checked.realised,
@@ -119,36 +119,36 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
 
 
 def summary(problem: Problem, certificate: Certificate) -> str:
-    """Return one paragraph for a reader who knows nothing of the field."""
+    """Return one paragraph for a reader from outside the field."""
     n, m = problem.cost.shape
     words = Words(problem.secrets)
     promises = [
-        requirement.promise(words) + _reached(problem, certificate, place)
+        requirement.promise(words) + _describe_realised_floor(problem, certificate, place)
         for place, requirement in enumerate(problem.requirements)
     ]
     sentences = [
-        f"This mechanism answers with one of {m} observables, drawn at random, in place of one of {n} secrets.",
-        *_permitted(problem),
-        _listed(promises) if promises else "It promises nothing about the secret.",
+        f"For each of {n} secrets, this mechanism draws one of {m} possible answers at random.",
+        *_describe_permitted_answers(problem),
+        _join_promises(promises) if promises else "It guarantees nothing about the secret.",
         _cost(problem, certificate),
     ]
     if promises and not certificate.holds:
-        sentences.insert(-1, "But at least one of these promises is broken, as stated above.")
+        sentences.insert(-1, "But at least one of these guarantees does not hold, as stated above.")
     return " ".join(sentences)
 
 
-def _permitted(problem: Problem) -> list[str]:
-    """Say how many answers each secret may be given, where some are forbidden."""
+def _describe_permitted_answers(problem: Problem) -> list[str]:
+    """Return a sentence on the number of permitted answers for each secret, if some are forbidden."""
     counts = np.isfinite(problem.cost).sum(axis=1)
     least, most = int(counts.min()), int(counts.max())
     if least == problem.cost.shape[1]:
         return []
     each = f"{least}" if least == most else f"{least} to {most}"
-    return [f"For each secret only {each} of them are permitted, which may tell something about it by itself."]
+    return [f"Each secret permits only {each} of these answers, which may reveal something about it."]
 
 
-def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
-    """Say by how much the best guess is off, where a requirement asks for less than that."""
+def _describe_realised_floor(problem: Problem, certificate: Certificate, place: int) -> str:
+    """Return a phrase on the realised error of the best guess if it is above the nominal floor."""
     floors = [(index, floor) for index, floor in problem.floors.items() if problem.places[index] == place]
     if len(floors) != 1:
         return ""
@@ -161,9 +161,9 @@ def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
     return f" (with this mechanism by {Words(problem.secrets).measure(floor.error).with_unit(shown)})"
 
 
-def _listed(promises: list[str]) -> str:
+def _join_promises(promises: list[str]) -> str:
     first, *rest = promises
-    return " ".join([f"Whoever sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
+    return " ".join([f"Anyone who sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
 
 
 def _cost(problem: Problem, certificate: Certificate) -> str:
@@ -173,7 +173,7 @@ def _cost(problem: Problem, certificate: Certificate) -> str:
     sentence = f"An answer costs {cost} {kind}" + (f" ({found.name} from the truth)" if found.name else "")
     gap = certificate.relative_gap
     if certificate.lower_bound <= 0 < certificate.cost:
-        return f"{sentence}; that no channel does better has not been shown."
+        return f"{sentence}; no lower bound has been proved."
     bound = "exactly the least possible" if gap <= 0 else f"within {relative(gap)} of the least possible"
     among = " with the permitted answers" if certificate.forbidden else ""
     return f"{sentence}, which is proved to be {bound} under these requirements{among}."
@@ -182,7 +182,7 @@ def _cost(problem: Problem, certificate: Certificate) -> str:
 def side_by_side(
     problem: Problem, channel: Channel, certificate: Certificate, compared: Iterable[Baseline]
 ) -> list[tuple[str, ...]]:
-    """Return a row for each mechanism, cheapest first: its name, tight ε, cost and the adversary's error."""
+    """Return a row for each mechanism, cheapest first, with its name, tight ε, cost and the adversary's error."""
     error = attack_measure(problem)
     cost = cost_measure(problem)
     asked = bounds(problem)

@@ -1,4 +1,4 @@
-"""What the script of a page is told of its maps: where members are, what they are called, and the numbers of each.
+"""Data of maps for the script of a page: the places and names of members, and their numbers.
 
 The maps are figures like all others; the script (`report.js`) finds them by the attributes that `asked` returns.
 """
@@ -31,15 +31,15 @@ _BARS_HEIGHT = 360.0
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where n members are drawn in a box of `WIDTH` × `height`, its origin the upper left corner.
+    """Places of n members in a box of `WIDTH` × `height` with its origin in the upper left corner.
 
     Attributes:
         form: "grid", "points" or "bars".
-        height: Of the box: maps keep their shape, and bars are stretched to any height.
+        height: Height of the box. Maps keep their shape, and bars are stretched to any height.
         places: Centres of the members, shape (n, 2).
-        widths: Widths of bars, or of points the diameter of the largest, shape (n,).
-        cells: Columns and rows of a grid, else (0, 0).
-        domain: What is shown.
+        widths: Widths of bars, or the largest diameter of points, shape (n,).
+        cells: Numbers of columns and rows of a grid, or (0, 0).
+        domain: The domain of the members.
     """
 
     form: str
@@ -55,7 +55,7 @@ class View:
         return len(self.places)
 
     def data(self) -> dict[str, Any]:
-        """Return what the script of the page needs to find and to name members."""
+        """Return the places and names of members for the script of the page."""
         found: dict[str, Any] = {"form": self.form, "height": round(self.height, 2), "size": self.size}
         domain = self.domain
         numbered = domain is None or all(label == str(index) for index, label in enumerate(domain.labels))
@@ -75,13 +75,13 @@ class View:
         return found
 
     def onto(self, points: Floats) -> Floats:
-        """Return where `points` (k, 2), in the unit of the domain, are in the box of a map."""
+        """Return the positions of `points` (k, 2), in the unit of the domain, in the box of a map."""
         assert self.domain is not None
         return _onto(self.domain, self.height, points)
 
 
 def view(domain: Domain | None, size: int) -> View:
-    """Return where the members of a domain are on a page; without one, `size` bars side by side."""
+    """Return the places of the members of a domain on a page; without a domain, `size` bars side by side."""
     if domain is not None and maps.is_map(domain):
         return _plane(domain)
     positions, widths = maps.bars(domain, size)
@@ -92,7 +92,7 @@ def view(domain: Domain | None, size: int) -> View:
 
 
 def name_of(domain: Domain | None, index: int, length: int = 34) -> str:
-    """Return what a member is called: its label, or its number, with "cell" before that of a cell.
+    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
 
     >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
     ('cell 1', 'b')
@@ -121,16 +121,17 @@ def _onto(domain: Domain, height: float, points: Floats) -> Floats:
 
 
 def _diameter(n: int, height: float) -> float:
-    """Return the largest diameter of points that cover about a tenth of the picture between them, and can be seen."""
+    """Return the largest diameter of points: all together cover about a tenth of the picture, and each is visible."""
     return float(np.clip(2 * np.sqrt(0.1 * WIDTH * height / (np.pi * n)), 14, 70))
 
 
-def asked(
+def panel_attributes(
     values: Floats, domain: Domain | None, shows: str, side: str, what: str, title: str = "", unit: str = "%"
 ) -> dict[str, str]:
-    """Return the attributes of a picture that readers may ask: what it shows, of whom, and what it is without eyes.
+    """Return the HTML attributes of an interactive map, with a description for screen readers.
 
-    `shows` is what the script calls the values ("prior", "error" or "row 17"), and `side` whose members they are.
+    `shows` is the script's key of the values ("prior", "error" or "row 17"). `side` is the key of their members, `what`
+    a phrase for the values.
     """
     most = int(np.argmax(values))
     name = plain(domain.labels[most]) if domain is not None else str(most)
@@ -142,14 +143,14 @@ def asked(
 
 
 _MOST_ENTRIES = 260_000
-# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent: 10⁻² is the exponent 0; zero is 0.
+# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent counts from 10⁻², 0 is 0.
 _DIGITS = 900
 
 
-def encoded(values: ArrayLike) -> str:
+def encode_numbers(values: ArrayLike) -> str:
     """Return numbers in [0, 1], any shape, rounded to three digits, as a text: 16 bits each, compressed, base64.
 
-    >>> decoded(encoded([0.0, 1.0, 0.12345])).tolist()
+    >>> decode_numbers(encode_numbers([0.0, 1.0, 0.12345])).tolist()
     [0.0, 1.0, 0.123]
     """
     numbers = np.asarray(values, dtype=np.float64).ravel()
@@ -157,40 +158,39 @@ def encoded(values: ArrayLike) -> str:
     positive = np.flatnonzero(numbers > 0)
     exponents = np.floor(np.log10(numbers[positive]))
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
-    # Rounding may lead to the next power of ten, and a logarithm to the one before.
+    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous one.
     exponents = exponents + (digits >= 1000) - (digits < 100)
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
     codes[positive] = 1 + (digits - 100) + _DIGITS * -exponents
     return base64.b64encode(zlib.compress(codes.tobytes(), 9)).decode()
 
 
-def decoded(text: str) -> Floats:
-    """Return the numbers in a text that `encoded` made, shape (k,)."""
+def decode_numbers(text: str) -> Floats:
+    """Return the numbers in a text made by `encoded`, shape (k,)."""
     codes = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u2").astype(np.float64)
     exponents, digits = np.divmod(codes - 1, _DIGITS)
-    # A quotient of whole numbers is the nearest float.
+    # The quotient of two integers is the float nearest to the decimal number.
     return np.where(codes > 0, (100 + digits) / 10.0 ** (2 + exponents), 0.0)
 
 
 def beliefs(matrix: ArrayLike, prior: ArrayLike) -> Floats:
-    """Return, shape (n, n), what an adversary on average believes: row s is Σ_o p(o|s) Pr(t|o) for each secret t.
+    """Return the mean posterior of an adversary, shape (n, n): row s is Σ_o p(o|s) Pr(t|o) for each secret t.
 
-    The adversary knows the prior (n,) and the channel (n, m). Rows sum to 1; a secret that never occurs is never
-    believed in.
+    The adversary knows the prior (n,) and the channel (n, m). Rows sum to 1; a secret that never occurs has belief 0.
     """
     channel, probabilities = np.asarray(matrix, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     joint = channel * probabilities[:, None]
     total = joint.sum(axis=0)
     posterior = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
-    # An observable of probability 0 says nothing: the belief stays the prior.
+    # An observable of probability 0 has no posterior; use the prior.
     posterior[:, total == 0] = probabilities[:, None]
     found: Floats = channel @ posterior.T
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
-    """What can be shown for each secret: its row of the channel, and what an adversary then believes."""
+class ExplorerData:
+    """Data of the interactive maps: each secret's row of the channel, and the adversary's mean belief."""
 
     secrets: View
     answers: View
@@ -206,7 +206,7 @@ class Explored:
         return probability_scale(np.concatenate((self.matrix.ravel(), self.beliefs.ravel())), "probability")
 
     def rows(self) -> tuple[list[int], bool]:
-        """Return the secrets that a page has room for, the likeliest ones, and whether they are all."""
+        """Return the secrets whose rows fit on a page, the likeliest ones, and whether all secrets fit."""
         n, m = self.matrix.shape
         if n * m <= _MOST_ENTRIES:
             return list(range(n)), True
@@ -214,23 +214,25 @@ class Explored:
         return sorted(np.argsort(-self.prior, kind="stable")[:most].tolist()), False
 
 
-def explore(secrets: View, answers: View, matrix: ArrayLike, prior: ArrayLike, first: int, same: bool) -> Explored:
-    """Return what a page shows of each secret; `same` says that the answers are secrets."""
+def collect_explorer_data(
+    secrets: View, answers: View, matrix: ArrayLike, prior: ArrayLike, first: int, same: bool
+) -> ExplorerData:
+    """Return the data of a page's interactive maps; `same` means that observables are secrets."""
     channel, probabilities = np.asarray(matrix, dtype=np.float64), np.asarray(prior, dtype=np.float64)
-    return Explored(secrets, answers, channel, probabilities, beliefs(channel, probabilities), first, same)
+    return ExplorerData(secrets, answers, channel, probabilities, beliefs(channel, probabilities), first, same)
 
 
-def data_block(shown: Explored, series: dict[str, tuple[ArrayLike, str]]) -> str:
-    """Return the element with the data of a page; `series` has values and their unit (or "%") for other pictures."""
+def data_block(shown: ExplorerData, series: dict[str, tuple[ArrayLike, str]]) -> str:
+    """Return the element with the data of a page; `series` has values and units (or "%") of other figures."""
     rows, whole = shown.rows()
     scale = shown.scale
     data: dict[str, Any] = {
         "secrets": shown.secrets.data(),
         "answers": None if shown.same else shown.answers.data(),
         "rows": rows,
-        "channel": encoded(shown.matrix[rows]),
-        "beliefs": None if whole else encoded(shown.beliefs[rows]),
-        "prior": _rounded_numbers(shown.prior),
+        "channel": encode_numbers(shown.matrix[rows]),
+        "beliefs": None if whole else encode_numbers(shown.beliefs[rows]),
+        "prior": _round_numbers(shown.prior),
         "scale": {
             "levels": LEVELS,
             "log": scale.logarithmic,
@@ -238,20 +240,21 @@ def data_block(shown: Explored, series: dict[str, tuple[ArrayLike, str]]) -> str
             "top": float(scale.norm.vmax or 1.0),
         },
         "first": shown.first,
-        "series": {name: {"values": _rounded_numbers(values), "unit": unit} for name, (values, unit) in series.items()},
+        "series": {name: {"values": _round_numbers(values), "unit": unit} for name, (values, unit) in series.items()},
     }
     return _block(data)
 
 
 def series_block(views: Mapping[str, View], series: Mapping[str, tuple[ArrayLike, str, str]]) -> str:
-    """Return the data of a page whose pictures can be asked, and no more.
+    """Return the element with the data of interactive maps alone.
 
-    `views` are by the `side` of the panels, `series` by what they show: values, their unit, and what they are called.
+    `views` are keyed by the `side` of the panels. `series` are keyed by the content of the panels: values, unit and
+    name.
     """
     return _block({
         "views": {name: each.data() for name, each in views.items()},
         "series": {
-            name: {"values": _rounded_numbers(values), "unit": unit, "said": said}
+            name: {"values": _round_numbers(values), "unit": unit, "said": said}
             for name, (values, unit, said) in series.items()
         },
     })  # fmt: skip
@@ -259,14 +262,14 @@ def series_block(views: Mapping[str, View], series: Mapping[str, tuple[ArrayLike
 
 def _block(data: dict[str, Any]) -> str:
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # No text in the data can end the element, nor, in older JavaScript, a line.
+    # Escape characters that could end the element or, in older JavaScript, a line.
     for sign in "<\u2028\u2029":
         written = written.replace(sign, f"\\u{ord(sign):04x}")
     return f'<script type="application/json" id="data">{written}</script>'
 
 
-def _rounded_numbers(values: ArrayLike) -> Sequence[float | None]:
-    """Return numbers rounded to five digits: enough for what is shown."""
+def _round_numbers(values: ArrayLike) -> Sequence[float | None]:
+    """Return numbers rounded to five digits, enough for the page; None replaces infinite ones."""
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in np.asarray(values, dtype=np.float64)]
 
 
@@ -274,23 +277,23 @@ _MOST_POINTS = 12_000
 
 
 def outline_path(outline: Outline | None, view: View) -> str:
-    """Return the path of an outline in the box of a map: empty where there is no map, or nothing of it is there.
+    """Return the SVG path of an outline in the box of a map, or "" without a map or if the outline is outside.
 
-    Degrees are projected as those of the domain; without degrees, the numbers are x and y. Points closer together than
-    the eye can see are left out, and more of them the more there are.
+    Degrees are projected as in the domain; without degrees, the numbers are x and y. Points that the eye cannot
+    distinguish are left out; with very many points, the least distance between points grows.
     """
     if outline is None or view.domain is None or view.form == "bars":
         return ""
     lines = [view.onto(plane_of(view.domain, line)) for line in outline.lines]
-    lines = [part for line in lines for part in _seen(line, view.height)]
+    lines = [part for line in lines for part in _clip_line(line, view.height)]
     apart = 1.5
-    while sum(map(len, thinned := [_thinned(line, apart) for line in lines])) > _MOST_POINTS:
+    while sum(map(len, thinned := [_thin_line(line, apart) for line in lines])) > _MOST_POINTS:
         apart *= 1.5
     return "".join(_path(line) for line in thinned)
 
 
-def _seen(line: Floats, height: float) -> list[Floats]:
-    """Return the parts of a line of which an end of each segment, or what is between, may be in the box."""
+def _clip_line(line: Floats, height: float) -> list[Floats]:
+    """Return the pieces of a line with segments that may cross the box."""
     box = np.array([WIDTH, height])
     low, high = np.minimum(line[1:], line[:-1]), np.maximum(line[1:], line[:-1])
     near = ((high >= 0) & (low <= box)).all(axis=1)
@@ -298,7 +301,7 @@ def _seen(line: Floats, height: float) -> list[Floats]:
     return [line[start : end + 1] for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
 
 
-def _thinned(line: Floats, apart: float) -> Floats:
+def _thin_line(line: Floats, apart: float) -> Floats:
     kept = [0]
     for index in range(1, len(line) - 1):
         if np.abs(line[index] - line[kept[-1]]).max() >= apart:
@@ -307,7 +310,7 @@ def _thinned(line: Floats, apart: float) -> Floats:
 
 
 def _path(line: Floats) -> str:
-    # Far corners need not be exact: they are outside the box.
+    # Far corners need not be exact, since they are outside the box.
     points = np.rint(np.clip(line, -20 * WIDTH, 20 * WIDTH)).astype(np.int64)
     x, y = points[0].tolist()
     return f"M{x} {y}l" + " ".join(f"{dx} {dy}" for dx, dy in np.diff(points, axis=0).tolist())

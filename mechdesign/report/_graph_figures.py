@@ -1,4 +1,4 @@
-"""Policy graphs; the files of an overview."""
+"""Figures of policy graphs, and the files of a graph's overview."""
 
 from __future__ import annotations
 
@@ -26,7 +26,17 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._words import short
 from mechdesign.report import _maps as maps
 from mechdesign.report._maps import borders, extent, frame, in_unit, round_ticks
-from mechdesign.report._style import ACCENT, INK, MUTED, NARROW_WIDTH, RULE, abreast, drawn, headline, new_figure
+from mechdesign.report._style import (
+    ACCENT,
+    INK,
+    MUTED,
+    NARROW_WIDTH,
+    RULE,
+    abreast,
+    headline,
+    in_report_style,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
@@ -37,12 +47,16 @@ _MAP_WIDTH, _MAP_HEIGHT, _HULL_SIDE = 5.6, 4.6, 2.5
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """What a picture of a policy graph shows beside its edges; all are indices of secrets.
+class GraphMarks:
+    """Markings of a policy graph's figure; secrets are given by their indices.
 
-    `excluded` secrets are not possible; `alone` have no edge, and `exposed` ones nothing that hides them. `added` edges
-    would protect them. `hull` and `hull_after` hold the vertices of the sensitivity hull without and with these edges,
-    in order, shape (k, d).
+    Attributes:
+        excluded: Secrets that are not possible.
+        alone: Secrets without an edge.
+        exposed: Secrets that neither an edge nor the hull hides.
+        added: Edges that would protect the exposed secrets.
+        hull: Vertices of the sensitivity hull, in order, shape (k, d).
+        hull_after: Vertices of the hull with the added edges, in order, shape (k, d).
     """
 
     excluded: Sequence[int] = ()
@@ -54,16 +68,16 @@ class Shown:
 
 
 def can_draw(domain: Domain | None) -> bool:
-    """Tell whether a domain has places along a line or in the plane."""
+    """Return whether a domain has places along a line or in the plane."""
     return domain is not None and domain.points.shape[1] in (1, 2)
 
 
-@drawn
-def policy_picture(domain: Domain, edges: ArrayLike, shown: Shown | None = None, title: str = "") -> Figure:
-    """Show a policy graph on the map: `edges` (k, 2) between secrets, and beside it the sensitivity hull, to scale.
+@in_report_style
+def policy_picture(domain: Domain, edges: ArrayLike, shown: GraphMarks | None = None, title: str = "") -> Figure:
+    """Show a policy graph on a map, with its sensitivity hull, if given, next to it.
 
-    Above it stands `title`, or what is found where that is empty. Raises `InputError` for a domain without places, or
-    with places of more than two coordinates.
+    `edges` (k, 2) are pairs of secrets. An empty `title` is replaced by the main finding. Raises `InputError` if the
+    domain has no places, or places with more than two coordinates.
     """
     if not can_draw(domain):
         raise InputError(
@@ -72,7 +86,7 @@ def policy_picture(domain: Domain, edges: ArrayLike, shown: Shown | None = None,
             value=f"{domain.points.shape[1]} coordinates",
             bound="places along a line or in the plane",
         )
-    marks = shown or Shown()
+    marks = shown or GraphMarks()
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     flat = _flat(domain)
     width, height = maps.panel_size(domain, _MAP_WIDTH, _MAP_HEIGHT) if flat else (_MAP_WIDTH, 2.4)
@@ -120,7 +134,7 @@ def _corners(vertices: ArrayLike | None) -> Floats:
 
 
 def _draw_edges(axes: Axes, places: Floats, pairs: Integers, flat: bool) -> None:
-    # Many edges are drawn thin, and as pixels: thousands of lines would make a large file.
+    # Many edges are drawn thin and as pixels, since thousands of SVG lines make a large file.
     count = max(len(pairs), 1)
     if len(pairs):
         lines = LineCollection(
@@ -128,7 +142,7 @@ def _draw_edges(axes: Axes, places: Floats, pairs: Integers, flat: bool) -> None
             color=ACCENT,
             linewidth=float(np.clip(40 / count**0.5, 0.4, 1.6)),
             alpha=float(np.clip(30 / count**0.5, 0.25, 0.9)),
-            label="edge: must not be told apart",
+            label="edge: must not be distinguished",
             rasterized=len(pairs) > 1500,
             zorder=2,
         )
@@ -136,7 +150,7 @@ def _draw_edges(axes: Axes, places: Floats, pairs: Integers, flat: bool) -> None
 
 
 def _lines(places: Floats, pairs: Integers, flat: bool) -> Floats:
-    """Return a line for each pair, shape (k, points, 2): straight in the plane, an arc above a line."""
+    """Return a line for each pair, shape (k, points, 2): a segment in the plane, or an arc above a line."""
     ends = places[pairs]
     if flat:
         return ends
@@ -145,7 +159,7 @@ def _lines(places: Floats, pairs: Integers, flat: bool) -> Floats:
     return np.stack((middle + half * np.cos(turn), half * np.sin(turn)), axis=-1)
 
 
-def _draw_nodes(axes: Axes, domain: Domain, places: Floats, marks: Shown, flat: bool) -> None:
+def _draw_nodes(axes: Axes, domain: Domain, places: Floats, marks: GraphMarks, flat: bool) -> None:
     n = domain.size
     excluded = np.zeros(n, dtype=np.bool_)
     excluded[list(marks.excluded)] = True
@@ -214,14 +228,14 @@ def _frame_line(axes: Axes, domain: Domain) -> None:
 
 
 def _draw_hull(axes: Axes, hull: Floats, after: Floats, domain: Domain) -> None:
-    """Draw the hull about the origin, to scale, and around it what it would be with the edges that protect."""
+    """Draw the sensitivity hull around the origin to scale, and the hull of the repaired graph as a dashed line."""
     outlines: tuple[tuple[Floats, dict[str, Any]], ...] = (
         (after, {"edgecolor": _ADDED, "linestyle": (0, (3, 1.6)), "zorder": 3}),
         (hull, {"edgecolor": ACCENT, "zorder": 2}),
     )
     for corners, style in outlines:
         if len(corners):
-            # A segment is drawn once: dashes of the way back would fill the gaps.
+            # Draw a segment once only: the dashes of a line back to its start would fill the gaps.
             axes.add_patch(Polygon(corners, closed=len(corners) > 2, facecolor="none", linewidth=1.4, **style))
     if len(hull):
         axes.add_patch(Polygon(hull, facecolor=ACCENT, edgecolor="none", alpha=0.18, zorder=1))
@@ -244,7 +258,7 @@ def _draw_hull(axes: Axes, hull: Floats, after: Floats, domain: Domain) -> None:
 
 def _key(figure: Figure, axes: Axes, edges: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    # The sample of a faint line would hardly be seen.
+    # A line as faint as the edges would hardly be visible in the legend.
     keys = [
         Line2D([], [], color=ACCENT, linewidth=1.4) if label.startswith("edge:") else handle
         for handle, label in zip(handles, labels, strict=True)
@@ -254,7 +268,7 @@ def _key(figure: Figure, axes: Axes, edges: int) -> None:
         figure.legend(keys, labels, loc="outside lower left", fontsize=8.5, ncols=columns, handlelength=1.8)
 
 
-def _finding(n: int, edges: int, marks: Shown) -> str:
+def _finding(n: int, edges: int, marks: GraphMarks) -> str:
     possible = n - len(marks.excluded)
     if marks.exposed:
         count = len(marks.exposed)
@@ -271,11 +285,11 @@ FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
 
 def picture(domain: Domain, found: Overview) -> Figure:
-    """Return the picture of a policy graph on the map of its secrets."""
+    """Return the figure of a policy graph on the map of its secrets."""
     shape = found.geometry
     assert shape is not None
     repaired = shape.repair
-    shown = Shown(
+    shown = GraphMarks(
         excluded=found.excluded.tolist(),
         alone=found.isolated.tolist(),
         exposed=shape.exposed[shape.judged].tolist(),
@@ -287,10 +301,11 @@ def picture(domain: Domain, found: Overview) -> Figure:
 
 
 def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
-    """Write the facts, the edges of the repaired graph and, where there is one, the picture into a folder."""
+    """Write the facts, the edges of the repaired graph and the figure, if any, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
-    # specification may name, are replaced at once.
+    # The facts are deleted first and written last: if they exist, the other files are from the same run. The edges,
+    # which a specification may name, are replaced atomically.
     for name in (FACTS, PICTURE):
         (folder / name).unlink(missing_ok=True)
     graph = found.graph

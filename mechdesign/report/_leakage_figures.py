@@ -1,7 +1,7 @@
-"""Figures 3 to 9 of the paper, one function each; each returns a Matplotlib figure and shows or saves nothing.
+"""Figures 3 to 9 of Cao et al. (2019), one function each; each returns a Matplotlib figure and saves nothing.
 
-Figures 3, 4, 5, 7, 8 and 9 compute what they show; Figure 6 shows measured times. Lines differ by marker and dash as
-well as by colour.
+Figures 3, 4, 5, 7, 8 and 9 compute their data; Figure 6 shows measured times. Lines differ by marker and dash in
+addition to colour.
 """
 
 from __future__ import annotations
@@ -27,13 +27,26 @@ from mechdesign.leakage._recursion import temporal
 from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.model._markov import smooth
 
-# The palette of Okabe and Ito, told apart by readers with any colour vision.
+# The palette of Okabe and Ito, which is distinguishable with any colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "os^Dv<>"
 
 
 def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Figure:
-    """Show backward, forward and temporal leakage of every release beside its budget (Figure 3)."""
+    """Show backward, forward and temporal leakage of every release, and its budget (Figure 3).
+
+    Args:
+        epsilons: Budget of each release, in nats, shape (T,).
+        backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
+        forward: Forward correlation, in the same forms.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> leakage([0.1] * 5, [[0.8, 0.2], [0.2, 0.8]]).axes[0].get_ylabel()
+        'leakage in nats'
+    """
     budgets = as_budgets(epsilons)
     steps = np.arange(len(budgets))
     figure, axes = _panels(1)
@@ -51,7 +64,21 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
 
 
 def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
-    """Show L(α), where its pieces meet, and the function of each pair of rows (Figure 4); pairs only up to n = 6."""
+    """Show the loss function L(α), the ends of its pieces, and the functions of pairs of rows (Figure 4).
+
+    Functions of pairs are shown for a matrix of up to 6 states.
+
+    Args:
+        P: A transition matrix, shape (n, n), or a `LossFunction`.
+        largest: Largest leakage α before the step, in nats.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> leakage_loss([[0.8, 0.2], [0.2, 0.8]]).axes[0].get_ylabel()
+        'leakage L(α) after it, in nats'
+    """
     function = P if isinstance(P, LossFunction) else LossFunction(P)
     alpha = np.linspace(0.0, largest, 400)
     figure, axes = _panels(1)
@@ -75,9 +102,21 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
 
 
 def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) -> Figure:
-    """Show backward leakage over time beside its supremum, a panel for each case (Figure 5).
+    """Show backward leakage over time, with its supremum, in a panel for each case (Figure 5).
 
-    `cases` maps a title to (matrix, ε). A supremum is a dashed line; where there is none, the panel says so.
+    A dashed line is the supremum; without a supremum the panel's legend states that the leakage grows forever.
+
+    Args:
+        cases: Title of each panel, with its transition matrix and its ε per release.
+        steps: Number of releases.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> cases = {"weak": ([[0.6, 0.4], [0.4, 0.6]], 0.1)}
+        >>> leakage_maximum_over_time(cases, steps=5).axes[0].get_title()
+        'weak'
     """
     figure, panels = _panels(len(cases), columns=2)
     time = np.arange(steps)
@@ -89,7 +128,7 @@ def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int
         if np.isfinite(top):
             axes.axhline(top, color=_COLOURS[1], linestyle="--", label=f"supremum {top:.4g}")
         else:
-            axes.plot([], [], " ", label="no supremum: grows for ever")
+            axes.plot([], [], " ", label="no supremum: grows forever")
         axes.set_title(title, fontsize="medium")
         _label(axes, "release", "leakage in nats")
         _from_zero(axes)
@@ -99,9 +138,20 @@ def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int
 def leakage_runtime(
     times: Mapping[str, Mapping[float, float]], variable: str = "n", logarithmic: bool = True, title: str = ""
 ) -> Figure:
-    """Show measured seconds, a line for each method, against n, T or α (Figure 6).
+    """Show measured seconds against n, T or α, in a line for each method (Figure 6).
 
-    `times` maps a method to {value of the variable: seconds}.
+    Args:
+        times: For each method the seconds by the value of the variable.
+        variable: Name of the variable.
+        logarithmic: Whether the axis of the variable is logarithmic.
+        title: Title of the panel.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> leakage_runtime({"ours": {10: 0.1, 100: 0.2}}).axes[0].get_ylabel()
+        'seconds'
     """
     figure, axes = _panels(1)
     for (name, points), style in zip(times.items(), _styles(), strict=False):
@@ -121,9 +171,20 @@ def leakage_correlation_strength(
     cases: Iterable[tuple[int, float]] = ((50, 0.005), (50, 0.05), (50, 1.0), (200, 0.005)),
     steps: Sequence[int] = (15, 150),
 ) -> Figure:
-    """Show backward leakage under correlations of different strength, a panel for each ε (Figure 7).
+    """Show backward leakage under correlations of different strength, in a panel for each ε (Figure 7).
 
-    `cases` are (n, s): the identity of n states smoothed by Equation (28) with s; smaller s is stronger correlation.
+    Args:
+        epsilons: ε of every release, one for each panel.
+        cases: Pairs (n, s): the identity matrix of n states, smoothed by Equation (28) with s. A smaller s is a
+            stronger correlation.
+        steps: Number of releases, one for each panel.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> leakage_correlation_strength([1.0], [(2, 0.1)], [5]).axes[0].get_title()
+        'ε = 1 at every release'
     """
     figure, panels = _panels(len(epsilons), columns=2)
     functions = {(n, s): LossFunction(smooth(np.eye(n), s)) for n, s in cases}
@@ -148,11 +209,25 @@ def leakage_allocation(
     forward: Correlation = None,
     best: ArrayLike | None = None,
 ) -> Figure:
-    """Show two ways to divide a leakage of α over the releases, and what leaks under each (Figure 8).
+    """Show ways to divide a leakage of α over the releases, and the leakage of each (Figure 8).
 
-    One budget for all releases is that of Algorithm 7, and more for the first and the last one that of Algorithm 8.
-    Budgets have a logarithmic axis: those of the ends are many times as large as those between. `best` are budgets to
-    show beside them, such as those of `best_budgets`, shape (steps,); those of releases left out are not drawn.
+    Algorithm 7 uses the same budget for all releases; Algorithm 8 uses more for the first and the last one. The axis of
+    budgets is logarithmic, since budgets at the ends are many times those in the middle.
+
+    Args:
+        alpha: Target of the temporal leakage, in nats.
+        steps: Number of releases T.
+        backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
+        forward: Forward correlation, in the same forms.
+        best: Budgets to compare with, such as those of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> P = [[0.8, 0.2], [0.2, 0.8]]
+        >>> leakage_allocation(1.0, 5, P, P).axes[1].get_ylabel()
+        'temporal leakage in nats'
     """
     figure, panels = _panels(2, columns=2)
     time = np.arange(steps)
@@ -174,7 +249,7 @@ def leakage_allocation(
 
 
 def _between_powers(axes: Axes, value: float, _: int) -> str:
-    """Write 2, 3, 4 and 6 times a power of ten where the axis shows few of them."""
+    """Write 2, 3, 4 and 6 times a power of ten if the axis shows less than two decades."""
     low, high = axes.get_ylim()
     return f"{value:g}" if high < 100 * low and f"{value:e}"[0] in "2346" else ""
 
@@ -188,11 +263,26 @@ def leakage_utility(
     steps: int = 10,
     sensitivity: float = 1.0,
 ) -> Figure:
-    """Show the mean absolute Laplace noise that a leakage of α costs (Figure 9).
+    """Show the mean absolute Laplace noise for a leakage of α (Figure 9).
 
-    The noise of a release is sensitivity/ε. Left: against the number of releases, under the identity of n states
-    smoothed with `strength`, both backward and forward. Right: against the smoothing s, for `steps` releases. The
-    dashed line is the noise without temporal correlation.
+    The noise of a release is sensitivity/ε. Left: against the number of releases, with the smoothed identity matrix as
+    backward and forward correlation. Right: against the smoothing s. The dashed line is the noise without correlation.
+
+    Args:
+        alpha: Target of the temporal leakage, in nats.
+        lengths: Numbers of releases of the left panel.
+        strengths: Smoothings s of the right panel; a smaller s is a stronger correlation.
+        n: Number of states.
+        strength: Smoothing s of the left panel.
+        steps: Number of releases of the right panel.
+        sensitivity: Sensitivity of the query.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> leakage_utility(1.0, [2, 3], [0.1, 1.0], n=2).axes[0].get_ylabel()
+        'mean absolute noise'
     """
     figure, panels = _panels(2, columns=2)
     strong = LossFunction(smooth(np.eye(n), strength))
@@ -231,7 +321,7 @@ def _styles() -> Iterable[dict[str, Any]]:
 
 def _lines(axes: Axes, x: Floats | Any, series: Iterable[tuple[str, Any]]) -> None:
     for (name, values), style in zip(series, _styles(), strict=False):
-        # The first and the last are marked, and some between.
+        # Mark the first and the last value, and some between.
         marked = np.unique(np.linspace(0, len(values) - 1, min(len(values), 16)).round().astype(int)).tolist()
         axes.plot(x, values, label=name, markevery=marked, **style)
 

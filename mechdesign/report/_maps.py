@@ -1,4 +1,4 @@
-"""Numbers on a map: extent, frame, ticks."""
+"""Maps and bars of numbers: extent, frame, ticks, colours and marks."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from mechdesign.report._scales import LEVELS, Scale
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
 
 LONGEST = 12.0
-"""A map longer than this, in widths, is not drawn to scale: its short side could not be seen."""
+"""A map whose sides have a larger ratio is not drawn to scale, since its short side would be invisible."""
 
 
 def borders(cells: Grid) -> tuple[Floats, Floats]:
-    """Return where the columns and the rows of a grid begin and end."""
+    """Return the boundaries of the columns and of the rows of a grid."""
     return np.linspace(0, cells.width, cells.columns + 1), np.linspace(0, cells.height, cells.rows + 1)
 
 
 def extent(domain: Domain) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the picture of a domain in the plane."""
+    """Return west, east, south and north of the figure of a domain in the plane."""
     if domain.cells is not None:
         return 0.0, domain.cells.width, 0.0, domain.cells.height
     (west, south), (east, north) = domain.points.min(axis=0), domain.points.max(axis=0)
@@ -44,18 +44,18 @@ def extent(domain: Domain) -> tuple[float, float, float, float]:
 
 
 def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
-    """Show the map to scale, with degrees along its sides where there are any, else with its unit."""
+    """Show the map to scale, with degrees along its sides if the domain has them, or with its unit."""
     west, east, south, north = extent(domain)
     to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
     axes.set_aspect("equal" if to_scale else "auto")
-    # Cells make a frame themselves.
+    # Cells already have a visible border.
     for spine in axes.spines.values():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
     if not ticks:
         axes.set_xticks([])
         axes.set_yticks([])
-        # Axes that show nothing would take most of the time of a page.
+        # Drawing invisible axes would take most of the time of a page.
         axes.xaxis.set_visible(not is_on_page())
         axes.yaxis.set_visible(not is_on_page())
         return
@@ -77,9 +77,9 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
 
 
 def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
-    """Return ticks of longitude and of latitude: where each is, in the unit of the domain, and its text.
+    """Return ticks of longitude and of latitude as pairs: the position in the unit of the domain, and the text.
 
-    Without degrees there are none.
+    Returns None for a domain without degrees.
     """
     degrees = _degrees(domain)
     if degrees is None:
@@ -93,7 +93,7 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
     ):
         first, last = start + low / per_degree, start + high / per_degree
         nice = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(first, last))
-        # Rounding must not cost the ticks at the corners.
+        # Keep ticks at the corners despite rounding.
         slack = 1e-6 * (last - first)
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
@@ -106,7 +106,7 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
 
 
 def plane_of(domain: Domain, positions: Floats) -> Floats:
-    """Return where longitudes and latitudes (k, 2) are in the unit of the domain; without degrees, the same."""
+    """Return longitudes and latitudes (k, 2) in the unit of the domain; without degrees, return them unchanged."""
     degrees = _degrees(domain)
     if degrees is None:
         return positions
@@ -166,12 +166,12 @@ def ruler_length(width: float) -> float:
 
 
 def round_ticks(most: int) -> MaxNLocator:
-    """Return at most `most` steps between ticks, of 1, 2, 2.5 or 5 times a power of ten."""
+    """Return a locator of at most `most` intervals whose length is 1, 2, 2.5 or 5 times a power of ten."""
     return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
 
 
 def in_unit(unit: str) -> str:
-    """Return a unit in brackets, to be put behind the name of an axis."""
+    """Return a unit in brackets, as a suffix for the name of an axis, or ""."""
     return f" ({clip(unit)})" if unit else ""
 
 
@@ -179,17 +179,17 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
-# Cells of which each has its number on a page, and from which step of the colours on that is light.
+# Each cell has its number on a page up to these numbers of cells and columns; it is light from this colour level on.
 _MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
-# The part of the bar of colours that its lower end takes where that stands for everything below, too.
+# If the first colour also stands for smaller numbers: share of the colour bar below its next tick.
 _LOWER_END = 0.27
-# Mean width of a character of tick labels, and a little, in inches.
+# Mean width of a character of tick labels, with some margin, in inches.
 _CHARACTER = 0.08
 
 
 def kind(domain: Domain | None) -> Kind:
-    """Tell how a domain is shown: cells of a grid, points of a plane, along a line, or one after the other."""
+    """Return how a domain is shown: as cells of a grid, points of a plane, places along a line, or labels."""
     if domain is None or domain.points.shape[1] not in (1, 2):
         return "labels"
     if domain.cells is not None and domain.points.shape[1] == 2:
@@ -203,22 +203,22 @@ def is_map(domain: Domain | None) -> bool:
 
 
 def panel_size(domain: Domain | None, width: float, height: float) -> tuple[float, float]:
-    """Return the size in inches, at most `width` × `height`, that suits the picture of a domain."""
+    """Return the size in inches, at most `width` × `height`, that fits the figure of a domain."""
     if not is_map(domain):
         return width, min(height, width * 0.62)
     west, east, south, north = extent(domain)  # type: ignore[arg-type]
-    return fitted((east - west) / (north - south), width, height)
+    return fit_size((east - west) / (north - south), width, height)
 
 
-def fitted(ratio: float, width: float, height: float) -> tuple[float, float]:
-    """Return the size in inches, at most `width` × `height`, of what is `ratio` times as wide as high, to scale."""
+def fit_size(ratio: float, width: float, height: float) -> tuple[float, float]:
+    """Return the size in inches of a figure with this ratio of width to height, at most `width` × `height`."""
     if not 1 / LONGEST <= ratio <= LONGEST:
         return width, min(height, width * 0.4)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
 
 
 def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
-    """Return how much wider and higher a picture must be for `scale_bar`, in inches."""
+    """Return the additional width and height of a figure with a `scale_bar`, in inches."""
     if not is_map(domain):
         return 0.0, 0.0
     return (1.0, 0.0) if height >= _LOWEST_BAR and not is_slim() else (0.0, 0.75)
@@ -236,9 +236,9 @@ def draw(
 ) -> None:
     """Draw `values` (n,) for the n members of a domain, and mark one of them.
 
-    Cells and points get the colours of `scale`, bars its unit. A zero is drawn as absent where the scale says so:
-    hatched cells, hollow points, hollow dots in place of bars. `ticks` can leave out numbers on maps. An `outline` is
-    a path of the page, and the height of its box.
+    Cells and points get the colours of `scale`, bars its unit. If the scale has no colour for zeros, cells with 0 are
+    hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps. An
+    `outline` is the identifier of a path of the page and the height of its box.
     """
     axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)
@@ -264,7 +264,7 @@ def draw(
 
 
 def mark_place(axes: Axes, domain: Domain, index: int) -> None:
-    """Mark a cell by its outline, or a point by a ring, to be seen on light and on dark colours."""
+    """Mark a cell by its outline, or a point by a ring, visible on light and on dark colours."""
     if kind(domain) == "grid" and domain.cells is not None:
         columns, rows = borders(domain.cells)
         row, column = divmod(index, domain.cells.columns)
@@ -281,7 +281,7 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
 
 
 def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> None:
-    """Put the bar of the colours beside pictures that share them, or below where their `height` in inches is small."""
+    """Add the colour bar to the right of panels that share it, or below panels of small `height`, in inches."""
     upright = height >= _LOWEST_BAR and not is_slim()
     bar = figure.colorbar(
         ScalarMappable(scale.norm, scale.cmap),
@@ -305,14 +305,14 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         bar.locator = round_ticks(6)
     bar.update_ticks()
     if is_slim() and scale.below:
-        # The end of the bar stands for everything below, too.
+        # The first colour also stands for all smaller numbers.
         low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
         kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
         bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])
 
 
 def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
-    """Explain below the picture how a zero is shown in it."""
+    """Explain the symbol for zeros below the figure."""
     if kind(domain) == "grid":
         handle: Artist = _absent_patch()
     else:
@@ -320,7 +320,7 @@ def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
     figure.legend([handle], [text], loc="outside lower left", fontsize=8.5, handlelength=1.4, handleheight=1.0)
 
 
-# A scale on a page has few colours.
+# Pages have few colours, so that the cache remains small.
 _hex = functools.lru_cache(to_hex)
 
 
@@ -344,7 +344,7 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Non
 
 
 def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    """Write the number of each cell into it, in the colour of the paper where it is dark."""
+    """Write the number of each cell into it, in a light colour on dark cells."""
     assert domain.cells is not None
     inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
@@ -355,7 +355,7 @@ def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> N
 def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
     present = ~((values == 0) & scale.zeros)
     x, y = domain.points.T
-    # As many points as there are should cover about a tenth of the picture between them, and all be seen.
+    # All points together cover about a tenth of the figure, and each is visible.
     largest = float(np.clip(20000 / len(values), 24, 260))
     sizes = (
         largest * np.clip(values / (values.max() or 1.0), 0.12, 1.0)
@@ -395,7 +395,7 @@ def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, sca
         if mark is not None:
             bars[mark].set_color(ACCENT)
     else:
-        # One collection for all: hundreds of single bars would make a large file.
+        # Draw one collection: hundreds of single bars would make a large file.
         axes.vlines(positions, 0, values, color=colour, linewidth=1.2, zorder=2)
         if mark is not None:
             axes.vlines(positions[mark], 0, values[mark], color=ACCENT, linewidth=2, zorder=3)
@@ -462,7 +462,7 @@ def along(domain: Domain) -> tuple[Floats, Floats]:
 
 
 def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
-    """Return positions and widths of the bars of a domain that is no map; without one, `size` of them side by side."""
+    """Return positions and widths of the bars of a domain that is not a map; without a domain, `size` equal bars."""
     if domain is not None and kind(domain) == "line":
         return along(domain)
     return np.arange(size, dtype=np.float64), np.full(size, 0.8)

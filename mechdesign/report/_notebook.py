@@ -1,4 +1,4 @@
-"""Small pictures of values for the cards of `mechdesign.base._display`, in the colours of the notebook."""
+"""Small figures of values for the cards of `mechdesign.base._display`, in the colours of the notebook."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike
 
-from mechdesign.report._style import ACCENT, MUTED, RULE, drawn, new_figure, on_page
+from mechdesign.report._style import ACCENT, MUTED, RULE, in_report_style, new_figure, on_page
 from mechdesign.report._svg import inline_svg
 
-# One colour whose opacity says how much: it can be seen on light paper and on dark.
+# One colour with varying opacity is visible on light and on dark backgrounds.
 _COLOUR = "#8250c4"
 _LEVELS, _MOST_CELLS, _MOST_POINTS = 12, 64, 2000
 _SIDE = 2.3
@@ -22,7 +22,7 @@ _VARIABLES = f"--ink:currentColor;--muted:currentColor;--rule:rgba(128,128,128,.
 
 
 def heat_map(values: ArrayLike, what: str, ratio: float = 1.0) -> str:
-    """Return a matrix as a picture, row 0 above; large ones are averaged. `ratio` is height by width."""
+    """Return a matrix as a figure with row 0 on top; large matrices are averaged. `ratio` is height / width."""
     matrix = np.asarray(values, dtype=np.float64)
     for axis in (0, 1):
         if matrix.shape[axis] > _MOST_CELLS:
@@ -38,7 +38,7 @@ def heat_map(values: ArrayLike, what: str, ratio: float = 1.0) -> str:
 
 
 def points_plot(points: ArrayLike, what: str) -> str:
-    """Return points of the plane (n, 2) as a picture to scale."""
+    """Return points of the plane (n, 2) as a figure to scale."""
     places = np.asarray(points, dtype=np.float64)
     spans = np.ptp(places, axis=0)
     width, height = np.maximum(spans / (float(spans.max()) or 1.0), 0.15).tolist()
@@ -54,7 +54,7 @@ def points_plot(points: ArrayLike, what: str) -> str:
 
 
 def outline_plot(vertices: ArrayLike, what: str) -> str:
-    """Return a polygon about the origin, vertices (k, 2) in order, as a picture to scale."""
+    """Return a polygon around the origin, with vertices (k, 2) in order, as a figure to scale."""
     corners = np.asarray(vertices, dtype=np.float64)
     reach = 1.08 * float(np.abs(corners).max(initial=0.0)) or 1.0
 
@@ -68,7 +68,7 @@ def outline_plot(vertices: ArrayLike, what: str) -> str:
 
 
 def line_plot(values: ArrayLike, what: str) -> str:
-    """Return values (k,) from 0 upwards as a line over equal steps."""
+    """Return nonnegative values (k,) as a line over equal steps."""
     numbers = np.asarray(values, dtype=np.float64)
 
     def draw(axes: Axes) -> None:
@@ -85,7 +85,7 @@ def _picture(draw: Callable[[Axes], None], what: str, ratio: float) -> str:
     return f'<div style="{_VARIABLES};flex:none">{inline_svg(made, "card", what)}</div>'
 
 
-@drawn
+@in_report_style
 def _figure(draw: Callable[[Axes], None], width: float, height: float) -> Figure:
     made = new_figure(width, height)
     axes = made.subplots()

@@ -1,7 +1,7 @@
-"""Pages of HTML that hold everything, pictures included, and ask nothing of the network: what all of them share.
+"""Common parts of HTML pages, which contain all their figures and load nothing from the network.
 
-A page is a template of the folder ``templates``, and facts: numbers and sentences without HTML. Whatever a template
-writes is escaped, and control characters are left out.
+A page is a template of the folder ``templates``, filled with numbers and sentences without HTML. All values are
+escaped, and control characters are left out.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from matplotlib.figure import Figure
 
 from mechdesign.model._words import plain
 from mechdesign.report._scales import ramps
-from mechdesign.report._style import Target, on_page, styled
+from mechdesign.report._style import Target, on_page, report_style
 from mechdesign.report._svg import Parts, inline_panels, inline_svg
 
-# Nothing is fetched, and no script runs but the page's own, whatever a label may hold.
+# The page loads nothing and runs only its own script, whatever the labels contain.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 class Strong(str):
-    """Text that stands out."""
+    """Emphasised text."""
 
 
 def render(template: str, **facts: object) -> str:
-    """Return the page that a template makes of facts; text in them is never read as HTML.
+    """Return the page of a template filled with facts, whose text is escaped.
 
-    A page with `data` of its maps has the script that lets readers ask them.
+    A page with `data` for its maps contains the script that makes them interactive.
     """
     style, script, policy = _file("report.css"), "", _POLICY
     style += f"{ramps(dark=False)}\n@media (prefers-color-scheme: dark) {{\n{ramps(dark=True)}\n}}\n"
@@ -46,14 +46,14 @@ def render(template: str, **facts: object) -> str:
 def figure(
     draw: Callable[[], Figure], name: str, subject: str, caption: str = "", parts: Parts | None = None
 ) -> dict[str, object]:
-    """Return the facts of a picture: its finding, which is its headline, its caption, and its drawings.
+    """Return the facts of a figure: its headline, its caption and its drawings.
 
-    It is drawn twice: also for narrow screens (`mechdesign.report._style.on_page`).
+    It is drawn for wide and for narrow screens (`mechdesign.report._style.on_page`).
     """
     drawn, finding = [], ""
     targets: tuple[tuple[Target, str], ...] = (("page", name), ("narrow page", f"{name}-narrow"))
     for target, own in targets:
-        with styled(), on_page(target):
+        with report_style(), on_page(target):
             made = draw()
             finding = " ".join(made.get_suptitle().split())
             drawn.append(inline_svg(made, own, f"{subject}. {finding}.", parts))
@@ -61,8 +61,8 @@ def figure(
 
 
 def panels(draw: Callable[[], Figure], name: str, parts: Parts) -> dict[str, object]:
-    """Return the facts of a picture of which the page arranges the panels, side by side where there is room."""
-    with styled(), on_page("panels"):
+    """Return the facts of a figure whose panels the page arranges, side by side if the screen is wide enough."""
+    with report_style(), on_page("panels"):
         made = draw()
         drawn = inline_panels(made, name, parts)
     finding = " ".join(made.get_suptitle().split())

@@ -1,4 +1,4 @@
-"""Say which files hold what was counted in data: whoever gets them gets the counts."""
+"""Warnings about files that contain counts of data: all who receive such files know the counts."""
 
 from __future__ import annotations
 
@@ -8,39 +8,38 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 
 HAND_ON = (
-    "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it. The channel in it still depends on "
-    "the prior: only one from data of others hides it"
+    "`mechdesign export DIR --without-prior -o OTHER` writes a folder without the prior. The channel still depends on "
+    "it: only a design with a prior from public data hides the counts"
 )
-"""How a prior stays at home."""
+"""How to pass on a design without its prior."""
 
 COUNTED = (
-    "The prior was counted in data: the folder is private. Its files and its report tell every count exactly to "
-    "everyone who gets them. Notes, specification and digests of data tell whose counts they are"
+    "The prior was counted in data: the folder is private. Its files and its report reveal every count exactly to "
+    "everyone who receives them. Notes, specification and digests of data reveal whose counts they are"
 )
-"""What is said of a design whose prior was counted."""
+"""Sentences about a design whose prior was counted in data."""
 
 _UNKNOWN = (
-    "Where the prior comes from is not said. If it was counted in data, the folder is private: its files tell every "
-    "count exactly to everyone who gets them"
+    "The source of the prior is not known. If it was counted in data, the folder is private: its files reveal every "
+    "count exactly to everyone who receives them"
 )
 WRITTEN = (
-    "The prior is made of counts that the specification holds. If they were counted in data, the folder is private: "
-    "its files tell every count exactly to everyone who gets them"
+    "The prior is computed from counts in the specification. If these were counted in data, the folder is private: "
+    "its files reveal every count exactly to everyone who receives them"
 )
-"""What is said of a design whose specification has counts in it."""
+"""Sentences about a design whose specification contains counts."""
 
 STEPS = (
-    "The policy graph was made from steps in data: its edges, which the files hold, tell which steps were seen. They "
-    "are private, and stay where the prior is left out"
+    "The policy graph was made from steps in data: its edges, which the files contain, reveal the observed steps. "
+    "They are private, and remain in the files even if the prior is left out"
 )
-"""What is said of a policy graph that was made from data."""
+"""Sentences about a policy graph that was made from data."""
 
 
 def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
-    """Return sentences, without a full stop, on what the files of a design tell of data, and to whom.
+    """Return sentences, without a full stop, on the private data that the files of a design reveal.
 
-    A prior of unknown origin that is not uniform is taken to be one that may have been counted, as are counts that
-    stand in the specification.
+    A nonuniform prior of unknown source may have been counted, and so may counts in the specification.
     """
     counted = () if origin is None else origin.counted
     said = []
@@ -62,5 +61,5 @@ def tells_steps(origin: Origin) -> bool:
 
 
 def holds_counts(problem: Problem, origin: Origin | None) -> bool:
-    """Return whether the prior was counted in data, or nobody says where it comes from."""
+    """Return whether the prior was counted in data, or has an unknown source."""
     return bool({COUNTED, _UNKNOWN} & set(private(problem, origin)))

@@ -1,4 +1,4 @@
-"""What a certificate proves and what is stated, in sentences."""
+"""Sentences on the proved and the unproved statements about a design."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from mechdesign.model._problem_words import claim_names, requirement_name
 from mechdesign.model._words import decimal, recognise_measure, short
 from mechdesign.report._private import private
 
-_HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
+_HIDDEN = "No secret is revealed for certain: at least two secrets can produce each answer."
 
 
-def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
+def describe_proof(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
+    """Return a sentence for each claim of a certificate: the inequality, its range of validity, and the unit."""
     parts = zip(claim_names(problem), certificate.requirements, strict=True)
     return tuple(f"{name}: {_sentence(problem, place)}" for place, (name, checked) in enumerate(parts) if checked.holds)
 
 
-def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on the secrets that answers reveal; none where the certificate does not say which."""
+def describe_revealed(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
+    """Return sentences on the secrets that answers reveal; none if the certificate does not list these secrets."""
     if certificate.revealed is None:
         return ()
     return (*(() if certificate.revealed else (_HIDDEN,)), *describe_disclosure(problem, certificate.revealed))
 
 
-def bounded_pairs(problem: Problem) -> tuple[str, ...]:
-    """Say for each claim how many pairs it bounds: "18 of 90 ordered pairs"; nothing where it is about no pairs."""
+def count_bounded_pairs(problem: Problem) -> tuple[str, ...]:
+    """Return the number of bounded pairs of each claim ("18 of 90 ordered pairs"), or "" if it bounds no pairs."""
     n = len(problem.prior)
     bounds = problem.pair_bounds
     return tuple(_count(len(bounds[place]), n) if place in bounds else "" for place in range(len(problem.claims)))
 
 
-def left_free(problem: Problem) -> tuple[str, ...]:
-    """Say of requirements that an earlier version stated how many pairs at their radius they leave free."""
+def describe_unbounded_pairs(problem: Problem) -> tuple[str, ...]:
+    """Return sentences on requirements of earlier versions that leave pairs at their radius unbounded."""
     margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
     n = len(problem.prior)
     free = [requirement.left_free(margin) for requirement in problem.requirements]
     return tuple(
-        f"requirements[{index}] ({requirement_name(problem, problem.requirements[index])}) leaves {count} of "
-        f"{n * (n - 1)} ordered pairs free that lie at its radius, to within rounding. An earlier version stated it: "
-        "design it again"
+        f"requirements[{index}] ({requirement_name(problem, problem.requirements[index])}) does not bound {count} of "
+        f"{n * (n - 1)} ordered pairs, whose distance is the radius to within rounding. The design is from an earlier "
+        "version: run it again"
         for index, count in enumerate(free)
         if count
     )
@@ -59,15 +59,15 @@ def _count(pairs: int, n: int) -> str:
     return f"{every} {n * (n - 1)} ordered pairs"
 
 
-def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:
-    """Yield what is stated about a problem and not proved: what it is, and what is said of it."""
+def list_unproved(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each unproved statement about a problem."""
     yield "title", problem.title or "none"
     if problem.secrets is not None:
         unit = f"in {problem.secrets.unit}" if problem.secrets.unit else "without a unit"
         places = problem.secrets.points.shape[1] > 0
         yield "secrets", f"{problem.secrets.size} places, {unit}" if places else f"{problem.secrets.size} labels"
     said = "" if origin is None else origin.prior
-    yield "prior", said or "its numbers are in the files; where they come from is not said"
+    yield "prior", said or "its numbers are in the files; its source is not known"
     for sentence in private(problem, origin):
         yield "private", sentence
     if origin is None:
@@ -82,19 +82,22 @@ def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]
 
 
 def _sentence(problem: Problem, place: int) -> str:
-    """Say what the claim at a place among all says."""
+    """Return the sentence of the claim at an index."""
     if (floor := problem.floors.get(place)) is not None:
         found = recognise_measure(floor.error, problem.secrets, problem.secrets)
         least = found.with_unit(decimal(floor.minimum))
         believed = "the prior in the files" if floor.prior is None else "the prior of this requirement"
-        return f"whoever knows the channel, and {believed}, errs by at least {least} on average, however they guess"
+        return (
+            f"an adversary who knows the channel and {believed} has an error of at least {least} on average, "
+            "with every guess"
+        )
     n, m = problem.cost.shape
     if (claim := problem.point_bounds.get(place)) is not None:
         points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
         name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
         return (
-            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o, with d "
-            f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
+            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o. Here d "
+            f"is the {name} distance, and dithering draws one of the four anchors around a point with bilinear weights"
         )
     pairs = f"{_count(len(problem.pair_bounds[place]), n)} of secrets (s, t), and each of {m} answers o"
     factor, meaning = _factor(problem, place)
@@ -102,7 +105,7 @@ def _sentence(problem: Problem, place: int) -> str:
 
 
 def _factor(problem: Problem, place: int) -> tuple[str, str]:
-    """Return the factor as a formula, and what the letters in it mean."""
+    """Return the factor as a formula, and the meaning of its symbols."""
     claim = problem.claims.exponent_bounds.get(place)
     if claim is None:
         return "g(s, t)", ", with the exact factors g in the files"
@@ -117,4 +120,4 @@ def _factor(problem: Problem, place: int) -> tuple[str, str]:
     farthest = found.with_unit(short(float(weights.max())))
     most = float(claim.exponents.max())
     much = f"e^{short(most)}" if math.isfinite(most) else "any factor"
-    return f"e^({epsilon}·d(s, t))", f", with d {name}: up to {farthest}, and there {much}"
+    return f"e^({epsilon}·d(s, t))", f", with d {name}; at its maximum of {farthest} the factor is {much}"

@@ -1,7 +1,7 @@
-"""Write a value with its page: the bundle that the value itself writes, and the pictures and pages that go with it.
+"""Save values together with their pages: the bundle of the value, and its pages and figures.
 
-Bundles know nothing of pages. A page is a further file of a bundle, handed over when that is written, so that the
-digests of the bundle are those of its page, too.
+Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
+bundle, so that the bundle's digests include it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,24 @@ _PAGE = "report.html"
 
 @singledispatch
 def html(value: object) -> str:
-    """Return the page on a design, a released trace, or a release of a table: one text that holds everything.
+    """Return the page on a design, a released trace, or a release of a table.
 
-    The same values give the same text.
+    A page contains its figures and styles. Equal values give equal text.
+
+    Args:
+        value: A design, a released trace, or a release of a table.
+
+    Returns:
+        The text of the HTML page.
+
+    Raises:
+        InputError: If values of this type have no page.
+
+    Example:
+        >>> import mechdesign as md
+        >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> html(md.design(problem))[:15]
+        '<!DOCTYPE html>'
     """
     raise _no_page(value)
 
@@ -62,7 +77,7 @@ def _(value: Release) -> str:
 
 @singledispatch
 def pages(value: object) -> dict[str, bytes]:
-    """Return the page on a value, and its pictures where they are files of their own, by name."""
+    """Return the page on a value, and its figures if they are separate files, by file name."""
     return {_PAGE: html(value).encode()}
 
 
@@ -76,16 +91,24 @@ def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = Tru
     """Write a design, a released trace, or a release of a table into a folder, with its page.
 
     Args:
-        value: What is written.
-        folder: A folder, made where there is none.
-        overwrite: Replace what stands there: see the method `save` of the value.
-        options: What else that method takes: `prior` of a design, `channels` and `force` of a trace, `force` of a
-            table.
+        value: The design, released trace, or release of a table.
+        folder: The folder, created if missing.
+        overwrite: Whether existing files may be replaced: see the method `save` of the value.
+        **options: Further arguments of that method: `prior` of a design, `channels` and `force` of a trace, `force` of
+            a table.
 
     Raises:
-        ExportError: The files may not, or cannot, be written.
-        InputError: The value has no page, or its method refuses an option.
-        ReportError: All is written but pages and pictures, which cannot be made.
+        ExportError: If the files must not, or cannot, be written.
+        InputError: If the value has no page, or its method does not accept an option.
+        ReportError: If everything is written except pages and figures, which cannot be made.
+
+    Example:
+        >>> import pathlib, tempfile, mechdesign as md
+        >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+        >>> folder = pathlib.Path(tempfile.mkdtemp()) / "design"
+        >>> save(md.design(problem), folder)
+        >>> (folder / "report.html").exists()
+        True
     """
     raise _no_page(value)
 
@@ -109,23 +132,38 @@ def _(value: Release, folder: str | os.PathLike[str], *, overwrite: bool = True,
 
 
 def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
-    """Write what shows the true states of a released trace, for their owner only.
+    r"""Write figures and a table of the true states of a released trace, for its owner only.
 
-    New files have the mode 0600, and a new folder has 0700. Files that stand there keep theirs, with an
-    `ExposedFileWarning` where others can read them.
+    New files have the mode 0600, and a new folder has 0700. Existing files keep their mode, with an
+    `ExposedFileWarning` if others can read them.
 
     Args:
-        trace: What was released.
-        folder: A folder apart from the one that is published.
+        trace: The released trace.
+        folder: A folder other than the published one.
         truth: The true state of each step.
 
     Raises:
-        ExportError: The files cannot be written.
-        InputError: The truth ends before the trace.
+        ExportError: If the files cannot be written.
+        InputError: If there are fewer true states than steps.
+
+    Example:
+        >>> import pathlib, tempfile, mechdesign as md
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "states.csv").write_text("state\n0\n1\n")
+        >>> trace = md.specification.parse('''
+        ... domain.grid = { columns = 2, rows = 1, width = 2.0, height = 1.0 }
+        ... prior.uniform = true
+        ... cost.distance = "euclidean"
+        ... privacy = [{ kind = "graph", epsilon = "0.5", blocks = 2 }]
+        ... release = { mechanism = "planar-isotropic", transition = { neighbours = 4 } }
+        ... ''').release(folder / "states.csv", seed=1)
+        >>> save_truth(trace, folder / "private", [0, 1])
+        >>> (folder / "private" / "true.csv").exists()
+        True
     """
     target, true, steps = as_path(folder, "folder"), as_array(truth, "truth", np.int64), len(trace.releases)
     if len(true) < steps:
-        raise InputError("truth", "ends before the trace", value=len(true), bound=f"{steps} states")
+        raise InputError("truth", "is shorter than the trace", value=len(true), bound=f"{steps} states")
     check_writable(target)
     make_folder(target, private=True)
     for name, content in trace_pictures.private_files(trace, true[:steps]).items():

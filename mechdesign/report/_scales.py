@@ -1,4 +1,4 @@
-"""From numbers to colours, and to the words beside the colours."""
+"""Scales that map numbers to colours, and the labels of their colour bars."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from mechdesign.model._words import percent, short
 from mechdesign.report._style import is_on_page
 
 LEVELS = 32
-"""Colours of a map on a page: steps that the eye takes for a continuous scale."""
+"""Number of colours of a map on a page; steps between them are hardly visible."""
 
-# A linear scale shows nothing below this part of its end; when more than half of the values are there, take logarithms.
+# Numbers below this share of the largest one are invisible on a linear scale. If more than half are, use logarithms.
 _INVISIBLE = 0.01
 _DECADES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """A colour for every number: `norm` and `cmap`, the `label` of the colour bar, and how its ticks are written.
+    """A map from numbers to colours, shared by panels side by side.
 
-    With `zeros`, the number 0 has no colour: it is shown as absent. `below` says that smaller numbers share the first
-    colour. Pictures side by side share one scale.
+    Attributes:
+        norm: Map from numbers to [0, 1].
+        cmap: Map from [0, 1] to colours.
+        label: Label of the colour bar.
+        zeros: Whether the number 0 has a special symbol instead of a colour.
+        below: Whether numbers below the scale share its first colour.
+        percent: Whether numbers are written in percent.
     """
 
     norm: Normalize
@@ -39,16 +44,16 @@ class Scale:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether equal ratios, and not equal differences, have equal distances."""
+        """Whether equal ratios have equal distances, instead of equal differences."""
         return isinstance(self.norm, LogNorm)
 
     def write(self, value: float) -> str:
-        """Write one number of the scale."""
+        """Return one number of the scale as text."""
         return percent(value) if self.percent else short(value)
 
 
 def probability_scale(values: ArrayLike, label: str) -> Scale:
-    """Return the scale for probabilities: linear from 0, or logarithmic where a linear one would show but a few."""
+    """Return the scale for probabilities: linear from 0, or logarithmic if most of them would be invisible."""
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
     cmap = _colours("p")
@@ -60,21 +65,21 @@ def probability_scale(values: ArrayLike, label: str) -> Scale:
 
 
 def error_scale(values: ArrayLike, label: str) -> Scale:
-    """Return the scale for the adversary's errors, linear from 0; the hue differs from that of probabilities."""
+    """Return the scale for the adversary's errors, linear from 0; its hue differs from the hue of probabilities."""
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
     return Scale(Normalize(0.0, top), _colours("e"), label, False)
 
 
 _HUES = {"p": (("magma_r", 0.01, 0.96), ("magma", 0.14, 0.99)), "e": (("viridis_r", 0.0, 1.0), ("viridis", 0.04, 1.0))}
-"""Colours of probabilities and of errors, in light and in dark mode: a map of colours, and the part of it that serves.
+"""Colours of probabilities and of errors, in light and in dark mode: a colour map, and the range used.
 
-The ends of some are hard to tell from the paper or from black lines.
+The ends of some maps are too similar to the background or to black lines.
 """
 
 
 def ramps(dark: bool) -> str:
-    """Return the rules of a style sheet for the colours of maps: little is close to the paper, in either mode."""
+    """Return the style rules for the colours of maps; in both modes, small numbers are close to the background."""
     return "\n".join(
         f".{hue}{step}{{fill:{matplotlib.colors.to_hex(colour)}}}"
         for hue, modes in _HUES.items()
@@ -84,7 +89,7 @@ def ramps(dark: bool) -> str:
 
 @functools.cache
 def colour_classes() -> dict[str, str]:
-    """Return the class of a page's style sheet for each colour that figures on pages take from scales."""
+    """Return the class of a page's style sheet for each colour of the scales."""
     return {
         matplotlib.colors.to_hex(colour): f"{hue}{step}"
         for hue, (light, _) in _HUES.items()

@@ -1,4 +1,4 @@
-"""Colours, type, figures."""
+"""Colours, fonts and layout of figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mechdesign.base._files import write_output
 from mechdesign.base._process import SharedSettings, ignore_warnings
 from mechdesign.report._canvas import PageCanvas
 
-# Colours of the page. `mechdesign.report._svg` replaces them by variables, so that they follow light and dark mode.
+# Colours of the page. `mechdesign.report._svg` replaces them by variables for light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
 
 _RC: dict[str, object] = {
@@ -39,7 +39,7 @@ _RC: dict[str, object] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 9.0,
-    # Where matplotlib looks for it, it measures the ticks again.
+    # A fixed position of titles saves matplotlib from measuring the ticks again.
     "axes.titley": 1.0,
     "figure.constrained_layout.use": False,
     "figure.facecolor": "white",
@@ -51,7 +51,7 @@ _RC: dict[str, object] = {
     "legend.frameon": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "mechdesign",
-    # Users' titles and labels may hold dollar signs: nothing of theirs is read as a formula.
+    # Titles and labels of users may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
     "text.color": INK,
     "xtick.color": MUTED,
@@ -63,27 +63,27 @@ _RC: dict[str, object] = {
 }
 
 NARROW_WIDTH = 3.45
-"""Width in inches of pictures for narrow screens: what 400 pixels hold at the size of the page's type."""
+"""Width in inches of figures for narrow screens: 400 pixels at the font size of the page."""
 
 Target = Literal["file", "page", "narrow page", "panels"]
-"""What pictures are drawn for: a file, a page, a page on a narrow screen, or a page that arranges their panels."""
+"""Target of figures: a file, a page, a page on a narrow screen, or a page that arranges their panels."""
 
-# Each thread and task has its own.
+# Each thread and task has a separate value.
 _target: ContextVar[Target] = ContextVar("target", default="file")
 
 _HEADLINE_SIZE = 11.0
-# Mean width of a character of the headline's type, in inches.
+# Mean width of a character of the headline, in inches.
 _HEADLINE_CHARACTER = 0.0875
 
 _P = ParamSpec("_P")
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw with matplotlib's own defaults and the style of the report, whatever the user's settings; then restore."""
+def report_style() -> Iterator[None]:
+    """Draw with matplotlib's defaults and the style of the report, independent of the user's settings; then restore."""
     with (
         _SETTINGS.set_to(_style),
-        # Labels in scripts that the bundled font lacks: the reader's browser has a font for them.
+        # The bundled font lacks some scripts, but the reader's browser has fonts for them.
         ignore_warnings(message="Glyph .* missing from font"),
         ignore_warnings(message="Matplotlib currently does not support"),
     ):
@@ -92,26 +92,26 @@ def styled() -> Iterator[None]:
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Save pictures with the same bytes every time, in the user's settings; then restore."""
+    """Save figures reproducibly, in the user's settings; then restore."""
     with _SETTINGS.set_to(lambda _: {"svg.hashsalt": _RC["svg.hashsalt"]}):
         yield
 
 
 def saving() -> dict[str, Any]:
-    """Return the user's settings of how a picture is saved, as arguments: others may be drawing in our style."""
+    """Return the user's settings of `savefig` as arguments, since other threads may be drawing in our style."""
     names = ("facecolor", "edgecolor", "orientation", "pad_inches", "transparent")
     box = {"bbox_inches": _SETTINGS.before("savefig.bbox")}
     return box | {name: _SETTINGS.before(f"savefig.{name}") for name in names}
 
 
-# Pictures are drawn in several threads, and the settings are the process's.
+# Several threads draw figures, but the settings belong to the process.
 _SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
 
 def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return matplotlib's own defaults and the style of the report, without what no style sets, such as back ends.
+    """Return matplotlib's defaults with the style of the report, without settings outside styles, such as back ends.
 
-    `known` are the settings that are ours already: all of them where others draw in this style.
+    `known` are our settings so far; they are complete if other threads are drawing in this style.
     """
     if _RC.keys() <= known.keys():
         return known
@@ -132,10 +132,10 @@ def _same(one: object, other: object) -> bool:
 
 @contextmanager
 def on_page(target: Target = "page") -> Iterator[None]:
-    """Draw for a page: colours in the steps that its style sheet knows, and shapes in place of pixels.
+    """Draw for a page: with the colours of its style sheet, and with shapes instead of pixels.
 
-    On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels stand one below the other. No panel is
-    wider than that where the page arranges them.
+    On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels are stacked. If the page arranges the
+    panels, each has at most this width.
     """
     token = _target.set(target)
     try:
@@ -145,59 +145,59 @@ def on_page(target: Target = "page") -> Iterator[None]:
 
 
 def is_on_page() -> bool:
-    """Return whether pictures are drawn for a page, and not for a file."""
+    """Return whether figures are drawn for a page, not for a file."""
     return _target.get() != "file"
 
 
 def on_page_only(role: str) -> str | None:
-    """Return the ``gid`` of an artist by which a page knows its role; files do without."""
+    """Return the ``gid`` of an artist that identifies its role on a page; None for files."""
     return role if is_on_page() else None
 
 
 def is_narrow() -> bool:
-    """Return whether pictures are drawn for a narrow screen."""
+    """Return whether figures are drawn for a narrow screen."""
     return _target.get() == "narrow page"
 
 
 def is_slim() -> bool:
-    """Return whether each panel has to fit a narrow screen."""
+    """Return whether each panel must fit a narrow screen."""
     return _target.get() in ("narrow page", "panels")
 
 
 def abreast(most: int) -> int:
-    """Return how many panels, or entries of a key, stand side by side: `most`, and 1 on a narrow screen."""
+    """Return the number of panels or legend entries in a row: `most`, or 1 on a narrow screen."""
     return 1 if is_narrow() else most
 
 
 def fitting(width: float, beside: float) -> float:
-    """Return the width in inches of a panel: at most `width`, and where it is to fit a narrow screen, too.
+    """Return the width in inches of a panel: at most `width`, and narrow enough if the panel must fit a narrow screen.
 
-    There it shares the room with what is `beside` it.
+    On narrow screens, `beside` inches are reserved for labels next to the panel.
     """
     return min(width, NARROW_WIDTH - beside) if is_slim() else width
 
 
 def put_legend(axes: Axes, **style: Any) -> None:
-    """Put the key of a picture to its right, and below it on a narrow screen."""
+    """Put the legend to the right of a figure, or below it on a narrow screen."""
     place = (0.0, -0.2) if is_narrow() else (1.0, 1.0)
     axes.legend(**{"loc": "upper left", "bbox_to_anchor": place, "fontsize": 8.5, **style})
 
 
-def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Make a function draw its picture in style, complete with everything that matplotlib else adds only on saving."""
+def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
+    """Decorate a function to draw its figure in style and with its layout done, as matplotlib would on saving."""
 
     @functools.wraps(function)
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
-        with styled():
+        with report_style():
             figure = function(*args, **kwargs)
             if is_narrow():
                 _thin_out(figure)
             if is_on_page():
-                # It is drawn once, and at once.
+                # A figure on a page is drawn once, immediately.
                 _leave_unnamed(figure)
                 return figure
             figure.draw_without_rendering()
-            # The layout is done: saving need not do it again, and with other settings could do it differently.
+            # The layout is done: saving must not repeat it, possibly with other settings.
             figure.set_layout_engine("none")
         return figure
 
@@ -205,7 +205,7 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
 
 
 def _leave_unnamed(figure: Figure) -> None:
-    """Give names that are empty a place: to find one, matplotlib measures all ticks of an axis again."""
+    """Set positions of empty axis labels, so that matplotlib does not measure all ticks to find them."""
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if not axis.get_label_text():
@@ -213,7 +213,7 @@ def _leave_unnamed(figure: Figure) -> None:
 
 
 def _thin_out(figure: Figure) -> None:
-    """Leave fewer ticks along the lower sides, where there is less room."""
+    """Reduce the number of ticks along the x-axes of a narrow figure."""
     for axes in figure.axes:
         locator = axes.xaxis.get_major_locator()
         if isinstance(locator, MaxNLocator):
@@ -221,11 +221,11 @@ def _thin_out(figure: Figure) -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` × `height` inches that arranges its parts by itself; see also `on_page`."""
+    """Return an empty figure of `width` × `height` inches that arranges its panels itself; see also `on_page`."""
     if is_narrow():
         width = min(width, NARROW_WIDTH)
     if _target.get() == "panels":
-        # The page arranges them; an arrangement of ours would take half of the time.
+        # The page arranges the panels, so a layout by matplotlib would waste half of the time.
         figure = Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
         PageCanvas(figure)
         return figure
@@ -239,7 +239,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def headline(figure: Figure, text: str) -> None:
-    """Say above the whole picture, from the left, what it shows."""
+    """Put a headline above the whole figure, aligned to the left."""
     characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
     said = figure.suptitle(
         textwrap.fill(text, characters), x=0.005, ha="left", size=_HEADLINE_SIZE, weight="bold", linespacing=1.25
@@ -248,20 +248,53 @@ def headline(figure: Figure, text: str) -> None:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
+    """Write a figure to a file, in the format of the file's suffix and with the same bytes every time.
+
+    Args:
+        figure: A Matplotlib figure.
+        path: Path of the file, such as ``prior.svg``.
+
+    Raises:
+        ExportError: If the suffix is not a known format, or the file cannot be written.
+        InputError: If `figure` is not a figure.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from matplotlib.figure import Figure
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "empty.svg"
+        >>> save_figure(Figure(), file)
+        >>> file.exists()
+        True
+    """
     path = as_path(path, "path")
     _require_figure(figure)
     file = Path(path)
     form = file.suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
     if form not in known:
-        raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
+        raise ExportError(f"{file} must end with the suffix of a format: one of {', '.join(sorted(known))}")
     write_output(file, [figure_bytes(figure, form)])
 
 
 @in_own_arithmetic
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
-    """Return a figure as the content of a file in the format `form`: the same bytes every time."""
+    """Return a figure as the content of a file, with the same bytes every time.
+
+    Args:
+        figure: A Matplotlib figure.
+        form: Format: ``"svg"``, ``"pdf"``, ``"png"`` or another format of Matplotlib.
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        InputError: If `figure` is not a figure.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> figure_bytes(Figure())[:5]
+        b'<?xml'
+    """
     _require_figure(figure)
     content = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
@@ -271,6 +304,6 @@ def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
 
 
 def _require_figure(figure: object) -> None:
-    # Figures are drawn by Matplotlib, which is loaded late.
+    # The type is not imported, since Matplotlib is loaded late.
     if isinstance(figure, type) or not hasattr(figure, "savefig"):
         raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")

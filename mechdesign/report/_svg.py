@@ -1,6 +1,6 @@
-"""Figures as inline SVG of a page: text stays text, colours follow light and dark mode, and parts can be asked.
+"""Figures as inline SVG of a page: text remains text, and colours follow light and dark mode.
 
-Artists say by their ``gid`` what they are on a page: see `GROUPS`.
+The ``gid`` of an artist is its role on a page: see `GROUPS`.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from matplotlib.figure import Figure
 
 from mechdesign.report._canvas import PageCanvas
 from mechdesign.report._scales import colour_classes
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, styled
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, report_style
 
 GROUPS = ("values", "numbers", "ramp", "mark", "box")
-"""Kinds of artists: members of a map, their numbers, steps of a colour bar, marks, the frame that takes the pointer."""
+"""Roles of artists: members of a map, their numbers, steps of a colour bar, marks, the frame for the pointer."""
 
 VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
-"""The variables of the page's style sheet that stand for colours of the figures."""
+"""Variables of the page's style sheet for colours of the figures."""
 
-# Width on the page of an inch of a picture [rem]; type of 9 points is then 0.8 rem high.
+# Width on the page of an inch of a figure [rem]; text of 9 points is then 0.8 rem high.
 _REM_PER_INCH = 6.4
 _COLOUR = re.compile("|".join(VARIABLES))
 _TICK = ["fill: var(--muted)", "stroke: var(--muted)", "stroke-width: 0.8"]
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _LONG = re.compile(r"\d+\.\d{2,}")
-# What the style sheet says of all text of pictures, or what changes nothing.
+# Styles that the style sheet sets for all text of figures, or that have no effect.
 _USUAL = {"font-size: 8.5px", "fill: var(--ink)", "stroke-linejoin: miter", "stroke-linecap: butt"}
 
 
 Parts = Mapping[str, Mapping[str, str]]
-"""Further attributes of parts of a figure, by their ``gid``; ``title`` is what is shown where the pointer rests."""
+"""Further attributes of the parts of a figure, by their ``gid``; ``title`` is their tooltip."""
 
 
 def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None = None) -> str:
     """Return an ``<svg>`` element for a page, with `description` as its alternative text.
 
-    `name` is put before all identifiers, so that several pictures fit in one page. The headline of the figure is left
-    out: pages write it themselves.
+    All identifiers start with `name`, so that one page can contain several figures. The headline of the figure is left
+    out, since pages write it themselves.
     """
     root, whole = _draw(figure)
     said = figure._suptitle  # type: ignore[attr-defined]
@@ -52,16 +52,16 @@ def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None 
 
 
 def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list[str]:
-    """Return an ``<svg>`` element for each panel of a figure, its bar of colours and its key: the page arranges them.
+    """Return an ``<svg>`` element for each panel of a figure, its colour bar and its legend; the page arranges them.
 
-    What they are without eyes, their `parts` say. See `inline_svg`.
+    `parts` holds descriptions for screen readers. See `inline_svg`.
     """
     panels = [*(axes for axes in figure.axes if axes.get_visible()), *figure.legends]
     for number, each in enumerate(panels):
         if each.get_gid() is None:
             each.set_gid(f"panel-{number}")
     root, whole = _draw(figure)
-    with styled():
+    with report_style():
         boxes = {each: each.get_tightbbox() for each in panels}
     drawn = {group.get("id"): group for group in root.iter() if _local(group.tag) == "g"}
     found = []
@@ -82,7 +82,7 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
 def _draw(figure: Figure) -> tuple[Element, float]:
     """Draw a figure as SVG, and return it with its height."""
     figure.patch.set_visible(False)
-    with styled():
+    with report_style():
         canvas = figure.canvas if isinstance(figure.canvas, PageCanvas) else PageCanvas(figure)
         return ElementTree.fromstring(canvas.draw_svg()), 72 * figure.get_figheight()
 
@@ -100,9 +100,9 @@ class _Page(NamedTuple):
 
 
 def _clean(element: Element, page: _Page) -> Iterator[Element]:
-    """Yield what a page shows of an element: identifiers and styles renamed, no group without a meaning.
+    """Yield an element reduced to its use on a page: without groups that have no role, with new identifiers and styles.
 
-    Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
+    SVG inside HTML needs no namespaces, and uses ``href`` for links.
     """
     tag, identity = _local(element.tag), element.get("id", "")
     kind, _, more = identity.partition(" ")
@@ -133,14 +133,14 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
 
 
 def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that a page needs; colours are variables, or classes where they are steps of a scale."""
+    """Yield the attributes that a page needs; colours become variables, and steps of a scale become classes."""
     tag = _local(element.tag)
     for key, value in element.attrib.items():
         key = _local(key)
         if key == "style":
             yield from _style_of(tag, value, name)
         elif key == "id":
-            # Groups have identifiers too, but nothing refers to them.
+            # Nothing refers to the identifiers of groups.
             if tag != "g":
                 yield "id", f"{name}-{value}"
         elif key == "href":
@@ -173,7 +173,7 @@ def _round(numbers: str) -> str:
 
 
 def _gather(children: list[Element]) -> list[Element]:
-    """Return the elements, with all members of a map in the first group of their kind."""
+    """Return the elements, with all members of a map in the first group of their role."""
     kept: list[Element] = []
     first: Element | None = None
     for child in children:
@@ -204,7 +204,7 @@ def _members(group: Element, kind: str) -> Element:
         low, high, width, height = min(x), min(y), max(x) - min(x), max(y) - min(y)
         fill = next((part[6:] for part in style.split("; ") if part.startswith("fill: ")), "")
         if fill == "none" and "C" not in shape:
-            # A cell without a colour: the hatch below it is seen.
+            # A cell without a colour shows the hatch below it.
             continue
         colour = colour_classes().get(fill, {"none": "hollow", ACCENT: "mark"}.get(fill, ""))
         if "C" in shape:
@@ -220,7 +220,7 @@ def _members(group: Element, kind: str) -> Element:
 
 
 def _outline(group: Element, identity: str, height: str) -> Element:
-    """Return an outline of the page, drawn within its box: a picture within the picture ends at its borders."""
+    """Return an outline within its box, as a nested ``<svg>`` that clips it at the borders."""
     numbers = [float(value) for path in group for value in _NUMBER.findall(path.get("d", ""))]
     x, y = numbers[::2], numbers[1::2]
     place = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}

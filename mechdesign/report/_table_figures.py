@@ -1,4 +1,4 @@
-"""The pictures of a release: counts, distribution functions, ranges and clusters, with their intervals."""
+"""Figures of a release from a table: counts, distribution functions, ranges and clusters, with their intervals."""
 
 from __future__ import annotations
 
@@ -16,37 +16,52 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.model._words import clip, short
 from mechdesign.report._maps import round_ticks
-from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
+from mechdesign.report._style import ACCENT, INK, MUTED, abreast, headline, in_report_style, new_figure
 from mechdesign.tables._optimal import CountCosts
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
 _WIDTH = 8.0
-# Told apart from the accent by readers with any colour vision.
+# Distinguishable from the accent with any colour vision.
 _SECOND = "#D55E00"
-# More queries than this are no longer named one by one.
+# Maximal number of queries that are shown by name.
 _NAMED = 40
-# More bars than this are drawn as a line with a band.
+# Maximal number of bars; more are drawn as a line with a band.
 _BARS = 150
-# A line of more points is drawn through so many of them, which is finer than the picture.
+# Maximal number of points of a line, which is finer than the resolution of the figure.
 _POINTS = 2000
 _PAIRS = 6
-# Steps of more values could not be seen.
+# Steps between more values would be invisible.
 _STEPS = 400
 
 
 def release(release: Release) -> Figure:
-    """Show a release from a table: its clusters, its distribution function, or its answers with their intervals."""
+    """Show a release from a table: its clusters, its distribution function, or its answers with their intervals.
+
+    Args:
+        release: A release from a table.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: If `release` is not a release from a table.
+
+    Example:
+        >>> from mechdesign.tables._queries._cumulative import ordered
+        >>> release(ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)).axes[0].get_ylabel()
+        'share of records'
+    """
     require_kind(release, Release, "release", "a release from a table")
     if isinstance(release, ClusteringRelease):
         return clusters_picture(release)
     return cdf_picture(release) if isinstance(release, CumulativeRelease) else answers_picture(release)
 
 
-@drawn
+@in_report_style
 def answers_picture(release: Release) -> Figure:
-    """Show answers with their intervals: over the values of a numeric attribute, else query by query."""
+    """Show answers with their intervals: over the values of a numeric attribute, or one query per line."""
     along = _numbers(next(iter(release.labels.values()))) if len(release.labels) == 1 else None
     name = next(iter(release.labels))
     sure = _percent(release)
@@ -70,7 +85,7 @@ def answers_picture(release: Release) -> Figure:
     return _queries(names, *columns, f"{shown}{len(release):,} answers with their {sure} intervals".capitalize())
 
 
-@drawn
+@in_report_style
 def ranges_picture(ranges: Sequence[NamedRange]) -> Figure:
     """Show the number of records in each range, with its interval."""
     chosen = ranges[:_NAMED]
@@ -84,13 +99,13 @@ def ranges_picture(ranges: Sequence[NamedRange]) -> Figure:
     return _queries(names, values, low, high, title.capitalize())
 
 
-@drawn
+@in_report_style
 def cdf_picture(release: CumulativeRelease, quantiles: Sequence[NamedQuantile] = ()) -> Figure:
-    """Show the share of records at or below each value, with a band, and quantiles where there are any."""
+    """Show the share of records at or below each value, with a band, and quantiles if given."""
     name, labels = next(iter(release.labels.items()))
     found = _numbers(labels)
     along = np.arange(len(release), dtype=np.float64) if found is None else found
-    keep = _thinned(len(along))
+    keep = _thin_indices(len(along))
     figure = new_figure(_WIDTH, 3.8)
     axes = figure.subplots()
     share = release.records
@@ -114,9 +129,9 @@ def cdf_picture(release: CumulativeRelease, quantiles: Sequence[NamedQuantile] =
     return figure
 
 
-@drawn
+@in_report_style
 def clusters_picture(release: ClusteringRelease) -> Figure:
-    """Show the centroids on every two attributes, as large as their clusters; on many, along all of them."""
+    """Show centroids over each pair of attributes, with dots as large as the clusters; over many, as lines."""
     centroids, names = release.centroids, release.attributes
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
     title = f"{len(centroids)} centroids, as large as the released sizes of their clusters"
@@ -154,9 +169,26 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
     return figure
 
 
-@drawn
+@in_report_style
 def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
-    """Show the expected costs of several ways to answer one count against ε."""
+    """Show the expected costs of several ways to answer one count against ε.
+
+    Args:
+        found: Costs for several ε, from `mechdesign.tables.compare_counts`.
+        records: Maximal number of records that are counted.
+        measure: Name of the cost, for the axis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: If `found` is not a list of `CountCosts`.
+
+    Example:
+        >>> from mechdesign.tables._optimal import compare_counts as costs_of
+        >>> compare_counts(costs_of(4, [0.1]), 4).axes[0].get_ylabel()
+        'expected absolute error'
+    """
     found = as_list(found, "found", "a list of CountCosts")
     for index, each in enumerate(found):
         require_kind(each, CountCosts, f"found[{index}]", "CountCosts")
@@ -185,7 +217,7 @@ def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "ab
 
 
 def _queries(names: Sequence[str], values: Floats, low: Floats, high: Floats, title: str) -> Figure:
-    """Draw an answer a line, the first on top."""
+    """Draw one answer per line, the first on top."""
     figure = new_figure(_WIDTH, 1.3 + 0.27 * len(names))
     axes = figure.subplots()
     places = np.arange(len(names))
@@ -207,7 +239,7 @@ def _bars(axes: Axes, along: Floats, release: Release) -> None:
 
 
 def _band(axes: Axes, along: Floats, release: Release) -> None:
-    keep = _thinned(len(along))
+    keep = _thin_indices(len(along))
     axes.fill_between(along[keep], release.low[keep], release.high[keep], color=ACCENT, alpha=0.22, linewidth=0)
     axes.plot(along[keep], release.answers[keep], color=ACCENT, linewidth=0.8)
 
@@ -229,7 +261,7 @@ def _plain_numbers(axes: Axes, both: bool = False) -> None:
 
 
 def _numbers(labels: NDArray[Any]) -> Floats | None:
-    """Return labels as numbers, or None where they are none, or not all different."""
+    """Return labels as numbers, or None if one is not a number or two are equal."""
     try:
         found = np.asarray(labels, dtype=np.float64)
     except ValueError:
@@ -254,13 +286,13 @@ def _name(release: Release, index: int) -> str:
 
 
 def _largest(answers: Floats) -> Integers:
-    """Return which queries are shown, in order: all, or the ones with the largest answers."""
+    """Return the indices of the queries that are shown: all in order, or those with the largest answers."""
     if len(answers) <= _NAMED:
         return np.arange(len(answers))
     return np.argsort(-answers, kind="stable")[:_NAMED]
 
 
-def _thinned(size: int) -> Integers:
+def _thin_indices(size: int) -> Integers:
     return np.unique(np.linspace(0, size - 1, min(size, _POINTS)).round().astype(np.int64))
 
 

@@ -1,4 +1,4 @@
-"""The report on a release from a table: one page that says in words what was released and at what cost."""
+"""The report page on a release from a table: the answers, their errors and the budget spent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
-# More rows than this are left to the file of answers.
+# Maximal number of rows on the page; the file of answers has all.
 _ROWS = 30
-# Beyond it e^ε is written as a power.
+# Maximal ε for which e^ε is written as a number.
 _LARGEST_EXPONENT = 30
 
 
 def html(publication: Published) -> str:
-    """Return the report on a release as one self-contained page; the same values give the same text."""
+    """Return the report on a release as one self-contained page; equal releases give equal text."""
     return render("table.html", **_facts(publication))
 
 
@@ -66,14 +66,14 @@ def _step(step: Fraction) -> str:
 
 
 def _factor(epsilon: Fraction | None) -> str:
-    """Return " = e^ε" where that is a number one can read."""
+    """Return " = e^ε" as a readable number, or ""."""
     if epsilon is None or epsilon > _LARGEST_EXPONENT:
         return ""
     return f" = {short(math.exp(float(epsilon)), 4)}"
 
 
 def _spread(errors: Floats) -> str:
-    """Say between which numbers standard errors are; nothing where answers are exact."""
+    """Return the range of standard errors, or "" for exact answers."""
     least, largest = float(errors.min(initial=math.inf)), float(errors.max(initial=0.0))
     if not largest:
         return ""
@@ -81,14 +81,14 @@ def _spread(errors: Floats) -> str:
 
 
 def _answers(publication: Published) -> Iterator[dict[str, object]]:
-    """Yield sections on the answers: a heading, and a picture, a table or both."""
+    """Yield sections on the answers, each with a heading and a figure, a table or both."""
     release = publication.release
     if isinstance(release, CumulativeRelease):
         draw = functools.partial(pictures.cdf_picture, release, publication.quantiles)
         caption = (
-            "The line is the released share of records at or below each value, the band the interval of each value on "
-            "its own."
-        ) + (" Dots are quantiles, with their intervals." if publication.quantiles else "")
+            "The line is the released share of records at or below each value; the band shows the interval of each "
+            "value separately."
+        ) + (" Dots are quantiles with their intervals." if publication.quantiles else "")
         yield _section("Distribution", figure(draw, "cdf", "Released distribution function", caption))
         if publication.quantiles:
             found = [(decimal(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
@@ -98,7 +98,7 @@ def _answers(publication: Published) -> Iterator[dict[str, object]]:
             picture = figure(draw, "ranges", "Released ranges", _BARS_SAY)
             yield _section("Ranges", picture, ("Range", "Records", *_HEADS), _range_rows(publication))
     elif isinstance(release, ClusteringRelease):
-        caption = "Numbers are those of the clusters. Sizes are noisy and may be far off for small clusters."
+        caption = "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
         draw = functools.partial(pictures.clusters_picture, release)
         picture = figure(draw, "clusters", "Released centroids", caption)
         yield _section("Clusters", picture, ("Cluster", "Size", *release.attributes), _cluster_rows(release))
@@ -109,7 +109,7 @@ def _answers(publication: Published) -> Iterator[dict[str, object]]:
         yield _section("Answers", picture, (*release.labels, "Answer", *_HEADS), rows)
 
 
-_BARS_SAY = "A thin line, or the band, shows the interval of each answer on its own."
+_BARS_SAY = "A thin line, or the band, shows the interval of each answer separately."
 _HEADS = ("Standard error", "Interval")
 
 

@@ -1,4 +1,4 @@
-"""Released traces."""
+"""Figures of released traces: maps, and series over the steps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from mechdesign.report._style import (
     MUTED,
     RULE,
     abreast,
-    drawn,
     figure_bytes,
     fitting,
     headline,
+    in_report_style,
     is_narrow,
     new_figure,
     put_legend,
@@ -38,18 +38,18 @@ from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._released import ReleasedTrace
 
 _WIDTH = 8.0
-# Told apart from the accent by readers with any colour vision.
+# Distinguishable from the accent with any colour vision.
 _TRUE = "#D55E00"
 _STYLES: tuple[tuple[str, str], ...] = ((ACCENT, "-"), (_TRUE, "--"), (INK, ":"))
 _MOST_DOTS = 60
 
 
-@drawn
+@in_report_style
 def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], title: str) -> Figure:
-    """Show series over the steps of a trace, a panel below the other, all from zero.
+    """Show series over the steps of a trace in stacked panels, all from zero.
 
-    A panel is the name of its axis and up to three series by their names, each of shape (T,), T ≥ 1; infinite values
-    are left out. Above all stands `title`.
+    `panels` holds the label of each axis with up to three named series, each of shape (T,), T ≥ 1. Infinite values are
+    left out.
     """
     figure = new_figure(_WIDTH, 2.1 * len(panels) + 0.7)
     for axes, (label, series) in zip(
@@ -62,37 +62,37 @@ def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], tit
     return figure
 
 
-@drawn
+@in_report_style
 def trace_picture(
     domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, places: ArrayLike | None = None
 ) -> Figure:
-    """Show a released trace on the map, and beside it the true one where it is given: then it is for its owner only.
+    """Show a released trace on a map; with the true one, the figure is for its owner only.
 
-    `released` and `truth` are states, indices into `domain`, of shape (T,). Outputs that are no states have `places` of
-    shape (T, 2) instead. Domains without a map show states over the steps.
+    `released` and `truth` are states, indices into `domain`, of shape (T,). Outputs that are not states have `places`
+    of shape (T, 2) instead. Domains without a map show states over the steps.
     """
     outputs = np.asarray(released, dtype=np.int64)
     states = None if truth is None else np.asarray(truth, dtype=np.int64)
     flat = maps.is_map(domain)
     if places is not None and not flat:
-        raise InputError("places", "need a map", value=domain, bound="a domain in the plane")
+        raise InputError("places", "cannot be drawn", value=domain, bound="a domain in the plane")
     count = len(outputs) if places is None else len(np.asarray(places))
     if count == 0:
-        raise InputError("released", "holds no steps", bound="at least one")
+        raise InputError("released", "is empty", bound="at least one step")
     if not flat:
         return _over_states(domain, outputs, states)
     where = domain.points[outputs] if places is None else np.asarray(places, dtype=np.float64)
-    west, east, south, north = _seen(domain, where if places is not None else where[:0])
-    width, height = maps.fitted((east - west) / (north - south), fitting(6.4, 0.9), 5.0)
+    west, east, south, north = _find_extent(domain, where if places is not None else where[:0])
+    width, height = maps.fit_size((east - west) / (north - south), fitting(6.4, 0.9), 5.0)
     figure = new_figure(max(width + 0.9, 4.6), height + 1.2)
     axes = figure.subplots()
     _ground(axes, domain)
-    # A state that comes again is moved a little, by as much on every machine, so that steps do not hide one another.
+    # Repeated states are offset by small, reproducible distances, so that steps do not hide one another.
     spread = _spread(domain, count) if places is None else np.zeros((count, 2))
     if states is not None:
         _path(axes, domain.points[states] - spread, _TRUE, "true", "o")
     _path(axes, where + spread, ACCENT, "released", "s")
-    # The frame measures the axes.
+    # The limits must be set before the frame, which measures the axes.
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
     frame(axes, domain, ticks=True)
@@ -105,15 +105,15 @@ def trace_picture(
 
 
 def _key(count: int, spread: bool) -> str:
-    """Say how a map shows time, and that dots are not where they seem to be."""
+    """Return the sentence that explains the colours and the offsets of a map."""
     time = "the later, the darker" if count > 1 else ""
     moved = "dots are spread within their state, so that none hides another" if spread else ""
     said = "; ".join(part for part in (time, moved) if part)
     return said[:1].upper() + said[1:]
 
 
-def _seen(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the map and of all places, to which noise may lead beyond it."""
+def _find_extent(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
+    """Return west, east, south and north of the map and all places, since noise may add places outside the map."""
     west, east, south, north = extent(domain)
     if not len(places):
         return west, east, south, north
@@ -143,7 +143,7 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
 
 
 def _mark_steps(axes: Axes) -> None:
-    """Count the steps along the axis, which has some room at both ends, also about a single one."""
+    """Label the steps along the axis, with a margin at both ends."""
     first, last = axes.get_xlim()
     axes.set_xlim(min(first, -0.5), max(last, 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
@@ -162,7 +162,7 @@ def _ground(axes: Axes, domain: Domain) -> None:
 
 
 def _spread(domain: Domain, count: int) -> Floats:
-    """Return a small offset for each step, around a circle by the golden angle."""
+    """Return a small offset for each step, on a spiral with the golden angle."""
     west, east, south, north = extent(domain)
     reach = 0.012 * max(east - west, north - south)
     if domain.cells is not None:
@@ -175,7 +175,7 @@ def _spread(domain: Domain, count: int) -> Floats:
 
 def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> None:
     axes.plot(places[:, 0], places[:, 1], color=colour, linewidth=0.8, alpha=0.45, zorder=2)
-    # Light at the first step, full at the last.
+    # Light at the first step, full colour at the last.
     depths = np.linspace(0.25, 1.0, len(places)) if len(places) > 1 else np.ones(1)
     colours = [(*to_rgb(colour), depth) for depth in depths]
     axes.scatter(places[:, 0], places[:, 1], s=22, color=colours, marker=marker, linewidth=0, zorder=3)
@@ -185,7 +185,7 @@ def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> No
 
 
 def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> Figure:
-    """Show states over the steps: along the line where they have positions, else by name."""
+    """Show states over the steps: at their positions along a line, or by name."""
     along = maps.kind(domain) == "line"
     heights = np.arange(domain.size, dtype=np.float64)
     if along:
@@ -210,7 +210,7 @@ def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> F
 
 
 def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
-    """Return the pictures that may be published, by name; what they depend on, `ReleasedTrace.history` says."""
+    """Return the figures that may be published, by name; `ReleasedTrace.history` lists the data they depend on."""
     files = {"over-time.svg": figure_bytes(over_time(found))}
     if has_map(found):
         files["map.svg"] = figure_bytes(trace_map(found))
@@ -218,7 +218,7 @@ def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
 
 
 def over_time(found: ReleasedTrace) -> Figure:
-    """Show over the steps who protects whom, and how far an adversary expects to be off."""
+    """Show the degrees of protection and the expected errors of an adversary over the steps."""
     stages = [release.stage for release in found.releases]
     degrees = [stage.degrees[stage.members] for stage in stages]
     likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
@@ -241,7 +241,7 @@ def over_time(found: ReleasedTrace) -> Figure:
 
 
 def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
-    """Return the files that show the true states, shape (steps,), by name: they are for the owner of the trace."""
+    """Return the files with the true states (steps,), by name, for the owner of the trace only."""
     apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
     errors = found.beliefs.errors(true, found.lengths)
     degrees = degrees_of(found.releases, true)
@@ -270,12 +270,12 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
 
 
 def has_map(found: ReleasedTrace) -> bool:
-    """Return whether a released trace can be shown: its outputs are states, or its places have a map."""
+    """Return whether a released trace can be drawn: its outputs are states, or its places are on a map."""
     return found.outputs is not None or maps.is_map(found.domain)
 
 
 def trace_map(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
-    """Show the released trace, with `truth`, shape (steps,), for its owner only."""
+    """Show the released trace; with `truth` (steps,), the figure is for its owner only."""
     outputs = found.outputs
     return trace_picture(
         found.domain, [] if outputs is None else outputs, truth, found.places if outputs is None else None

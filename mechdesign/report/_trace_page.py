@@ -1,4 +1,4 @@
-"""The report of a released trace: one page that may be published with it."""
+"""The report page of a released trace, which may be published with it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mechdesign.report._pages import figure, render
 from mechdesign.report._trace_figures import has_map, over_time, trace_map
 from mechdesign.traces._released import ReleasedTrace, accuracy
 
-# So many of the states revealed are named.
+# Maximal number of revealed states that are named.
 _NAMED = 5
 
 
 def html(found: ReleasedTrace) -> str:
-    """Return the report as one self-contained page; it says what it depends on beyond the outputs."""
+    """Return the report as one self-contained page, with the data that it depends on in addition to the outputs."""
     return render("trace.html", **_facts(found))
 
 
@@ -45,7 +45,7 @@ def _facts(found: ReleasedTrace) -> dict[str, object]:
 
 
 def revealing(found: ReleasedTrace) -> str:
-    """Say how many states are revealed for certain, and at how many steps; nothing where none is."""
+    """Return the number of states revealed for certain, and of the steps at which they are; "" if there are none."""
     steps = [states for states in found.revealed if states]
     if not steps:
         return ""
@@ -55,23 +55,21 @@ def revealing(found: ReleasedTrace) -> str:
 
 
 def _pictures(found: ReleasedTrace) -> Iterator[tuple[str, object]]:
-    """Yield the pictures by the headings of their sections."""
+    """Yield the figures by the headings of their sections."""
     mapped = maps.is_map(found.domain)
     if has_map(found):
         caption = "The released state of each step."
         if mapped:
             caption = (
-                "Squares are released places, joined in their order: the later a step, the darker; the first has a "
-                "ring."
+                "Squares are released places, joined in their order; later steps are darker, and the first has a ring."
             )
         if mapped and found.outputs is not None:
-            caption += " Within their state, squares are spread by a fixed pattern, so that none hides another."
+            caption += " Within their state, squares are offset by a fixed pattern, so that none hides another."
         draw = functools.partial(trace_map, found)
         yield "What was released", figure(draw, "map", "The released trace", caption)
     caption = (
-        "The degree of protection is the number of states among which a state is hidden. The expected error is how far "
-        "off somebody expects to be who knows the transitions, and guesses as well as the outputs so far, or all of "
-        "them, allow."
+        "The degree of protection is the number of states among which a state is hidden. The expected error is the "
+        "mean distance of an adversary's best guess, given the transitions and the outputs so far, or all outputs."
     )
     draw = functools.partial(over_time, found)
     yield "Step by step", figure(draw, "steps", "Protection and expected error by step", caption)

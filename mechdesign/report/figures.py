@@ -1,6 +1,6 @@
-"""Pictures of designs, graphs, traces, tables and leakage: each function returns a Matplotlib figure.
+"""Figures of designs, graphs, traces, tables and leakage: each function returns a Matplotlib figure.
 
-`save_figure` writes one so that equal figures give equal bytes.
+`save_figure` writes a figure; equal figures give equal bytes.
 """
 
 from mechdesign.base import _lazy

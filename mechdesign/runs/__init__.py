@@ -1,8 +1,8 @@
-"""Many runs in one folder: benchmarks and sweeps.
+"""Series of runs in one folder: benchmarks and sweeps.
 
-`bench` compares solvers on families of problems, each run in a process of its own. `sweep` solves a grid of
-specifications. Both write rows that are resumed and read back by `_store`. The room imports `report`, `specification`
-and what is below them.
+`bench` compares solvers on families of problems, with a separate process for each run. `sweep` solves a grid of
+specifications. `_store` writes the rows of both, reads them, and resumes unfinished folders. This package imports
+`report`, `specification` and the packages below them.
 """
 
 from mechdesign.base import _lazy

@@ -1,4 +1,4 @@
-"""Page and pictures of a benchmark."""
+"""Report page and figures of a benchmark."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mechdesign.base._atomic import write_file
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._words import power, short
 from mechdesign.report._pages import Strong, figure, render
-from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure, put_legend
+from mechdesign.report._style import ACCENT, INK, MUTED, abreast, headline, in_report_style, new_figure, put_legend
 from mechdesign.runs._identity import environment
 from mechdesign.runs._phases import OPTIMAL_GAP, SLACK, Verdict
-from mechdesign.runs._scores import SHIFT, contestant, performance_profile, scores, seconds, solved
+from mechdesign.runs._scores import SHIFT, contestant, is_solved, performance_profile, scores, seconds
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -32,9 +32,9 @@ _MARKERS = "osD^v<>PX*hdp8H"
 _DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 
-@drawn
+@in_report_style
 def profile_picture(rows: Results) -> Figure:
-    """Show the performance profile: which part of the problems each solved within a multiple of the best time."""
+    """Show the performance profile: the share of problems solved within a multiple of the best time."""
     profile = performance_profile(rows)
     figure = new_figure(_WIDTH, 4.6)
     axes = figure.subplots()
@@ -52,13 +52,13 @@ def profile_picture(rows: Results) -> Figure:
     axes.set_xlabel("time, as a multiple of the fastest on the same problem")
     axes.set_ylabel("problems solved, in percent")
     put_legend(axes, fontsize=8, handlelength=3)
-    headline(figure, _best(profile))
+    headline(figure, _find_headline(profile))
     return figure
 
 
-@drawn
+@in_report_style
 def runs_picture(rows: Results) -> Figure:
-    """Show every run: its time, whether it ended in a proved optimum, and whether the solver's own numbers hold."""
+    """Show the time of every run, whether a proved optimum was found, and whether the returned numbers are private."""
     names = list(dict.fromkeys(contestant(row) for row in rows))
     families = list(dict.fromkeys(row["family"] for row in rows))
     columns = abreast(min(len(families), 4))
@@ -80,24 +80,24 @@ def runs_picture(rows: Results) -> Figure:
         _number_decades(axes.xaxis)
         axes.set_xlabel("seconds")
     said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
-    bad = sum(_said_and_is_not_private(row) for row in rows)
+    bad = sum(_is_false_optimum(row) for row in rows)
     figure.legend(handles=_key(), loc="outside lower center", ncols=abreast(4), fontsize=8)
     headline(figure, f"{bad} of {said} matrices that solvers call optimal are not private as returned")
     return figure
 
 
-def growing(rows: Results) -> tuple[str, ...]:
-    """Return the families of which there are several sizes."""
+def multi_size_families(rows: Results) -> tuple[str, ...]:
+    """Return the families with several sizes."""
     sizes: dict[str, set[int]] = {}
     for row in rows:
         sizes.setdefault(row["family"], set()).add(row["n"])
     return tuple(family for family, found in sizes.items() if len(found) > 1)
 
 
-@drawn
+@in_report_style
 def growth_picture(rows: Results) -> Figure:
-    """Show how times grow with size, family by family, as far as each contestant came."""
-    families = growing(rows)
+    """Show times against sizes, in a panel for each family, up to the largest size that each contestant solved."""
+    families = multi_size_families(rows)
     figure = new_figure(_WIDTH, 4.6 if abreast(2) == 2 else 2.6 * len(families) + 1.5)
     columns = abreast(len(families))
     panels = figure.subplots(len(families) // columns, columns, sharey=True, squeeze=False).ravel()
@@ -107,7 +107,7 @@ def growth_picture(rows: Results) -> Figure:
         for name in names:
             points: dict[int, list[float]] = {}
             for row in mine:
-                if contestant(row) == name and solved(row):
+                if contestant(row) == name and is_solved(row):
                     points.setdefault(row["n"], []).append(seconds(row))
             sizes = sorted(points)
             means = [float(np.exp(np.mean(np.log(points[n])))) for n in sizes]
@@ -129,7 +129,7 @@ def growth_picture(rows: Results) -> Figure:
 
 
 def _number_decades(axis: Axis) -> None:
-    """Write powers of ten along a logarithmic axis, and some numbers between them where there are few."""
+    """Label powers of ten along a logarithmic axis, and some numbers between them if it shows few powers."""
 
     def between(value: float, _: int) -> str:
         low, high = axis.get_view_interval()
@@ -140,9 +140,9 @@ def _number_decades(axis: Axis) -> None:
 
 
 def _dot(axes: Axes, row: Mapping[str, Any], place: int, size: float) -> None:
-    colour = _BAD if _said_and_is_not_private(row) else ACCENT if row.get("ours") else INK
-    marker = "o" if solved(row) else "x"
-    face = "none" if _said_and_is_not_private(row) else colour
+    colour = _BAD if _is_false_optimum(row) else ACCENT if row.get("ours") else INK
+    marker = "o" if is_solved(row) else "x"
+    face = "none" if _is_false_optimum(row) else colour
     time = max(seconds(row), 1e-3)
     axes.plot(time, place, marker, markersize=size, markeredgecolor=colour, markerfacecolor=face, markeredgewidth=1.2)
 
@@ -151,7 +151,7 @@ def _key() -> list[Line2D]:
     shapes = (
         ("o", ACCENT, ACCENT, "ours, solved"),
         ("o", INK, INK, "solved"),
-        ("o", "none", _BAD, "said optimal, is not private; optimal once mended"),
+        ("o", "none", _BAD, "claimed optimal, not private; optimal after rounding"),
         ("x", INK, INK, "not solved, or out of time"),
     )
     return [
@@ -160,18 +160,18 @@ def _key() -> list[Line2D]:
     ]
 
 
-def _said_and_is_not_private(row: Mapping[str, Any]) -> bool:
+def _is_false_optimum(row: Mapping[str, Any]) -> bool:
     return row.get("claimed") == Verdict.OPTIMAL and row.get("certified") == Verdict.NOT_PRIVATE
 
 
 def _by_ours(rows: Results, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Put this package's own first."""
+    """Return the mapping with this package's contestants first."""
     ours = {contestant(row) for row in rows if row.get("ours")}
     return {name: named[name] for name in sorted(named, key=lambda name: name not in ours)}
 
 
 def _style(name: str, rows: Results) -> dict[str, Any]:
-    """Return how a line looks: ours in colour and thick, others in greys and dashes."""
+    """Return the line style of a contestant: this package's are coloured and thick, others grey and dashed."""
     ours = list(dict.fromkeys(contestant(row) for row in rows if row.get("ours")))
     if name in ours:
         return {"color": ACCENT, "linewidth": 2.2, "linestyle": _DASHES[ours.index(name) % len(_DASHES)]}
@@ -184,7 +184,7 @@ def _style(name: str, rows: Results) -> dict[str, Any]:
     }
 
 
-def _best(profile: Mapping[str, Any]) -> str:
+def _find_headline(profile: Mapping[str, Any]) -> str:
     if not profile:
         return "Nothing was solved"
     parts = {name: float(np.isfinite(ratios).mean()) for name, ratios in profile.items()}
@@ -196,13 +196,16 @@ def _best(profile: Mapping[str, Any]) -> str:
 
 
 def write_report(folder: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:
-    """Write ``report.html`` and ``scores.csv`` into a folder of results; raise `ExportError` when that fails.
+    """Write ``report.html`` and ``scores.csv`` into a folder of results; raise `ExportError` if that fails.
 
     Args:
         folder: The folder.
-        about: Suite, limits and threads, as `mechdesign.runs.bench.request_of` describes them.
-        rows: Runs, by column.
-        total: How many runs there are to be.
+        about: Suite, limits and threads, as described by `mechdesign.runs.bench.request_of`.
+        rows: The runs, each a mapping of columns to values.
+        total: Number of requested runs.
+
+    Returns:
+        The path of the page.
     """
     write_file(folder / "scores.csv", [_csv(rows, float(about["time_limit"])).encode()])
     write_file(folder / "report.html", [html(about, rows, total).encode()])
@@ -212,7 +215,7 @@ def write_report(folder: Path, about: Mapping[str, Any], rows: Results, total: i
 def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
     """Return the page."""
     said = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL]
-    bad = [row for row in said if _said_and_is_not_private(row)]
+    bad = [row for row in said if _is_false_optimum(row)]
     found = environment()
     return render(
         "bench.html",
@@ -240,7 +243,7 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
 
 
 def _csv(rows: Results, limit: float) -> str:
-    """Return how each contestant did, as a table for other pages."""
+    """Return the scores of all contestants as a CSV table."""
     names = ("solved", "runs", "claimed", "not_private", "wrong", "mean", "censored_mean")
     lines: list[list[object]] = [["solver", *names]]
     for name, score in scores(rows, limit).items():
@@ -267,21 +270,21 @@ def _pictures(rows: Results) -> Iterator[dict[str, object]]:
         functools.partial(profile_picture, rows),
         "profile",
         "Performance profile",
-        "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. Thick lines are this "
-        "package's own.",
+        "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. Thick lines are "
+        "solvers of this package.",
     )
     yield figure(
         functools.partial(runs_picture, rows),
         "runs",
         "Time of every run",
-        "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
+        "Every run, up to a certified channel or a limit. Larger marks are larger problems.",
     )
-    if growing(rows):
+    if multi_size_families(rows):
         yield figure(
             functools.partial(growth_picture, rows),
             "growth",
             "Time by number of secrets",
-            "Geometric means over seeds, for the families that the suite has in several sizes.",
+            "Geometric means over seeds, for families with several sizes in the suite.",
         )
 
 
@@ -295,7 +298,7 @@ def _run(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{row['family']}, n = {row['n']}" + (f", seed {row['seed']}" if row["seed"] else ""),
         contestant(row),
-        *(_said(row.get(key)) for key in ("claimed", "certified", "rounded")),
+        *(_format_verdict(row.get(key)) for key in ("claimed", "certified", "rounded")),
         _number(row.get("cost")),
         power(max(float(gap), 0.0)) if gap is not None else "–",
         ("> " if row.get("censored") else "") + _seconds(seconds(row)),
@@ -307,7 +310,7 @@ def _number(value: float | None) -> str:
     return short(float(value), 7) if value is not None else "–"
 
 
-def _said(verdict: object) -> str:
+def _format_verdict(verdict: object) -> str:
     name = str(verdict or "–")
     return Strong(name) if name in (Verdict.NOT_PRIVATE, Verdict.INFEASIBLE) else name
 

@@ -1,4 +1,4 @@
-"""Solvers that take part."""
+"""Solvers of the benchmark, and OR-Tools' PDLP as an additional back end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver, find, register
 
 NAME = "ortools-pdlp"
-"""What the back end is called in `mechdesign.solve._solve`, from when this module is imported."""
+"""Name of the back end in `mechdesign.solve._solve`, registered by the import of this module."""
 
 
 def _back_end() -> BackEnd:
@@ -72,24 +72,28 @@ register(Solver(NAME, _back_end, "ortools"))
 _ORTOOLS = ("ortools.linear_solver.pywraplp", "ortools.pdlp.python.pdlp")
 
 TOLERANCE = 1e-7
-"""The feasibility and gap asked of every solver that can be asked: what HiGHS and SciPy do by themselves."""
+"""Feasibility tolerance and relative gap of every solver with such options; the defaults of HiGHS and SciPy."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A solver with settings.
+    """A solver with settings that takes part in a benchmark.
 
     Attributes:
-        solver: Its name in tables and on the command line.
-        settings: What sets it apart from others of the same solver.
-        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.design` does.
-        route: "design" (the whole road), "blocks" (the raw block program), or "rows" (the raw linear program).
-        extra: Options under the solver's own names.
-        vertex: Whether an interior-point method is to end in a vertex.
-        limits: Whether the back end takes tolerances and threads.
-        package: What must be importable for it.
-        first: Modules to load before any other solver: two copies of HiGHS may take each other's symbols.
-        ours: Whether it is this package's own.
+        solver: Name of the solver in tables and on the command line.
+        settings: Settings that distinguish contestants of the same solver.
+        back_end: Name of its back end in `mechdesign.solve._solve`, or "auto" for `mechdesign.design`.
+        route: "design" (`mechdesign.design`), "blocks" (the raw block program), or "rows" (the raw linear program).
+        extra: Options under the solver's names.
+        vertex: Whether an interior-point method ends with a crossover to a vertex.
+        limits: Whether the back end accepts tolerances and threads.
+        package: Package that must be importable.
+        first: Modules to load before any other solver, since two copies of HiGHS may use each other's symbols.
+        ours: Whether the solver belongs to this package.
+
+    Example:
+        >>> Contestant("highs-ipx", "no crossover", "highs-ipx", vertex=False).name
+        'highs-ipx (no crossover)'
     """
 
     solver: str
@@ -110,7 +114,7 @@ class Contestant:
 
     @property
     def installed(self) -> bool:
-        """Whether it can run here."""
+        """Whether the contestant can run on this machine."""
         if self.package and importlib.util.find_spec(self.package) is None:
             return False
         if self.solver == "highs-hipo":
@@ -123,13 +127,20 @@ class Contestant:
             return False
 
     def options(self, threads: int) -> Options:
-        """Return what its back end is asked for."""
+        """Return the options of the contestant's back end.
+
+        Args:
+            threads: Number of threads.
+
+        Returns:
+            The options; the defaults if the back end accepts no tolerances.
+        """
         if not self.limits:
             return Options()
         return Options(feasibility=TOLERANCE, gap=TOLERANCE, threads=threads, vertex=self.vertex, extra=self.extra)
 
     def description(self) -> dict[str, object]:
-        """Return what its results depend on, for the identity of a row."""
+        """Return the settings that results depend on, for the identity of a row."""
         return {
             "solver": self.solver,
             "settings": self.settings,
@@ -178,12 +189,11 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(contestant.solver for contestant in CONTESTANTS))
 
 
-def chosen(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
-    """Return the contestants of these solvers, in order; without names, all that are installed.
+def select_contestants(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
+    """Return the contestants of the named solvers, in order; without names, all that are installed.
 
-    Raises:
-        InputError: There is no such solver, or none at all is named.
-        MissingDependencyError: One that is named is not installed.
+    Raises `InputError` if a name is unknown or the list is empty. Raises `MissingDependencyError` if a named solver is
+    not installed.
     """
     if solvers is None:
         return tuple(contestant for contestant in CONTESTANTS if contestant.installed)
@@ -211,7 +221,7 @@ def _cvxpy_solvers() -> frozenset[str]:
 
 @functools.cache
 def _highs_takes(method: str) -> bool:
-    """Tell whether this build of HiGHS has a method."""
+    """Return whether the installed HiGHS has a method."""
     import highspy
 
     new: Any = highspy.Highs

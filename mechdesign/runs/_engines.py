@@ -1,4 +1,4 @@
-"""One design solved: serial, joblib, Dask."""
+"""Engines of a sweep: solve tasks in this process, in several processes with joblib, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from mechdesign.model._problem_words import cost_measure
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS, register
 from mechdesign.runs._store import Row, State, Value
-from mechdesign.runs._tasks import Task, numbered, versions_for
+from mechdesign.runs._tasks import Task, number_columns, versions_for
 from mechdesign.solve._blas import blas_threads
 from mechdesign.solve._contract import Status
 from mechdesign.specification._specification import from_tables
@@ -53,28 +53,28 @@ _STATES = {Status.INTERRUPTED: State.INTERRUPTED, Status.TIME_LIMIT: State.CENSO
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a task ended: its row, and the files of its certified channel, none where there is no channel."""
+class TaskOutcome:
+    """The outcome of a task: its row, and the files of its certified channel, empty without a channel."""
 
     row: Row
     files: dict[str, bytes]
 
 
 @in_own_arithmetic
-def solve(task: Task) -> Outcome:
-    """Make a design, with one thread unless its specification says otherwise; an error becomes a failed row.
+def solve(task: Task) -> TaskOutcome:
+    """Design the mechanism of a task, with one thread by default; an error becomes a failed row.
 
-    Raises:
-        RecordsError: The data, or the versions of packages, are not those that the identity of the row names.
+    Raises `RecordsError` if data or versions of packages differ from those in the identity of the row.
     """
     for kind in task.kinds:
-        # Reading the task has imported its module, which registers it perhaps.
+        # Reading the task has imported the module of the kind, which may have registered it.
         if kind.kind not in KINDS:
             register(kind)
     _check_same(task)
     started = time.perf_counter()
     try:
-        # The sweep has warned of metrics before; the row has the status, the gap, and how many secrets are revealed.
+        # The sweep has already warned of metrics; the row contains the status, the gap, and the number of revealed
+        # secrets.
         with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1
@@ -82,33 +82,33 @@ def solve(task: Task) -> Outcome:
                 made = given.design(threads=threads)
                 files = encode(made.problem, made.channel, made.certificate, made.evidence(), made.origin)
     except TimeLimitError as error:
-        return _ended(task, State.CENSORED, str(error), started)
+        return _outcome_without_channel(task, State.CENSORED, str(error), started)
     except SolverInterruptedError as error:
-        return _ended(task, State.INTERRUPTED, str(error), started)
-    except Exception as error:  # Whatever it is, the other rows do not depend on it.
-        return _ended(task, State.FAILED, f"{type(error).__name__}: {error}", started)
-    return Outcome(_row(task, made, time.perf_counter() - started), files)
+        return _outcome_without_channel(task, State.INTERRUPTED, str(error), started)
+    except Exception as error:  # Other rows do not depend on this error.
+        return _outcome_without_channel(task, State.FAILED, f"{type(error).__name__}: {error}", started)
+    return TaskOutcome(_row(task, made, time.perf_counter() - started), files)
 
 
-def failed(task: Task, message: str) -> Outcome:
-    """Return the outcome of a task that cannot be made."""
-    return Outcome(Row(task.key, State.FAILED, {**_before(task), "status": State.FAILED, "message": message}), {})
+def make_failed_outcome(task: Task, message: str) -> TaskOutcome:
+    """Return the outcome of a task that failed."""
+    return TaskOutcome(Row(task.key, State.FAILED, {**_before(task), "status": State.FAILED, "message": message}), {})
 
 
-def interrupted(task: Task) -> Row:
-    """Return the row of a task that was stopped."""
+def make_interrupted_row(task: Task) -> Row:
+    """Return the row of a task that the user stopped."""
     values = {**_before(task), "status": State.INTERRUPTED, "message": "stopped by the user"}
     return Row(task.key, State.INTERRUPTED, values)
 
 
-def _ended(task: Task, state: State, message: str, started: float) -> Outcome:
+def _outcome_without_channel(task: Task, state: State, message: str, started: float) -> TaskOutcome:
     seconds = round(time.perf_counter() - started, 3)
     values = {**_before(task), "status": state, "solve_seconds": seconds, "message": message}
-    return Outcome(Row(task.key, state, values), {})
+    return TaskOutcome(Row(task.key, state, values), {})
 
 
 def _before(task: Task) -> dict[str, Value]:
-    """Return what is known of a row without a channel."""
+    """Return the known values of a row without a channel."""
     return {name: value for name, value in task.columns.items() if name != "channel"}
 
 
@@ -121,7 +121,7 @@ def _row(task: Task, made: Design, seconds: float) -> Row:
         "cost": certificate.cost,
         "lower_bound": certificate.lower_bound,
         "relative_gap": certificate.relative_gap,
-        **_realised(certificate),
+        **_list_realised(certificate),
         "revealed": len(certificate.revealed or ()),
         "solver": summary.solver,
         "solve_seconds": summary.seconds if summary.seconds is not None else round(seconds, 3),
@@ -137,9 +137,9 @@ def _row(task: Task, made: Design, seconds: float) -> Row:
     return Row(task.key, state, values, details)
 
 
-def _realised(certificate: Certificate) -> dict[str, Value]:
+def _list_realised(certificate: Certificate) -> dict[str, Value]:
     pairs, floors = certificate.epsilon, certificate.distortion
-    names = numbered("tight_epsilon", len(pairs)) + numbered("distortion", len(floors))
+    names = number_columns("tight_epsilon", len(pairs)) + number_columns("distortion", len(floors))
     return dict(zip(names, pairs + floors, strict=True))
 
 
@@ -149,14 +149,14 @@ def _check_same(task: Task) -> None:
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise RecordsError(
-                f"a worker has {name} {found.get(name, 'not at all')}, and the sweep was begun with {wanted}. Install "
-                "the same version there, and resume"
+                f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was begun with {wanted}. "
+                "Install the same version on the worker, and resume"
             )
     for name, digest in task.data.items():
         path = task.folder / name
         if _digest_now(path) != digest:
             raise RecordsError(
-                f"{path} is not as it was when the sweep began. Restore it and resume, or sweep into another folder"
+                f"{path} has changed since the sweep began. Restore it and resume, or sweep into another folder"
             )
 
 
@@ -167,23 +167,22 @@ def _digest_now(path: Path) -> str:
         raise RecordsError(f"{path} cannot be read by a worker: {error.problem}") from error
 
 
-_ANSWER = 5.0
-# So long a cluster may be without a worker before the sweep gives up: killed ones are started again in less.
-_WITHOUT_WORKERS = 60.0
-# Tasks sent for each thread: one is solved while the next one is on its way.
-_AHEAD = 2
-# Workers may come and go: how many threads there are is asked now and then.
-_ASK_AGAIN = 2.0
+_ANSWER_TIMEOUT_S = 5.0
+# Seconds that a cluster may be without workers before the sweep gives up; restarted workers return sooner.
+_MAX_S_WITHOUT_WORKERS = 60.0
+# Tasks sent for each thread: one is being solved while the next one is sent.
+_TASKS_PER_THREAD = 2
+# Seconds between queries of the number of threads, since workers may come and go.
+_CAPACITY_INTERVAL_S = 2.0
 _PATH = "dask"
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Connect to the scheduler at an address, for as long as the context lasts.
+def connect(address: str) -> Iterator[Any]:
+    """Connect to the scheduler at an address, for the duration of the context.
 
-    Raises:
-        MissingDependencyError: ``distributed`` is not installed.
-        InputError: Nothing answers there within seconds, or there is no worker.
+    Raises `MissingDependencyError` without the package ``distributed``. Raises `InputError` if nothing answers within
+    seconds, or the cluster has no workers.
     """
     try:
         import distributed
@@ -191,10 +190,10 @@ def connected(address: str) -> Iterator[Any]:
         raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
     require_kind(address, str, _PATH, 'the address of a Dask scheduler, such as "tcp://127.0.0.1:8786"')
     try:
-        # A client that finds nobody would go on trying when it is forgotten.
+        # A client that cannot connect would keep trying in the background, so test the connection separately.
         with ThreadPoolExecutor(1) as apart:
-            apart.submit(asyncio.run, _knock(address)).result()
-        client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)
+            apart.submit(asyncio.run, _check_reachable(address)).result()
+        client = distributed.Client(address, timeout=_ANSWER_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
             _PATH,
@@ -213,10 +212,9 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def check_workers(client: Any, tasks: Iterable[Task]) -> None:
-    """Raise `InputError` unless all workers have the same versions and requirements as we have, and see the same data.
+    """Raise `InputError` unless all workers have our versions, requirements and data.
 
-    Raises:
-        ClusterError: The cluster was lost meanwhile.
+    Raises `ClusterError` if the cluster is lost.
     """
     from distributed.comm import CommClosedError
     from distributed.protocol import pickle
@@ -231,47 +229,45 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
         solvers[str(task.tables.get("solver", {}).get("name", "auto"))] = None
         kinds |= dict.fromkeys(task.kinds)
     try:
-        # As bytes: a worker that cannot read them says why.
+        # Send the kinds as bytes: a worker that cannot unpickle them returns its error.
         sent = pickle.dumps(list(kinds))
     except Exception as error:
         names = ", ".join(kind.kind for kind in kinds)
         problem = f"cannot be sent the requirements {names} ({error})"
-        raise InputError(_PATH, problem, remedy="put their classes into a module of their own") from error
+        raise InputError(_PATH, problem, remedy="put their classes into an importable module") from error
     try:
         found = client.run(_facts, list(solvers), list(data), sent, on_error="return")
     except OSError as error:
         raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
         if isinstance(facts, CommClosedError):
-            # The worker is gone: the scheduler sends nothing there.
+            # The worker is gone: the scheduler sends no tasks to it.
             continue
         if isinstance(facts, BaseException):
             wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
             remedy = f"install {' and '.join(wanted)} there"
             raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
         _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
-        _compare(worker, "does not see the same data", facts[1], data, "put them at the same place there")
+        _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path there")
 
 
-def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
-    """Yield the outcomes of tasks, each when it is done, from the workers of a cluster.
+def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
+    """Yield the outcomes of tasks from the workers of a cluster, in the order of completion.
 
-    A task whose worker is lost is sent to another one, by the scheduler; one that loses too many is a failed row.
-
-    Raises:
-        ClusterError: The scheduler is lost, or has been without workers for a minute.
+    The scheduler sends a task whose worker is lost to another worker; a task that loses too many workers is a failed
+    row. Raises `ClusterError` if the scheduler is lost, or has had no workers for a minute.
     """
     import distributed
 
     tasks = iter(tasks)
     under_way: dict[Any, Task] = {}
-    workers, capacity, asked = _Presence(client), _capacity(client), time.monotonic()
+    workers, capacity, asked = _WorkerWatch(client), _capacity(client), time.monotonic()
     try:
         while True:
-            if time.monotonic() - asked > _ASK_AGAIN:
+            if time.monotonic() - asked > _CAPACITY_INTERVAL_S:
                 capacity, asked = _capacity(client), time.monotonic()
             for task in itertools.islice(tasks, max(0, capacity - len(under_way))):
-                # A name of its own: what an earlier sweep left on the cluster is not taken for an answer.
+                # A unique name, so that results of an earlier sweep on the cluster are not used.
                 name = f"{task.key}-{id(under_way)}"
                 under_way[client.submit(solve, task, key=name, pure=False)] = task
             if not under_way:
@@ -279,7 +275,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
             for future in _first_done(workers, list(under_way)):
                 outcome = _outcome(future, under_way[future], distributed.KilledWorker)
                 if outcome is None:
-                    # Its worker was lost, and the answer with it: the scheduler has it computed again.
+                    # Its worker and its result were lost: the scheduler computes it again.
                     workers.require()
                     continue
                 del under_way[future]
@@ -292,17 +288,17 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
             client.cancel(list(under_way))
 
 
-async def _knock(address: str) -> None:
-    """Connect to a scheduler and leave again; raise an error of the system where there is none."""
+async def _check_reachable(address: str) -> None:
+    """Connect to a scheduler and disconnect; raise an `OSError` if there is none."""
     from distributed.comm import connect
     from distributed.security import Security
 
-    comm = await connect(address, timeout=_ANSWER, **Security().get_connection_args("client"))
+    comm = await connect(address, timeout=_ANSWER_TIMEOUT_S, **Security().get_connection_args("client"))
     await comm.close()
 
 
 def _facts(solvers: list[str], paths: list[str], kinds: bytes) -> tuple[dict[str, str], dict[str, str]]:
-    """Return versions and digests, on a worker, which is to know the kinds that were sent."""
+    """Return the versions and digests of a worker, which must be able to unpickle the kinds."""
     from distributed.protocol import pickle
 
     versions: dict[str, str] = {}
@@ -326,82 +322,83 @@ def _compare(worker: str, problem: str, found: Mapping[str, str], wanted: Mappin
 
 def _capacity(client: Any) -> int:
     threads: int = sum(client.nthreads().values())
-    return max(1, threads) * _AHEAD
+    return max(1, threads) * _TASKS_PER_THREAD
 
 
-class _Presence:
-    """Knows when the cluster had a worker last."""
+class _WorkerWatch:
+    """The time at which the cluster last had a worker."""
 
     def __init__(self, client: Any) -> None:
         self.client, self._seen = client, time.monotonic()
 
     def require(self) -> None:
-        """Raise `ClusterError` where there has been no worker for a minute."""
+        """Raise `ClusterError` if there has been no worker for a minute."""
         if self.client.nthreads():
             self._seen = time.monotonic()
-        elif time.monotonic() - self._seen >= _WITHOUT_WORKERS:
+        elif time.monotonic() - self._seen >= _MAX_S_WITHOUT_WORKERS:
             raise ClusterError("the Dask cluster has no workers left; finished rows are kept. Start some, and resume")
 
 
-def _first_done(workers: _Presence, futures: list[Any]) -> list[Any]:
-    """Return the futures that are done, at least one of them."""
+def _first_done(workers: _WorkerWatch, futures: list[Any]) -> list[Any]:
+    """Wait for futures, and return those that are done."""
     import distributed
 
     while True:
         with contextlib.suppress(TimeoutError), workers.client.as_current():
-            return list(distributed.wait(futures, timeout=_pause(), return_when="FIRST_COMPLETED").done)
+            return list(distributed.wait(futures, timeout=_pause_seconds(), return_when="FIRST_COMPLETED").done)
         workers.require()
 
 
-def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome | None:
-    """Return what a future that is done has brought, or None where the answer does not come."""
+def _outcome(future: Any, task: Task, killed: type[BaseException]) -> TaskOutcome | None:
+    """Return the outcome of a finished future, or None if its result does not arrive."""
     try:
-        outcome: Outcome = future.result(timeout=_pause())
+        outcome: TaskOutcome = future.result(timeout=_pause_seconds())
     except TimeoutError:
         return None
     except killed:
-        return failed(task, "every worker that it was sent to was killed, for want of memory perhaps")
+        return make_failed_outcome(task, "every worker with this task was killed, possibly for lack of memory")
     return outcome
 
 
-def _pause() -> float:
-    """Return for how many seconds one waits before looking whether there are workers."""
-    return _WITHOUT_WORKERS / 12
+def _pause_seconds() -> float:
+    """Return the seconds to wait between two checks for workers."""
+    return _MAX_S_WITHOUT_WORKERS / 12
 
 
-# So often a row is run of which each time the process was killed, the later times without others beside it.
-_TRIES = 3
-_MOST = "LOKY_MAX_CPU_COUNT"
+# Maximal number of attempts for a task whose process is killed; later attempts run alone.
+_MAX_ATTEMPTS = 3
+_JOBLIB_LIMIT = "LOKY_MAX_CPU_COUNT"
 
 
 def count_processes() -> int:
-    """Return how many processes a sweep uses unless told: the processors that this one may use.
+    """Return the default number of processes of a sweep: the processors available to this process, or joblib's limit.
 
-    Raises:
-        InputError: The variable with which joblib is told to use fewer holds something else than a number.
+    Raises `InputError` if the variable with joblib's limit is not a positive integer.
     """
-    most = os.environ.get(_MOST)
+    most = os.environ.get(_JOBLIB_LIMIT)
     if most is None:
         return count_processors()
     if not (most.isascii() and most.isdigit() and int(most) >= 1):
-        remedy = "unset this variable of the environment"
-        raise InputError(_MOST, "is no number of processes", value=most, bound="an integer >= 1", remedy=remedy)
+        remedy = "unset this environment variable"
+        raise InputError(
+            _JOBLIB_LIMIT, "is not a number of processes", value=most, bound="an integer >= 1", remedy=remedy
+        )
     return min(int(most), count_processors())
 
 
-def in_this_process(tasks: Iterable[Task]) -> Iterator[Outcome]:
+def in_this_process(tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
     """Yield the outcomes of tasks, one after the other."""
     return map(solve, tasks)
 
 
-def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
-    """Yield the outcomes of tasks, each when it is done, from so many processes.
+def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
+    """Yield the outcomes of tasks from `jobs` processes, in the order of completion.
 
-    When a process is killed, by the system for want of memory say, the tasks that were under way are run again, one at
-    a time. A task whose process is killed each time is a failed row. Where processes cannot work together, for want of
-    shared memory or of threads, the tasks are run in this one, with a `SerialWarning`.
+    If a process is killed, for example for lack of memory, the unfinished tasks run again, one at a time. A task whose
+    process is killed each time is a failed row. Without shared memory or threads, tasks run in this process, with a
+    `SerialWarning`.
     """
-    taken = _Taken(tasks)
+    taken = _TaskQueue(tasks)
     under_way = taken.under_way
     while True:
         try:
@@ -412,7 +409,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
                 return
         except MechdesignError:
             raise
-        except Exception as error:  # Which one depends on what the system refuses.
+        except Exception as error:  # The type of the error depends on the resource that the system refuses.
             if taken.failed:
                 raise
             if not _is_killed(error):
@@ -421,14 +418,14 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
                 warn(message, SerialWarning, stacklevel=2)
                 break
         for task in [*under_way.values()]:
-            yield _alone(task)
+            yield _retry_alone(task)
             del under_way[task.key]
     yield from in_this_process([*under_way.values()])
     yield from in_this_process(taken.left)
 
 
-class _Taken(Iterable[Task]):
-    """Tasks that are taken one by one: those that are left, those under way, and whether to make one failed."""
+class _TaskQueue(Iterable[Task]):
+    """Tasks taken one at a time: the remaining ones, those under way, and whether making one has failed."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self.left = iter(tasks)
@@ -445,39 +442,39 @@ class _Taken(Iterable[Task]):
             raise
 
 
-def _alone(task: Task) -> Outcome:
-    """Return the outcome of a task whose process was killed, but perhaps because of another one."""
-    for _ in range(_TRIES - 1):
+def _retry_alone(task: Task) -> TaskOutcome:
+    """Return the outcome of a task whose process was killed, possibly because of another task."""
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             with contextlib.closing(_outcomes([task], 2)) as outcomes:
                 return next(outcomes)
         except Exception as error:
             if not _is_killed(error):
                 raise
-    return failed(task, f"its process was killed {_TRIES} times, for want of memory perhaps")
+    return make_failed_outcome(task, f"its process was killed {_MAX_ATTEMPTS} times, possibly for lack of memory")
 
 
 def _is_killed(error: Exception) -> bool:
-    """Tell whether an error says that a process of joblib's was killed."""
+    """Return whether an error means that a process of joblib was killed."""
     loky = sys.modules.get("joblib.externals.loky.process_executor")
     return loky is not None and isinstance(error, loky.TerminatedWorkerError)
 
 
-def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[Outcome, None, None]:
-    # joblib reads variables of the environment when it is imported, and refuses some of their values.
+def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[TaskOutcome, None, None]:
+    # joblib reads environment variables when it is imported, and rejects some of their values.
     import joblib.parallel
     from joblib import Parallel, delayed, parallel_config
 
     if joblib.parallel.mp is None:
-        raise OSError("joblib finds no shared memory, or JOBLIB_MULTIPROCESSING=0 rules it out")
-    # Tasks are taken when a process is free, so that those under way are known.
+        raise OSError("joblib finds no shared memory, or JOBLIB_MULTIPROCESSING=0 disables it")
+    # Take a task only when a process is free, so that the tasks under way are known.
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         workers = Parallel(return_as="generator_unordered", pre_dispatch=jobs, batch_size=1, max_nbytes=None)
         yield from workers(delayed(_solve)(task) for task in tasks)
 
 
-def _solve(task: Task) -> Outcome:
+def _solve(task: Task) -> TaskOutcome:
     if threading.current_thread() is threading.main_thread():
-        # Ctrl-C reaches all processes of a terminal; it is for the first one to act on.
+        # Ctrl-C reaches all processes of a terminal, but only the first one handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return solve(task)

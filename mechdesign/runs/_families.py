@@ -1,4 +1,4 @@
-"""Families of problems."""
+"""Families of benchmark problems."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class RowPairs:
     """Linear-fractional programs: the largest q·x / d·x for ordered pairs (q, d) of rows of a transition matrix.
 
     Attributes:
-        matrix: Transition probabilities, (n, n).
-        pairs: The ordered pairs of rows, (k, 2).
-        alpha: No two entries of x differ by more than a factor e^alpha.
+        matrix: Transition probabilities, shape (n, n).
+        pairs: Ordered pairs of rows, shape (k, 2).
+        alpha: Bound on the logarithm of the ratio of any two entries of x.
     """
 
     matrix: Floats
@@ -45,38 +45,48 @@ class RowPairs:
 Instance = Problem | RowPairs
 
 
+def _no_data() -> str:
+    """Return "", the digest of a family without data."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Family:
-    """A family of problems.
+    """A family of benchmark problems.
 
     Attributes:
-        name: What users and tables call it.
-        title: What it is, in a few words.
-        parameters: What its problems have in common, such as ε: part of the identity of every row.
-        make: Returns the problem with n secrets (or states) and a seed; the same one every time.
-        data: Returns the SHA-256 of the data that it reads, or None where they are not there; without data, "".
+        name: Name in tables and on the command line.
+        title: Description in a few words.
+        parameters: Parameters that its problems share, such as ε; they are part of the identity of every row.
+        make: Function of the number of secrets (or states) and a seed that returns the problem, reproducibly.
+        data: Function that returns the SHA-256 of the data of the family, None if they are missing, or "" without data.
+
+    Example:
+        >>> from mechdesign.runs.bench import FAMILIES
+        >>> FAMILIES["grid"].make(4, 0).prior.shape
+        (4,)
     """
 
     name: str
     title: str
     parameters: Mapping[str, object]
     make: Callable[[int, int], Instance]
-    data: Callable[[], str | None] = field(default=lambda: "")
+    data: Callable[[], str | None] = field(default=_no_data)
 
     @property
     def available(self) -> bool:
-        """Whether its data are there."""
+        """Whether the data of the family are available."""
         return self.data() is not None
 
 
 def square(n: int) -> Domain:
-    """Return a grid of about n unit cells: the square of the nearest whole side."""
+    """Return a square grid of about n unit cells, with at least 2 × 2 cells."""
     side = max(2, round(n**0.5))
     return Domain.grid(columns=side, rows=side, width=float(side), height=float(side))
 
 
 def prior_on(domain: Domain, seed: int) -> Floats:
-    """Return a prior without symmetries: a Gaussian hill, cell by cell multiplied by a random factor of 1/2 to 2."""
+    """Return a prior without symmetries: a Gaussian hill, with each cell multiplied by a random factor of 1/2 to 2."""
     rng = np.random.default_rng(seed)
     size = np.ptp(domain.points, axis=0)
     centre = domain.points.min(axis=0) + size * rng.uniform(0.3, 0.7, domain.points.shape[1])
@@ -88,37 +98,37 @@ def prior_on(domain: Domain, seed: int) -> Floats:
 
 
 _BLOCKS_EPSILON = "1"
-_SIDE = 4
+_BLOCK_SIDE = 4
 
 
 def make_blocks(n: int, seed: int) -> Problem:
-    """Return the policy of PGLP (Cao 2020) in which cells of one block of 4 × 4 are indistinguishable."""
+    """Return the policy of PGLP (Cao 2020): cells of one block of 4 × 4 are indistinguishable."""
     domain = square(n)
-    requirement = GraphPrivacy(_BLOCKS_EPSILON, blocks(domain, _SIDE))
+    requirement = GraphPrivacy(_BLOCKS_EPSILON, blocks(domain, _BLOCK_SIDE))
     return Problem(prior_on(domain, seed), distances.euclidean(domain), [requirement], title=f"blocks {n} {seed}")
 
 
 BLOCKS = Family(
-    "blocks", "policy graph of blocks of 4 × 4 cells", {"epsilon": _BLOCKS_EPSILON, "side": _SIDE}, make_blocks
+    "blocks", "policy graph of blocks of 4 × 4 cells", {"epsilon": _BLOCKS_EPSILON, "side": _BLOCK_SIDE}, make_blocks
 )
 
 
 VARIABLE = "MECHDESIGN_DATA"
-"""The environment variable that names the folder of data sets."""
+"""Environment variable with the folder of data sets."""
 
 _CHECKINS_EPSILON = "0.5"
 _FILE = Path("foursquare_nyc_marc") / "specific_train.csv"
 
 
 def make_checkins(n: int, seed: int) -> Problem:
-    """Return d-privacy in kilometres on n places of one user of Foursquare in New York; the seed chooses the user.
+    """Return d-privacy in kilometres on n places of one Foursquare user in New York, chosen by the seed.
 
-    Secrets are the places visited most, rounded to a thousandth of a degree; the prior is how often. Users with the
-    most places come first.
+    Secrets are the most visited places, rounded to a thousandth of a degree; the prior is their visit frequency. Users
+    with the most places come first.
     """
     path = _path()
     if path is None:
-        raise MechdesignError(f"the family checkins needs data: set {VARIABLE} to the folder that holds {_FILE}")
+        raise MechdesignError(f"the family checkins needs data: set {VARIABLE} to the folder that contains {_FILE}")
     found = []
     for trace in read_checkins(path, user="label", latitude="lat", longitude="lon"):
         coordinates = np.round(np.stack([trace.latitude, trace.longitude], axis=1), 3)
@@ -160,9 +170,9 @@ _DISTORTION_SHARE = "0.8"
 
 
 def make_distortion(n: int, seed: int) -> Problem:
-    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, a floor on the Hamming error.
+    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, and a floor on the Hamming error.
 
-    The floor is eight tenths of the largest error. With cost and error alike the least cost would be the floor itself.
+    The floor is 0.8 of the largest error. With equal cost and error, the least cost would be the floor itself.
     """
     domain = square(n)
     prior, error = prior_on(domain, seed), distances.hamming(domain)
@@ -194,9 +204,9 @@ _JOINT_SHARE = 0.9
 
 
 def make_joint(n: int, seed: int) -> Problem:
-    """Return equation (24) of Privacy Games (Shokri 2015): d-privacy, and nine tenths of the largest Hamming error.
+    """Return equation (24) of Privacy Games (Shokri 2015): d-privacy, and 0.9 of the largest Hamming error.
 
-    Either requirement alone would leave the other unmet.
+    Neither requirement implies the other.
     """
     domain = square(n)
     prior, distance, error = prior_on(domain, seed), distances.euclidean(domain), distances.hamming(domain)
@@ -211,17 +221,17 @@ JOINT = Family(
 
 
 _ROADS_EPSILON = "1"
-# Roads per crossing: street networks have some 1.3 to 1.6, a Delaunay triangulation nearly 3, a tree 1.
-_DEGREE = 1.5
+# Roads per crossing: street networks have about 1.3 to 1.6, a Delaunay triangulation nearly 3, a tree 1.
+_ROADS_PER_CROSSING = 1.5
 
 
 def make_roads(n: int, seed: int) -> Problem:
     """Return d-privacy in travel distance between n crossings: a random planar graph with 1.5 n roads.
 
-    The roads are a shortest spanning tree of random points and the shortest further edges of their triangulation.
+    The roads are a shortest spanning tree of random points, and the shortest other edges of their triangulation.
     """
     rng = np.random.default_rng([seed, n])
-    # About one crossing for each unit of area; whole thousandths keep sums of lengths exact.
+    # About one crossing per unit of area; coordinates in thousandths keep sums of lengths exact.
     points = np.unique(np.round(rng.uniform(0, n**0.5, (n, 2)), 3), axis=0)
     triangles = Delaunay(points).simplices
     edges = {tuple(sorted((int(a), int(b)))) for triangle in triangles for a in triangle for b in triangle if a < b}
@@ -233,7 +243,7 @@ def make_roads(n: int, seed: int) -> Problem:
     graph.add_nodes_from(range(len(points)))
     graph.add_edges_from(tree.edges(data=True))
     others = sorted((data["length"], a, b) for a, b, data in triangulated.edges(data=True) if not tree.has_edge(a, b))
-    for length, a, b in others[: max(0, round(_DEGREE * len(points)) - tree.number_of_edges())]:
+    for length, a, b in others[: max(0, round(_ROADS_PER_CROSSING * len(points)) - tree.number_of_edges())]:
         graph.add_edge(a, b, length=length)
     distance = distances.shortest_path(graph, weight="length")
     domain = Domain.from_points(points)
@@ -243,7 +253,10 @@ def make_roads(n: int, seed: int) -> Problem:
 
 
 ROADS = Family(
-    "roads", "d-privacy on a road-like planar graph", {"epsilon": _ROADS_EPSILON, "degree": _DEGREE}, make_roads
+    "roads",
+    "d-privacy on a road-like planar graph",
+    {"epsilon": _ROADS_EPSILON, "degree": _ROADS_PER_CROSSING},
+    make_roads,
 )
 
 
@@ -269,10 +282,10 @@ _WORST_COST_EPSILON = "0.6"
 
 
 def make_worst_cost(n: int, seed: int) -> Problem:
-    """Return equation (12) of Privacy Games (Shokri 2015) on a square grid; cells cost more or less to miss."""
+    """Return equation (12) of Privacy Games (Shokri 2015) on a square grid, with a cost factor for each cell."""
     domain = square(n)
     distance = distances.euclidean(domain)
-    # Without weights the grid's symmetries would remain, and the seed would change nothing.
+    # Without weights the symmetries of the grid would remain, and the seed would have no effect.
     weights = prior_on(domain, seed)
     cost = distance * (0.5 + weights / weights.max())[:, None]
     requirement = MetricPrivacy(_WORST_COST_EPSILON, distance)

@@ -1,4 +1,4 @@
-"""Identity of a row; machine and versions."""
+"""The identity of a row, and the machine and versions that results depend on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.certify._exact import exact_text
 
-# Those that a result may depend on, where they are installed.
+# Packages that a result may depend on, if they are installed.
 _PACKAGES = (
     "clarabel", "cvxpy", "cvxopt", "dask", "distributed", "ecos", "gurobipy", "highspy", "joblib", "mosek", "numba",
     "numpy", "ortools", "osqp", "pyscipopt", "scipy", "scs", "torch", "xpress",
@@ -31,7 +31,7 @@ _PACKAGES = (
 
 
 def environment() -> dict[str, Any]:
-    """Return versions of packages, BLAS, processor, memory and threads, in terms of JSON; nothing about the user."""
+    """Return versions of packages, BLAS, processor, memory and threads as JSON values, without data of the user."""
     return {
         "packages": {"mechdesign": __version__} | _versions(),
         "python": platform.python_version(),
@@ -45,8 +45,8 @@ def environment() -> dict[str, Any]:
 
 
 def blas() -> list[dict[str, Any]]:
-    """Return the libraries that do linear algebra below NumPy and SciPy, with their versions and threads."""
-    # Without an operation NumPy may not have loaded it.
+    """Return the linear algebra libraries of NumPy and SciPy, with their versions and threads."""
+    # NumPy may not load the library before an operation.
     np.linalg.norm(np.ones((2, 2)) @ np.ones((2, 2)))
     wanted = ("internal_api", "version", "num_threads", "architecture")
     return [
@@ -61,7 +61,7 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        # Only Linux has it.
+        # Only Linux has this file.
         pass
     return platform.processor() or platform.machine()
 
@@ -83,14 +83,17 @@ def _memory() -> float | None:
 
 
 def identity(description: Mapping[str, object]) -> str:
-    """Return the SHA-256 of a description, in hexadecimal digits; the order of its keys does not count.
+    """Return the SHA-256 of a description, in hexadecimal digits, independent of the order of its keys.
 
     Args:
-        description: Texts, numbers, booleans, None, and lists and mappings of these. Decimals and fractions count as
-            exact numbers, so that 0.5 and 0.50 are the same; floats are another kind.
+        description: Texts, numbers, booleans, None, and lists and mappings of these. Decimals and fractions are exact
+            numbers, so that 0.5 and 0.50 are equal; floats are different from both.
+
+    Returns:
+        64 hexadecimal digits.
 
     Raises:
-        InputError: Something in it is none of these.
+        InputError: If a value is of another type.
 
     >>> identity({"n": 25, "solver": "block"}) == identity({"solver": "block", "n": 25})
     True
@@ -102,7 +105,7 @@ def identity(description: Mapping[str, object]) -> str:
 
 
 def canonical(value: object, path: str) -> Any:
-    """Return `value` in terms of JSON; raise `InputError` for what has no such form."""
+    """Return `value` as a JSON value; raise `InputError` if it has no such form."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int):
@@ -115,7 +118,7 @@ def canonical(value: object, path: str) -> Any:
         return value
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise InputError(path, "has keys that are no texts", value=list(value))
+            raise InputError(path, "has keys that are not texts", value=list(value))
         return {key: canonical(entry, f"{path}.{key}") for key, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [canonical(entry, f"{path}[{index}]") for index, entry in enumerate(value)]

@@ -1,4 +1,4 @@
-"""Build, solve, certify, judge."""
+"""Phases of a benchmark run: build the program, solve it, certify the result, and judge the returned numbers."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis._settings import SolveSettings
 
 OPTIMAL_GAP = 1e-5
-"""The relative distance from a proved lower bound up to which a cost counts as optimal."""
+"""Largest relative distance from a proved lower bound at which a cost counts as optimal."""
 
 SLACK = 1e-6
-"""How much a returned matrix may miss what was asked for: ε and a floor relatively, a row sum and a sign absolutely.
+"""Tolerance for a returned matrix: relative for ε and floors, absolute for row sums and signs.
 
-No matrix of floats keeps a bound exactly where it is tight; this much is forgiven, so that what is called not private
-is so by more than rounding.
+A matrix of floats cannot meet a tight bound exactly. A matrix counts as not private only if it exceeds this tolerance.
 """
 
 
 class Verdict(enum.StrEnum):
-    """What a solver says of its numbers, and what is true of them: one vocabulary for both."""
+    """A solver's claim about its result, or the result of checking it."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -61,20 +60,20 @@ _CLAIMS = {
 }
 
 
-def claimed(status: Status) -> Verdict:
-    """Return what a solver says; whatever is neither an optimum nor a reason is a failure."""
+def read_claim(status: Status) -> Verdict:
+    """Return a solver's claim; every other status is a failure."""
     return _CLAIMS.get(status, Verdict.FAILED)
 
 
 @dataclass(frozen=True)
-class Returned:
-    """A matrix as a solver returned it, with rows divided by their sums.
+class ReturnedMatrix:
+    """A matrix as returned by a solver, with rows divided by their sums.
 
     Attributes:
-        cost: Its cost.
-        tight_epsilon: The least ε of its pair bound, rounded up; infinite where a zero, or less, stands beside a
-            positive entry; None where no bound between secrets is asked for.
-        fault: What is wrong with it, NOT_PRIVATE or INFEASIBLE, or None.
+        cost: Cost of the matrix.
+        tight_epsilon: The smallest ε that meets the pair bound, rounded up. It is infinite if an entry of at most 0 is
+            in the column of a positive one, and None without a pair bound.
+        fault: The fault, NOT_PRIVATE or INFEASIBLE, or None.
     """
 
     cost: float
@@ -82,22 +81,22 @@ class Returned:
     fault: Verdict | None
 
     def verdict(self, lower_bound: float) -> Verdict:
-        """Return what it is, given a proved lower bound."""
+        """Return the verdict on the matrix, given a proved lower bound."""
         if self.fault is not None:
             return self.fault
         close = self.cost - lower_bound <= OPTIMAL_GAP * max(abs(self.cost), 1e-300)
         return Verdict.OPTIMAL if close else Verdict.FEASIBLE
 
 
-def returned(problem: Problem, matrix: Floats) -> Returned:
-    """Judge a matrix (n, m) for a problem, with no more forgiven than `SLACK`."""
+def judge_matrix(problem: Problem, matrix: Floats) -> ReturnedMatrix:
+    """Judge a matrix (n, m) for a problem, with the tolerance `SLACK`."""
     if not np.isfinite(matrix).all():
-        return Returned(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
+        return ReturnedMatrix(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
     sums = matrix.sum(axis=1)
     positive = np.maximum(matrix, 0.0)
     weights = positive.sum(axis=1)
     if (weights <= 0).any():
-        return Returned(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
+        return ReturnedMatrix(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
     rows = positive / weights[:, None]
     each = (rows * problem.cost).sum(axis=1)
     cost = float(each.max() if problem.objective == "worst" else problem.prior @ each)
@@ -105,27 +104,27 @@ def returned(problem: Problem, matrix: Floats) -> Returned:
     fault = None
     if any(tight > asked * (1 + SLACK) for tight, asked in found):
         fault = Verdict.NOT_PRIVATE
-    elif np.abs(sums - 1).max() > SLACK or matrix.min() < -SLACK or not all(_met(rows, problem)):
+    elif np.abs(sums - 1).max() > SLACK or matrix.min() < -SLACK or not all(_check_floors(rows, problem)):
         fault = Verdict.INFEASIBLE
-    return Returned(cost, max(tight for tight, _ in found) if found else None, fault)
+    return ReturnedMatrix(cost, max(tight for tight, _ in found) if found else None, fault)
 
 
 def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
-    """Return the least ε for which a matrix of floats, rows divided by their sums, keeps a bound; rounded up.
+    """Return the smallest ε, rounded up, for which a matrix of floats with normalised rows meets a bound.
 
-    Negative entries count as zeros, which a positive entry may not stand beside; secrets at distance 0 may differ by
-    what rounding makes of them. The rest is `mechdesign.measures._tight`.
+    Negative entries count as 0, and a 0 for a bounded pair needs an infinite ε. Rows of secrets at distance 0 may
+    differ by `SLACK`. `mechdesign.measures._tight` computes the ε of the other pairs.
     """
     positive = np.maximum(matrix, 0.0)
     weighted = bound.weights > 0
-    if not weighted.all() and _differ(positive, bound, ~weighted):
+    if not weighted.all() and _has_different_rows(positive, bound, ~weighted):
         return math.inf
     arrays = {name: getattr(bound, name)[weighted] for name in ("sources", "targets", "weights")}
     return tight(exact_rows(matrix, weights=True), replace(bound, **arrays)).epsilon
 
 
-def _differ(positive: Floats, bound: ExponentBound, pairs: Flags) -> bool:
-    """Tell whether rows differ that are at distance 0, by more than what rounding makes of them."""
+def _has_different_rows(positive: Floats, bound: ExponentBound, pairs: Flags) -> bool:
+    """Return whether rows of secrets at distance 0 differ by more than the tolerance for rounding."""
     rows = positive / positive.sum(axis=1, keepdims=True)
     return bool((np.abs(rows[bound.sources[pairs]] - rows[bound.targets[pairs]]) > SLACK).any())
 
@@ -134,24 +133,24 @@ def _bounds(problem: Problem) -> list[ExponentBound]:
     return list(problem.claims.exponent_bounds.values())
 
 
-def _met(rows: Floats, problem: Problem) -> Iterator[bool]:
+def _check_floors(rows: Floats, problem: Problem) -> Iterator[bool]:
     """Yield, for each floor, whether the adversary's expected error is above it."""
     for floor in problem.floors.values():
         error = float(((floor.error * problem.prior) @ rows).min(axis=0).sum())
         yield error >= float(floor.minimum) * (1 - SLACK)
 
 
-# What `mechdesign.design` is asked for: a tenth of what still counts as optimal.
-_GAP = OPTIMAL_GAP / 10
+# Tolerance of `mechdesign.design`: a tenth of the gap that counts as optimal.
+_DESIGN_TOLERANCE = OPTIMAL_GAP / 10
 
-Found = dict[str, Any]
+Phase = dict[str, Any]
 
 
-def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> Iterator[Found]:
-    """Yield what is known of a row after each phase: build, solve, certify.
+def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> Iterator[Phase]:
+    """Yield the values of a row after each phase: build, solve, certify.
 
-    `certified`, `tight_epsilon` and `cost_returned` are about the numbers as returned; `rounded`, `cost`, `lower_bound`
-    and `relative_gap` about the exact channel that rounding makes of them.
+    `certified`, `tight_epsilon` and `cost_returned` describe the returned numbers. `rounded`, `cost`, `lower_bound` and
+    `relative_gap` describe the exact channel after rounding.
     """
     if contestant.route == "design":
         yield from design_phases(problem, threads)
@@ -161,7 +160,7 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
     solve = _by_blocks if contestant.route == "blocks" else _by_rows
     steps = solve(form, contestant, threads)
     size = next(steps)
-    yield {"build_s": time.perf_counter() - clock, **cast(Found, size)}
+    yield {"build_s": time.perf_counter() - clock, **cast(Phase, size)}
     clock = time.perf_counter()
     claim, candidate = cast("tuple[Verdict, ChannelCandidate]", next(steps))
     summary = candidate.summary
@@ -174,13 +173,13 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
         "primal_residual": summary.primal_residual,
     }
     clock = time.perf_counter()
-    found = _certified(form, candidate)
+    found = _certify(form, candidate)
     yield {"certify_s": time.perf_counter() - clock, **found}
     if candidate.matrix is None:
-        # Whoever says that there is no channel is wrong: a constant one keeps all bounds.
+        # A claim of infeasibility is always wrong: a constant channel meets all bounds.
         yield {"certified": Verdict.TIMEOUT if claim is Verdict.TIMEOUT else Verdict.FAILED}
         return
-    judged = returned(problem, candidate.matrix[form.group])
+    judged = judge_matrix(problem, candidate.matrix[form.group])
     yield {
         "certified": judged.verdict(found.get("lower_bound", 0.0)),
         "tight_epsilon": judged.tight_epsilon,
@@ -188,10 +187,10 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
     }
 
 
-def design_phases(problem: Problem, threads: int) -> Iterator[Found]:
-    """Yield the same for the whole road, whose channel is exact and needs no rounding."""
+def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
+    """Yield the same values for `mechdesign.design`, whose channel is exact and needs no rounding."""
     clock = time.perf_counter()
-    made = synthesise(problem, SolveSettings(tolerance=_GAP, threads=threads))
+    made = synthesise(problem, SolveSettings(tolerance=_DESIGN_TOLERANCE, threads=threads))
     total, solved = time.perf_counter() - clock, made.summary.seconds or 0.0
     certificate, summary = made.certificate, made.summary
     verdict = Verdict.OPTIMAL if certificate.relative_gap <= OPTIMAL_GAP else Verdict.FEASIBLE
@@ -217,7 +216,7 @@ def design_phases(problem: Problem, threads: int) -> Iterator[Found]:
 
 
 def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
-    """Yield the size of the raw linear program, as the format MPS has it, and the solver's answer."""
+    """Yield the size of the raw linear program, as in the MPS files, and the solver's answer."""
     triples = list_all_rows(find_bounded_pairs(form, "reduced"), form.observables)
     program, inverse = RowReduction(triples, scaled=False).apply(form)
     yield {"rows": program.rows, "columns": program.columns, "nonzeros": int(program.matrix.nnz)}
@@ -225,7 +224,7 @@ def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator
     back_end = cast(BackEnd, find(contestant.back_end).load())
     answer = back_end(program, contestant.options(threads), None)
     solution = measure(program, answer, solver=contestant.solver, seconds=time.perf_counter() - clock)
-    yield claimed(answer.status), inverse(solution)
+    yield read_claim(answer.status), inverse(solution)
 
 
 def _by_blocks(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
@@ -234,15 +233,17 @@ def _by_blocks(form: NormalForm, contestant: Contestant, threads: int) -> Iterat
     yield {"rows": rows, "columns": form.groups * form.observables}
     options = contestant.options(threads)
     solution = block_back_end(contestant.back_end)(program, options, gap=options.relative_gap)
-    yield claimed(solution.status), inverse(solution)
+    yield read_claim(solution.status), inverse(solution)
 
 
-def _certified(form: NormalForm, candidate: ChannelCandidate) -> Found:
-    """Return what rounding makes of an answer, and what its multipliers prove."""
+def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
+    """Return the result of rounding an answer, and the lower bound that its multipliers prove."""
     if candidate.matrix is None and candidate.multipliers is None:
         return {"rounded": Verdict.FAILED}
     try:
-        made = recover_design(form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), _GAP)
+        made = recover_design(
+            form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), _DESIGN_TOLERANCE
+        )
     except (SolverError, CertificateError) as error:
         return {"rounded": Verdict.FAILED, "message": str(error)}
     certificate = made.certificate
@@ -255,19 +256,19 @@ def _certified(form: NormalForm, candidate: ChannelCandidate) -> Found:
 
 
 def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
-    """Yield what is known of a row after each phase; the cost is minus the mean leakage, which is to be largest.
+    """Yield the values of a row after each phase; the cost is minus the mean leakage, which is maximised.
 
-    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` is about x as returned: whether
-    its entries are within e^α of each other, and how far its fraction is from the exact maximum.
+    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: its
+    entries must be within e^α of each other, and its fraction close to the exact maximum.
     """
     clock = time.perf_counter()
-    programs = reduced(pairs)
+    programs = reduce_pairs(pairs)
     rows, columns = (sum(getattr(each.program, name) for each in programs) for name in ("rows", "columns"))
     yield {"build_s": time.perf_counter() - clock, "rows": rows, "columns": columns}
     clock = time.perf_counter()
     back_end = cast(BackEnd, find(contestant.back_end).load())
     answers = [back_end(each.program, contestant.options(threads), None) for each in programs]
-    claims = {claimed(answer.status) for answer in answers}
+    claims = {read_claim(answer.status) for answer in answers}
     yield {
         "solve_s": time.perf_counter() - clock,
         "claimed": next((claim for claim in reversed(Verdict) if claim in claims), Verdict.FAILED),
@@ -293,7 +294,7 @@ def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> It
     yield {"certified": verdict, "rounded": verdict, "cost": cost, "cost_returned": cost, "relative_gap": gap}
 
 
-def reduced(pairs: RowPairs) -> list[CharnesCooper]:
+def reduce_pairs(pairs: RowPairs) -> list[CharnesCooper]:
     """Return the linear program of each pair."""
     return [
         charnes_cooper(row_pair_program(pairs.matrix[q], pairs.matrix[d], pairs.alpha)) for q, d in pairs.pairs.tolist()
@@ -314,7 +315,7 @@ def largest_leakage(q: Floats, d: Floats, alpha: float) -> float:
 
 
 def _value(pairs: RowPairs, index: int, program: CharnesCooper, answer: Answer) -> tuple[float | None, float]:
-    """Return the leakage at x as returned, and the logarithm of the largest ratio of two of its entries."""
+    """Return the leakage at the returned x, and the logarithm of the largest ratio of two of its entries."""
     x = None if answer.x is None or not np.isfinite(answer.x).all() else program.invert(answer.x)
     if x is None:
         return None, math.inf

@@ -1,4 +1,4 @@
-"""Sums over many runs: shifted geometric means, and the performance profile of Dolan and Moré (2002)."""
+"""Statistics over runs: shifted geometric means, and the performance profile of Dolan and Moré (2002)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mechdesign.runs._phases import Verdict
 Results = Sequence[Mapping[str, Any]]
 
 SHIFT = 1.0
-"""Seconds that are added before and taken off after, so that tiny times do not rule the mean."""
+"""Seconds that are added before the mean and subtracted after it, so that tiny times do not dominate."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How a contestant did over all its runs.
+    """Totals of a contestant over all its runs.
 
     Attributes:
-        runs: How many there were.
-        solved: How many ended in a channel that is proved to be optimal, after rounding.
-        claimed: How many it called optimal itself.
-        not_private: How many of these are not private as returned.
-        wrong: How many of these are otherwise not what was asked for, or not optimal.
-        mean: The shifted geometric mean of the seconds of what it solved; NaN without any.
-        censored_mean: That of all, those not solved at the limit of time: it rewards no failure.
-        ours: Whether it is this package's own.
+        runs: Number of runs.
+        solved: Number of runs with a channel that is proved to be optimal after rounding.
+        claimed: Number of runs that the solver claims to be optimal.
+        not_private: Number of claimed optima whose returned matrix is not private.
+        wrong: Number of claimed optima that violate another constraint or are not optimal.
+        mean: Shifted geometric mean of the seconds of solved runs; NaN without any.
+        censored_mean: The same mean over all runs, with the time limit for unsolved ones, so that failures do not help.
+        ours: Whether the contestant belongs to this package.
     """
 
     runs: int
@@ -53,22 +53,25 @@ def problem(row: Mapping[str, Any]) -> tuple[str, int, int]:
     return str(row["family"]), int(row["n"]), int(row["seed"])
 
 
-def solved(row: Mapping[str, Any]) -> bool:
-    """Tell whether a run ended in a channel, or a fraction, that is proved to be optimal."""
+def is_solved(row: Mapping[str, Any]) -> bool:
+    """Return whether a run ended in a channel, or a fraction, that is proved to be optimal."""
     return row.get("rounded") == Verdict.OPTIMAL and not row.get("censored")
 
 
 def seconds(row: Mapping[str, Any]) -> float:
-    """Return the seconds that building, solving and certifying took together."""
+    """Return the total seconds of building, solving and certifying."""
     return math.fsum(row.get(name) or 0.0 for name in ("build_s", "solve_s", "certify_s"))
 
 
 def scores(rows: Results, limit: float) -> dict[str, Score]:
-    """Return how each contestant did, the one that solved most first, then the fastest.
+    """Return the scores of all contestants: first by problems solved, then by speed.
 
     Args:
-        rows: Runs, by column.
-        limit: Seconds that what was not solved counts as.
+        rows: The runs, each a mapping of columns to values.
+        limit: Seconds that count for an unsolved run.
+
+    Returns:
+        The score of each contestant.
     """
     found: dict[str, Score] = {}
     for name in dict.fromkeys(map(contestant, rows)):
@@ -78,24 +81,24 @@ def scores(rows: Results, limit: float) -> dict[str, Score]:
             row for row in said if row.get("certified") != Verdict.OPTIMAL and row.get("certified") != Verdict.TIMEOUT
         ]
         not_private = sum(row.get("certified") == Verdict.NOT_PRIVATE for row in faults)
-        times = [seconds(row) for row in mine if solved(row)]
+        times = [seconds(row) for row in mine if is_solved(row)]
         found[name] = Score(
             runs=len(mine),
             solved=len(times),
             claimed=len(said),
             not_private=not_private,
             wrong=len(faults) - not_private,
-            mean=shifted_geometric_mean(times),
-            censored_mean=shifted_geometric_mean([seconds(row) if solved(row) else limit for row in mine]),
+            mean=compute_shifted_mean(times),
+            censored_mean=compute_shifted_mean([seconds(row) if is_solved(row) else limit for row in mine]),
             ours=any(row.get("ours") for row in mine),
         )
     return dict(sorted(found.items(), key=lambda each: (-each[1].solved / each[1].runs, each[1].censored_mean)))
 
 
-def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float:
+def compute_shifted_mean(values: Iterable[float], shift: float = SHIFT) -> float:
     """Return exp(mean ln(x + shift)) − shift; NaN without values.
 
-    >>> round(shifted_geometric_mean([1.0, 7.0]), 12)
+    >>> round(compute_shifted_mean([1.0, 7.0]), 12)
     3.0
     """
     logarithms = [math.log(value + shift) for value in values]
@@ -103,19 +106,18 @@ def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> flo
 
 
 def performance_profile(rows: Results) -> dict[str, Floats]:
-    """Return, for each contestant, in order, the ratios of its times to the best on each problem that it solved.
+    """Return, for each contestant, the sorted ratios of its times to the best times on the same problems.
 
-    The part of problems with a ratio of at most τ is its profile ρ(τ) (Dolan and Moré 2002, equation 2.1): the number
-    of these ratios up to τ over the number of problems. Problems that nobody solved are left out; the part of a
-    contestant is of the problems that it was given.
+    The profile ρ(τ) of Dolan and Moré (2002, equation 2.1) is the share of a contestant's problems with a ratio of at
+    most τ. Unsolved problems have an infinite ratio. Problems that no contestant solved are left out.
     """
     best: dict[tuple[str, int, int], float] = {}
     for row in rows:
-        if solved(row):
+        if is_solved(row):
             best[problem(row)] = min(seconds(row), best.get(problem(row), math.inf))
     found: dict[str, list[float]] = {}
     for row in rows:
         if problem(row) in best:
-            ratio = seconds(row) / max(best[problem(row)], 1e-9) if solved(row) else math.inf
+            ratio = seconds(row) / max(best[problem(row)], 1e-9) if is_solved(row) else math.inf
             found.setdefault(contestant(row), []).append(ratio)
     return {name: np.sort(np.array(ratios)) for name, ratios in found.items()}

@@ -1,4 +1,4 @@
-"""A folder of rows, and one table of them."""
+"""A folder with one file per row, and a table of all rows."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class State(enum.StrEnum):
-    """How a row ended. All but INTERRUPTED are final: they are not run again."""
+    """The end of a row. All states except INTERRUPTED are final: such rows are not run again."""
 
     DONE = "done"
     FAILED = "failed"
-    """It ended with an error, which would come again."""
+    """The run ended with an error, which would occur again."""
     INTERRUPTED = "interrupted"
-    """The user stopped it."""
+    """The user stopped the run."""
     CENSORED = "censored"
-    """It met its limit of time or memory: what it would have taken is only known to be more."""
+    """The run met its time or memory limit: its full time is only known to be longer."""
 
     @property
     def final(self) -> bool:
-        """Whether the row stays as it is when the rest is resumed."""
+        """Whether the row remains unchanged when the folder is resumed."""
         return self is not State.INTERRUPTED
 
 
@@ -53,10 +53,14 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A finished row.
 
     Attributes:
-        identity: What `mechdesign.runs._identity` gives for the description.
-        state: How it ended.
-        values: Its columns in the table. Infinity and NaN are allowed.
-        details: Whatever else is worth keeping: versions, messages, iterations.
+        identity: SHA-256 of the row's description, from `mechdesign.runs._identity`.
+        state: The end of the row.
+        values: Values by columns of the table. Infinity and NaN are allowed.
+        details: Further facts: versions, messages, iterations.
+
+    Example:
+        >>> Row("0" * 64, State.DONE, {"cost": 1.5}).state.final
+        True
     """
 
     identity: str
@@ -66,7 +70,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_row(path: Path, row: Row, description: Mapping[str, object]) -> None:
-    """Write a row with its description, whole or not at all; raise `ExportError` when that fails."""
+    """Write a row with its description atomically; raise `ExportError` if that fails."""
     document = {
         "identity": row.identity,
         "description": canonical(description, "description"),
@@ -78,7 +82,7 @@ def write_row(path: Path, row: Row, description: Mapping[str, object]) -> None:
 
 
 def read_row(path: Path) -> Row | None:
-    """Return the row in a file, or None when there is none; raise `RecordsError` for a file that is no row."""
+    """Return the row in a file, or None if the file is missing; raise `RecordsError` if the file is not a row."""
     try:
         document = msgspec.json.decode(path.read_bytes())
         document.pop("description")
@@ -88,7 +92,7 @@ def read_row(path: Path) -> Row | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RecordsError(f"{path} is no row ({error}). Delete it, and the row will be run again") from error
+        raise RecordsError(f"{path} is not a valid row ({error}). Delete it, and the row will be run again") from error
     values = {
         name: _NOT_IN_JSON.get(value, value) if isinstance(value, str) else value for name, value in row.values.items()
     }
@@ -96,7 +100,7 @@ def read_row(path: Path) -> Row | None:
 
 
 def _plain(value: Value) -> Value:
-    """Return what stands for a value in JSON: infinity and NaN are texts there."""
+    """Return a value as JSON: infinity and NaN become texts."""
     return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -104,12 +108,12 @@ _CSV, _PARQUET = "results.csv", "results.parquet"
 
 
 def tabulate(rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Value]]:
-    """Return rows with these columns, None where a row has no value."""
+    """Return rows with these columns, None for missing values."""
     return [{column: row.values.get(column) for column in columns} for row in rows]
 
 
 def write_table(folder: Path, rows: Iterable[Row], columns: Sequence[str]) -> Path:
-    """Write ``results.csv``, and ``results.parquet`` where pyarrow is installed, each whole or not at all.
+    """Write ``results.csv``, and with pyarrow also ``results.parquet``, each atomically.
 
     In CSV a missing value is empty, and floats have all their digits.
     """
@@ -140,14 +144,14 @@ def _parquet(table: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> by
     import pyarrow
     import pyarrow.parquet
 
-    arrays = {column: _same_kind([row[column] for row in table]) for column in columns}
+    arrays = {column: _unify_types([row[column] for row in table]) for column in columns}
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
     return buffer.getvalue()
 
 
-def _same_kind(values: list[Any]) -> list[Any]:
-    """Return a column of one type: where whole numbers meet others they are floats, and else texts."""
+def _unify_types(values: list[Any]) -> list[Any]:
+    """Return a column of one type: a mix of integers and floats becomes floats, any other mix texts."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1:
         return values
@@ -164,14 +168,14 @@ _SHARE = "Let its group write there (chmod -R g+w, and umask 002 for both users)
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a folder is for.
+    """The requested contents of a folder.
 
     Args:
         kind: "bench" or "sweep".
-        version: Of the meaning of its rows and columns: a folder of another version is refused.
-        about: What was asked for, in few words for people: shown when a folder holds something else.
-        descriptions: One for each row, in order: all that its result depends on, as `identity` takes it.
-        columns: Those of the table, in order.
+        version: Version of the meaning of rows and columns; folders of another version are rejected.
+        about: Summary of the request, which messages show if a folder contains something else.
+        descriptions: Everything that the result of each row depends on, in order, as for `identity`.
+        columns: Columns of the table, in order.
     """
 
     kind: str
@@ -187,7 +191,7 @@ class Request:
         found: dict[str, Mapping[str, object]] = {}
         for index, description in enumerate(self.descriptions):
             if found.setdefault(identity(description), description) is not description:
-                raise InputError(f"descriptions[{index}]", "was asked for before", value=dict(description))
+                raise InputError(f"descriptions[{index}]", "is a duplicate", value=dict(description))
         object.__setattr__(self, "by_identity", ReadOnlyMapping(found))
 
     @property
@@ -204,26 +208,26 @@ class Request:
 class Store:
     """The rows of a request in a folder.
 
-    Any number of processes may work on one folder: `claim` gives a row to one of them, and what a process held when
-    it was killed is free again at once.
+    Any number of processes may share one folder. `claim` assigns a row to one process; if the process is killed, its
+    row is free again immediately.
     """
 
     def __init__(self, folder: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
-        """Make a folder for a request, or take up one that was made for the same.
+        """Create a folder for a request, or open one for the same request.
 
         Args:
             folder: The folder, which need not exist.
-            request: What it is for.
-            resume: Whether it may hold rows already.
+            request: The request.
+            resume: Whether the folder may already contain rows.
 
         Raises:
-            RecordsError: The folder holds something else: rows of another request or version, or other files.
-            ExportError: It cannot be written.
+            RecordsError: If the folder contains rows of another request or version, or other files.
+            ExportError: If the folder cannot be written.
         """
         self.folder = Path(folder)
         self.request = request
         try:
-            known = _manifest(self.folder)
+            known = _read_manifest(self.folder)
             if known is None:
                 _require_empty(self.folder)
             else:
@@ -233,27 +237,27 @@ class Store:
         except OSError as error:
             raise ExportError(f"{self.folder} cannot be used: {error.strerror or error}") from error
         if known is None:
-            self._write_json(_MANIFEST, _described(request))
+            self._write_json(_MANIFEST, _describe_request(request))
         self._write_json(_ENVIRONMENT, environment())
 
     def row(self, key: str) -> Row | None:
-        """Return the row of an identity, or None; raise `RecordsError` when its file is damaged."""
+        """Return the row of an identity, or None; raise `RecordsError` if its file is damaged."""
         return read_row(self._path(key))
 
     def rows(self) -> Iterator[Row]:
-        """Yield all rows there are, in the order asked for."""
+        """Yield all existing rows, in the order of the request."""
         return (row for row in map(self.row, self.request.identities) if row is not None)
 
     def missing(self) -> tuple[str, ...]:
-        """Return the identities, in order, of the rows that are still to be run: none yet, or interrupted."""
-        return tuple(key for key in self.request.identities if not self._finished(key))
+        """Return the identities of the rows that must be run, in order: missing or interrupted ones."""
+        return tuple(key for key in self.request.identities if not self._is_finished(key))
 
     @contextlib.contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Take a row for this process, for as long as the context lasts.
+        """Claim a row for this process, for the duration of the context.
 
         Yields:
-            Whether it is ours to run: False when another process has it, or has finished it.
+            Whether this process may run it: False if another process has claimed or finished it.
         """
         path = self.folder / _LOCKS / f"{key}.lock"
         lock = FileLock(path, timeout=0, thread_local=False)
@@ -267,32 +271,35 @@ class Store:
             raise ExportError(f"{path} {why}. {remedy}") from error
         try:
             for left in (self.folder / _ROWS).glob(f".{key}.*"):
-                # What whoever held the row was writing when it was killed.
+                # A killed process left this unfinished file.
                 left.unlink(missing_ok=True)
-            # It may have been finished between the look and the lock.
-            yield not self._finished(key)
+            # Another process may have finished the row before the lock was acquired.
+            yield not self._is_finished(key)
         finally:
-            if self._finished(key):
-                # Whoever locks the file from now on finds the row finished, whichever file it locks.
+            if self._is_finished(key):
+                # The row is finished: any process that locks a new file of this name finds that out.
                 path.unlink(missing_ok=True)
             lock.release()
 
     def write(self, row: Row) -> None:
-        """Write a row: it is there as a whole or not at all.
+        """Write a row atomically.
+
+        Args:
+            row: A row of the request.
 
         Raises:
-            InputError: The row is not of this request.
-            ExportError: It cannot be written; an older one is as it was.
+            InputError: If the row is not part of the request.
+            ExportError: If the row cannot be written; an older one is unchanged.
         """
         if row.identity not in self.request.by_identity:
-            raise InputError("row.identity", "was not asked for", value=row.identity)
+            raise InputError("row.identity", "is not in the request", value=row.identity)
         write_row(self._path(row.identity), row, self.request.by_identity[row.identity])
 
     def tabulate(self) -> Path:
-        """Write the table of all rows there are, as CSV and, where pyarrow is installed, Parquet; return the first."""
+        """Write the table of all rows as CSV, and with pyarrow also as Parquet; return the path of the CSV file."""
         return write_table(self.folder, self.rows(), self.request.columns)
 
-    def _finished(self, key: str) -> bool:
+    def _is_finished(self, key: str) -> bool:
         row = self.row(key)
         return row is not None and row.state.final
 
@@ -303,7 +310,7 @@ class Store:
         write_file(self.folder / name, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
 
 
-def _described(request: Request) -> dict[str, Any]:
+def _describe_request(request: Request) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "kind": request.kind,
@@ -315,7 +322,7 @@ def _described(request: Request) -> dict[str, Any]:
     }
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / _MANIFEST
     try:
         document = json.loads(path.read_bytes())
@@ -331,39 +338,39 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RecordsError(f"{folder} is a file. Choose another folder")
-    # What a run leaves that was killed before its manifest was whole.
+    # A run that was killed before its manifest was complete leaves only these.
     ours = (_ROWS, _LOCKS)
     others = folder.is_dir() and [
         path.name for path in folder.iterdir() if path.name not in ours and not path.name.endswith(".partial")
     ]
     if others:
-        raise RecordsError(f"{folder} holds other files, such as {min(others)}. Choose another folder")
+        raise RecordsError(f"{folder} contains other files, such as {min(others)}. Choose another folder")
 
 
 def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resume: bool) -> None:
-    wanted = _described(request)
+    wanted = _describe_request(request)
     for name, meaning in (("kind", "of kind"), ("version", "of version"), ("package", "made by mechdesign")):
         if known.get(name) != wanted[name]:
             raise RecordsError(
-                f"{folder} holds results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
+                f"{folder} contains results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
             )
     if known.get("digest") != wanted["digest"]:
         then, now = known.get("about"), wanted["about"]
         changed = (
             [
-                f"{name} was {_short(then.get(name))} and is now {_short(now.get(name))}"
+                f"{name} was {_shorten(then.get(name))} and is now {_shorten(now.get(name))}"
                 for name in {**then, **now}
                 if then.get(name) != now.get(name)
             ]
             if isinstance(then, dict)
             else []
         )
-        why = "; ".join(changed) or "its rows are not the same, although they are called the same"
-        raise RecordsError(f"{folder} holds the results of another request: {why}. Choose another folder")
+        why = "; ".join(changed) or "its rows differ, although their descriptions agree"
+        raise RecordsError(f"{folder} contains the results of another request: {why}. Choose another folder")
     if not resume:
-        raise RecordsError(f"{folder} holds results of this request already. Resume it, or choose another folder")
+        raise RecordsError(f"{folder} already contains results of this request. Resume it, or choose another folder")
 
 
-def _short(value: object, limit: int = 100) -> str:
+def _shorten(value: object, limit: int = 100) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""Page and picture of a sweep."""
+"""Report page and figure of a sweep."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ from mechdesign.base._errors import ReportError
 from mechdesign.model._words import clip, relative, short
 from mechdesign.report._maps import in_unit, round_ticks
 from mechdesign.report._pages import Strong, figure, render
-from mechdesign.report._style import ACCENT, MUTED, abreast, drawn, headline, new_figure
+from mechdesign.report._style import ACCENT, MUTED, abreast, headline, in_report_style, new_figure
 from mechdesign.runs._identity import environment
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Sweep, cell
 
-# Told apart by their markers, too: in grey, and by those who see no colours.
+# Distinguishable by their markers in grey and with any colour vision.
 _SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 _MOST_PANELS = 12
-# What is on the first axis: keys that say how much privacy, before others.
+# Keys for the first axis, in this order, before all others: they determine the privacy.
 _PRIVACY = ("epsilon", "minimum", "radius", "delta")
-# Over a wider range than this an axis is logarithmic.
+# Ratios of the largest to the smallest value above which an axis is logarithmic.
 _WIDE_FIRST, _WIDE_COST = 8.0, 50.0
-# A gap that can be seen, as a part of the cost.
-_LEAST_GAP = 0.003
-# Values at least so far apart, in widths of a panel, are ticks themselves.
-_LEAST_APART = 0.13
+# Smallest visible gap, as a share of the cost.
+_MIN_VISIBLE_GAP = 0.003
+# Values are ticks if they are at least this share of a panel's width apart.
+_MIN_TICK_DISTANCE = 0.13
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which swept key is where: on the first axis, in panels (or none), and in lines within a panel.
+class SweepLayout:
+    """The use of each swept key in the figure.
 
-    `joined` says whether points of a line are joined: in a product they are, and side by side they are not.
+    Attributes:
+        first: Key on the first axis.
+        panels: Key whose values have a panel each, or None.
+        lines: Keys whose values have a line each within a panel.
+        joined: Whether points are joined by lines, as in a product of lists.
     """
 
     first: str
@@ -50,30 +54,30 @@ class Layout:
     joined: bool
 
 
-def layout(values: Mapping[str, Sequence[Value]], mode: str) -> Layout:
-    """Choose where each swept key goes; `values` are those of each key.
+def choose_layout(values: Mapping[str, Sequence[Value]], mode: str) -> SweepLayout:
+    """Choose the use of each swept key in the figure; `values` are the values of each key.
 
-    >>> layout({"prior.checkins.only": ["6", "41"], "privacy.0.epsilon": [0.5, 1, 2]}, "product")
-    Layout(first='privacy.0.epsilon', panels='prior.checkins.only', lines=(), joined=True)
+    >>> choose_layout({"prior.checkins.only": ["6", "41"], "privacy.0.epsilon": [0.5, 1, 2]}, "product")
+    SweepLayout(first='privacy.0.epsilon', panels='prior.checkins.only', lines=(), joined=True)
     """
     numeric = [key for key, listed in values.items() if all(_is_number(value) for value in listed)]
     ranked = [key for word in _PRIVACY for key in numeric if key.rpartition(".")[2] == word]
     first = next(iter([*ranked, *numeric, *values]))
     others = [key for key in values if key != first and len(values[key]) > 1]
     if mode == "zip" or not others:
-        return Layout(first, None, (), mode != "zip")
+        return SweepLayout(first, None, (), mode != "zip")
     panels = max(others, key=lambda key: len(values[key]))
-    return Layout(first, panels, tuple(key for key in others if key != panels), True)
+    return SweepLayout(first, panels, tuple(key for key in others if key != panels), True)
 
 
 def hints(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return what is shown where the pointer rests on the point of a row, by the identifier of the point."""
+    """Return the tooltips of points, by the identifiers of the points."""
     return {_name(row): {"title": _hint(row, keys)} for row in rows}
 
 
-@drawn
-def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure:
-    """Show the cost of each row; rows without one are crosses at the foot of their panel."""
+@in_report_style
+def sweep_picture(rows: Sequence[Row], chosen: SweepLayout, unit: str = "") -> Figure:
+    """Show the cost of each row; rows without a cost are crosses at the bottom of their panel."""
     first = _positions([row.values[chosen.first] for row in rows])
     panels = list(dict.fromkeys(_value(row, chosen.panels) for row in rows))[:_MOST_PANELS]
     lines = list(dict.fromkeys(_line(row, chosen.lines) for row in rows))
@@ -88,7 +92,7 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
             found = [row for row in members if _line(row, chosen.lines) == line]
             _draw(panel, found, first, number if len(lines) <= len(_SERIES) else 0, chosen)
         if chosen.panels is not None:
-            panel.set_title(f"{clip(chosen.panels, 28)} = {_shown(value)}", loc="left", fontsize=9)
+            panel.set_title(f"{clip(chosen.panels, 28)} = {_format_value(value)}", loc="left", fontsize=9)
         panel.grid(axis="y")
         panel.label_outer()
     for panel in axes.flat[len(panels) :]:
@@ -100,7 +104,7 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
     figure.supylabel(f"cost{in_unit(unit)}", fontsize=9)
     if legend:
         handles = [
-            axes[0, 0].plot([], [], color=colour, marker=marker, label=_named(line, chosen.lines))[0]
+            axes[0, 0].plot([], [], color=colour, marker=marker, label=_name_line(line, chosen.lines))[0]
             for line, (colour, marker) in zip(lines, _SERIES, strict=False)
         ]
         figure.legend(handles=handles, loc="outside lower left", ncols=abreast(2), fontsize=8.5)
@@ -108,8 +112,8 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
     return figure
 
 
-def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number: int, chosen: Layout) -> None:
-    """Draw the points of a line: filled where the gap is closed, hollow where a limit ended the search."""
+def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number: int, chosen: SweepLayout) -> None:
+    """Draw the points of a line: filled if the gap is closed, hollow if a limit ended the search."""
     colour, marker = _SERIES[number]
     costly = sorted((row for row in rows if _is_number(_cost(row))), key=lambda row: first[row.values[chosen.first]])
     if chosen.joined and len(costly) > 1:
@@ -119,7 +123,7 @@ def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number:
         place, cost = first[row.values[chosen.first]], _cost(row)
         hollow = row.state is not State.DONE
         bound = float(row.values["lower_bound"])
-        if cost - bound > _LEAST_GAP * cost:
+        if cost - bound > _MIN_VISIBLE_GAP * cost:
             axes.plot([place, place], [bound, cost], color=colour, linewidth=2.5, alpha=0.5, zorder=2)
         axes.plot(
             place, cost, marker, color=colour, markersize=6, markerfacecolor="none" if hollow else colour,
@@ -143,11 +147,11 @@ def _scale(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float]) -> Non
         else:
             axes.xaxis.set_major_locator(round_ticks(5))
             apart = np.diff(np.sort(places)) / ((max(places) - min(places)) or 1.0)
-        if (apart > _LEAST_APART).all():
+        if (apart > _MIN_TICK_DISTANCE).all():
             axes.set_xticks(places)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     else:
-        axes.set_xticks(places, labels=[clip(_shown(value), 12) for value in first])
+        axes.set_xticks(places, labels=[clip(_format_value(value), 12) for value in first])
         axes.margins(x=0.1)
     costs = [cost for row in rows if _is_number(cost := _cost(row))]
     if costs and min(costs) > 0 and max(costs) / min(costs) > _WIDE_COST:
@@ -159,7 +163,7 @@ def _scale(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float]) -> Non
 
 
 def _positions(values: Sequence[Value]) -> dict[Value, float]:
-    """Return where each value is on the first axis: numbers at their places, others one after the other."""
+    """Return the position of each value on the first axis: numbers at their values, others at 0, 1, 2, …."""
     distinct = list(dict.fromkeys(values))
     if all(_is_number(value) for value in distinct):
         return {value: float(value) for value in distinct}  # type: ignore[arg-type]
@@ -179,7 +183,7 @@ def _finding(rows: Sequence[Row], unit: str, left_out: int) -> str:
 
 def _hint(row: Row, keys: Sequence[str]) -> str:
     values = row.values
-    lines = [f"{key} = {_shown(values.get(key))}" for key in keys]
+    lines = [f"{key} = {_format_value(values.get(key))}" for key in keys]
     if _is_number(_cost(row)):
         lines.append(f"cost {short(_cost(row), 6)}, at least {short(values['lower_bound'], 6)}")
         lines.append(f"relative gap {relative(values['relative_gap'])}")
@@ -209,11 +213,11 @@ def _line(row: Row, keys: Sequence[str]) -> tuple[Value, ...]:
     return tuple(row.values[key] for key in keys)
 
 
-def _named(line: Sequence[Value], keys: Sequence[str]) -> str:
-    return clip(", ".join(f"{key} = {_shown(value)}" for key, value in zip(keys, line, strict=True)), 60)
+def _name_line(line: Sequence[Value], keys: Sequence[str]) -> str:
+    return clip(", ".join(f"{key} = {_format_value(value)}" for key, value in zip(keys, line, strict=True)), 60)
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return short(value, 6) if isinstance(value, float) else clip(str(value), 24)
 
 
@@ -223,7 +227,7 @@ def _is_number(value: object) -> bool:
 
 _FILE = "report.html"
 _MOST_ROWS = 500
-# The columns that readers want, with their heads.
+# Columns of the table on the page, with their heads.
 _HEADS = {
     "status": "status", "cost": "cost", "lower_bound": "no less than", "relative_gap": "relative gap",
     "tight_epsilon": "tight ε", "distortion": "distortion", "solver": "solver", "solve_seconds": "seconds",
@@ -232,15 +236,15 @@ _HEADS = {
 
 
 def write_report(folder: Path, sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Write ``report.html``; raise `ReportError` when that fails."""
+    """Write ``report.html``; raise `ReportError` if that fails."""
     try:
         write_file(folder / _FILE, [html(sweep, rows, columns).encode()])
-    except Exception as error:  # Whatever drawing raises, the rows are there.
-        raise ReportError(f"the rows are in {folder}, and complete. Only {_FILE} is missing ({error})") from error
+    except Exception as error:  # The rows are written, so any error of drawing only costs the page.
+        raise ReportError(f"all rows were written to {folder}; only {_FILE} is missing ({error})") from error
 
 
 def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """Return the report as one page that asks nothing of the network."""
+    """Return the report as one self-contained page."""
     done = sum(row.state is State.DONE for row in rows)
     missing = len(sweep) - len(rows)
     others = [f"{count} {state}" for state in State if state is not State.DONE and (count := _count(rows, state))]
@@ -262,7 +266,7 @@ def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
         keys=", ".join(sweep.values),
         heads=(*sweep.values, *(_HEADS[name] for name in shown)),
         rows=[
-            (*_values(sweep, row), *(_shown_cell(row.values.get(name), name) for name in shown))
+            (*_values(sweep, row), *(_format_cell(row.values.get(name), name) for name in shown))
             for row in rows[:_MOST_ROWS]
         ],
         left_out=_MOST_ROWS if len(rows) > _MOST_ROWS else 0,
@@ -271,24 +275,24 @@ def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
             for row in rows
             if row.state is not State.DONE
         ],
-        made=_made(rows),
+        made=_describe_run(rows),
         channel=next((row.values["channel"] for row in rows if row.values.get("channel")), None),
     )
 
 
 def _picture(sweep: Sweep, rows: Sequence[Row]) -> dict[str, object]:
     units = {str(row.details.get("unit", "")) for row in rows if "unit" in row.details}
-    chosen = layout({key: [cell(value) for value in values] for key, values in sweep.values.items()}, sweep.mode)
+    chosen = choose_layout({key: [cell(value) for value in values] for key, values in sweep.values.items()}, sweep.mode)
     unit = units.pop() if len(units) == 1 else ""
     caption = (
-        "Each point is a design; let the pointer rest on it for its numbers. A bar reaches down to the proved lower "
-        "bound, where the two can be told apart. Hollow points were stopped by a limit, and crosses have no channel."
+        "Each point is a design; its numbers appear under the pointer. A bar extends down to the proved lower bound if "
+        "the gap is visible. Hollow points were stopped by a limit, and crosses have no channel."
     )
     draw = functools.partial(sweep_picture, rows, chosen, unit)
     return figure(draw, "costs", "Cost of each design", caption, hints(rows, list(sweep.values)))
 
 
-def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:
+def _describe_run(rows: Sequence[Row]) -> list[tuple[str, str]]:
     known = environment()
     seconds = sum(float(row.values.get("solve_seconds") or 0.0) for row in rows)
     return [
@@ -299,10 +303,10 @@ def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def _values(sweep: Sweep, row: Row) -> tuple[str, ...]:
-    return tuple(_shown_cell(row.values.get(key), key) for key in sweep.values)
+    return tuple(_format_cell(row.values.get(key), key) for key in sweep.values)
 
 
-def _shown_cell(value: Value, name: str) -> str:
+def _format_cell(value: Value, name: str) -> str:
     if value is None:
         return ""
     if name == "status" and value != State.DONE:

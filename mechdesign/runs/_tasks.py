@@ -1,4 +1,4 @@
-"""Plan of a sweep; its designs before any is solved."""
+"""Designs of a sweep: its values, and the tasks that are checked before any is solved."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from mechdesign.specification._specification import Specification, from_tables
 
 Mode = Literal["product", "zip"]
 
-MOST_ROWS = 100_000
-"""Most designs of a sweep."""
+MAX_ROWS = 100_000
+"""Maximal number of designs of a sweep."""
 
 _TABLE = "sweep"
 
@@ -47,10 +47,15 @@ class Sweep:
     """A specification, and lists of values for some of its keys.
 
     Attributes:
-        tables: The specification, as it was written, without the lists.
-        values: The path of each key, such as ``privacy.0.epsilon``, with its values, as they were written.
-        mode: "product", each value with each, or "zip", the first values together, the second ones, and so on.
-        folder: What file names are relative to.
+        tables: The specification as written, without the lists.
+        values: Values for the path of each key, such as ``privacy.0.epsilon``, as written.
+        mode: "product" for all combinations, or "zip" for the first values together, the second ones, and so on.
+        folder: Folder that file names are relative to.
+
+    Example:
+        >>> sweep = Sweep({"title": "Test"}, {"privacy.0.epsilon": [1, 2]}, "product", Path("."))
+        >>> len(sweep), sweep.title
+        (2, 'Test')
     """
 
     tables: Raw
@@ -65,38 +70,71 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """What the specification is called."""
+        """The title of the specification."""
         return str(self.tables.get("title", ""))
 
     @property
     def private(self) -> str:
-        """What the folder tells of data, as a sentence without a full stop; empty where nothing was counted."""
+        """The sentence, without a full stop, that a folder with a counted prior is private; otherwise ""."""
         return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the values of the keys for each design; in a product those of the last key change first."""
+        """Yield the values of the keys for each design; in a product the last key changes fastest."""
         combine = itertools.product if self.mode == "product" else zip
         return (dict(zip(self.values, point, strict=True)) for point in combine(*self.values.values()))
 
     def tables_at(self, point: Mapping[str, Any]) -> Raw:
-        """Return the tables of one design."""
+        """Return the tables of one design.
+
+        Args:
+            point: A value for each swept key.
+
+        Returns:
+            The tables of its specification.
+        """
         tables = self.tables
         for key, value in point.items():
-            tables = with_value(tables, key, value, place(key))
+            tables = with_value(tables, key, value, swept_path(key))
         return tables
 
 
 def read(path: str | os.PathLike[str]) -> Sweep:
-    """Read a specification with a ``[sweep]`` table from a file; see `parse`."""
-    return _parsed(read_text(path), Path(path).parent, os.fspath(path))
+    r"""Read a specification with a ``[sweep]`` table from a file; see `parse`.
+
+    Args:
+        path: Path of a TOML file. File names in it are relative to its folder.
+
+    Returns:
+        The sweep.
+
+    Raises:
+        SpecificationError: If the file is not a valid sweep.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "sweep.toml"
+        >>> _ = file.write_text('privacy = [{ epsilon = 1 }]\nsweep = { "privacy.0.epsilon" = [0.5, 1] }')
+        >>> len(read(file))
+        2
+    """
+    return _parse(read_text(path), Path(path).parent, os.fspath(path))
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Sweep:
-    """Read a specification with a ``[sweep]`` table from a text; names of files in it are relative to `base_folder`.
+    """Read a specification with a ``[sweep]`` table from a text.
+
+    The effect of the values on the specification is checked by `run`.
+
+    Args:
+        text: A specification in TOML.
+        base_folder: Folder that file names in the text are relative to.
+
+    Returns:
+        The sweep.
 
     Raises:
-        SpecificationError: The text is no TOML; or in ``[sweep]`` a path is not known to the grammar, a list is empty,
-            or lists that go together differ in length. What the values do to the specification is looked at by `run`.
+        SpecificationError: If the text is not valid TOML, or ``[sweep]`` has an unknown path, an empty list, or lists
+            of different lengths in mode "zip".
 
     >>> sweep = parse('''
     ... domain.labels = ["yes", "no"]
@@ -108,19 +146,19 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Sweep:
     >>> len(sweep), list(sweep.points())[1]
     (6, {'privacy.0.epsilon': Decimal('0.5'), 'cost.power': 2})
     """
-    return _parsed(text, base_folder)
+    return _parse(text, base_folder)
 
 
-def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "specification") -> Sweep:
+def _parse(text: str, base_folder: str | os.PathLike[str], source: str = "specification") -> Sweep:
     tables = tables_of(text, source)
     table = tables.pop(_TABLE, None)
     if not isinstance(table, dict) or not set(table) - {"mode"}:
         raise SpecificationError(
             _TABLE,
-            "is missing" if table is None else "names no key",
+            "is missing" if table is None else "has no key to sweep",
             value=table,
             bound="a table with a list of values for at least one key",
-            remedy='add [sweep] with "privacy.0.epsilon" = [0.5, 1, 2], say',
+            remedy='add [sweep] with a list such as "privacy.0.epsilon" = [0.5, 1, 2]',
         )
     _look_for_kinds(tables, table)
     mode = table.pop("mode", "product")
@@ -128,40 +166,40 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
         raise SpecificationError(f"{_TABLE}.mode", "is not known", value=mode, bound='"product" or "zip"')
     for key, values in table.items():
         _check_values(key, values)
-    _check_apart(list(table))
+    _check_not_nested(list(table))
     lengths = {key: len(values) for key, values in table.items()}
     if mode == "zip" and len(set(lengths.values())) > 1:
         first, second = next((a, b) for a, b in itertools.pairwise(lengths) if lengths[a] != lengths[b])
         raise SpecificationError(
-            place(second),
-            f"differs in length from {place(first)}",
+            swept_path(second),
+            f"differs in length from {swept_path(first)}",
             value=lengths[second],
             bound=f"{lengths[first]} values",
             remedy='make them equally long, or write mode = "product"',
         )
     sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder))
-    if len(sweep) > MOST_ROWS:
-        raise SpecificationError(_TABLE, "asks for too many designs", value=len(sweep), bound=f"at most {MOST_ROWS}")
+    if len(sweep) > MAX_ROWS:
+        raise SpecificationError(_TABLE, "has too many designs", value=len(sweep), bound=f"at most {MAX_ROWS}")
     for key, values in table.items():
-        with_value(tables, key, values[0], place(key))
+        with_value(tables, key, values[0], swept_path(key))
     return sweep
 
 
 def _look_for_kinds(tables: Raw, swept: Mapping[str, Any]) -> None:
-    """Let kinds of other packages be loaded, where they are to be: their keys are then known."""
+    """Load the requirement kinds of other packages that the tables name, so that their keys are known."""
     look_for_kinds(tables.get("privacy"))
     for key, values in swept.items():
         if key.endswith(".kind") and isinstance(values, list):
             look_for_kinds([{"kind": name} for name in values])
 
 
-def place(key: str) -> str:
-    """Return where the values of a key stand."""
+def swept_path(key: str) -> str:
+    """Return the path of the values of a key."""
     return f'{_TABLE}."{key}"'
 
 
 def _check_values(key: str, values: object) -> None:
-    where = place(key)
+    where = swept_path(key)
     if isinstance(values, dict):
         raise SpecificationError(
             f"{_TABLE}.{key}", "is a table", bound="a list of values", remedy="write the whole path in quotes"
@@ -169,38 +207,40 @@ def _check_values(key: str, values: object) -> None:
     check_key(key, where)
     if not isinstance(values, list):
         shown = float(values) if isinstance(values, Decimal) else values
-        raise SpecificationError(where, "is no list", value=shown, bound="a list of values", remedy="write it in [ ]")
+        raise SpecificationError(
+            where, "is not a list", value=shown, bound="a list of values", remedy="write it in [ ]"
+        )
     if not values:
         raise SpecificationError(where, "is empty", bound="at least one value")
 
 
-def _check_apart(keys: Sequence[str]) -> None:
-    """Refuse two keys of which one is a part of the other."""
+def _check_not_nested(keys: Sequence[str]) -> None:
+    """Raise `SpecificationError` if one swept key is inside another."""
     for outer, inner in itertools.permutations(keys, 2):
         if inner.startswith(f"{outer}."):
             raise SpecificationError(
-                place(inner), f"is a part of {outer}, which is swept, too", remedy="leave one of them out"
+                swept_path(inner), f"is inside {outer}, which is also swept", remedy="leave one of them out"
             )
 
 
 _KIND, _VERSION = "sweep", 1
-# What cvxpy may solve with; it does not say beforehand which.
-_BELOW_CVXPY = ("clarabel", "ecos", "osqp", "scs")
-_AFTER = ("solver", "solve_seconds", "iterations", "message", "channel")
+# Solvers that cvxpy may choose; it does not announce its choice.
+_CVXPY_SOLVERS = ("clarabel", "ecos", "osqp", "scs")
+_LAST_COLUMNS = ("solver", "solve_seconds", "iterations", "message", "channel")
 
 
 @dataclass(frozen=True)
 class Task:
-    """A design to be made, wherever it is.
+    """A design to be solved, in any process.
 
     Attributes:
         key: The identity of its row.
         tables: Its specification.
-        folder: What file names in it are relative to.
-        data: The SHA-256 of each file, or folder, of data that it names.
-        versions: Those of the packages that its result depends on.
-        kinds: The kinds of requirement of other packages that it states, which a worker is to know.
-        columns: What its row says of it beforehand: the values of the swept keys, and where the channel goes.
+        folder: Folder that file names in it are relative to.
+        data: The SHA-256 of each data file or folder.
+        versions: Versions of the packages that the result depends on.
+        kinds: Its requirement kinds of other packages, which a worker must know.
+        columns: The known columns of its row: the values of the swept keys, and the folder of the channel.
     """
 
     key: str
@@ -213,18 +253,24 @@ class Task:
 
 
 def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
-    """Return what the folder of a sweep is for, and the tasks by the identities of their rows, in order.
+    """Return the request for the folder of a sweep, and the tasks by the identities of their rows, in order.
 
-    Every specification is parsed and its data are read, so that what is wrong shows before anything is solved; data
-    that designs have in common are read once.
+    Every specification is parsed and its data are read, so that errors appear before anything is solved. Shared data
+    are read once.
+
+    Args:
+        sweep: The sweep.
+
+    Returns:
+        The request, and the task of each row.
 
     Raises:
-        SpecificationError: A key has a wrong value, or two designs are the same.
-        MissingDependencyError: A solver is not installed.
+        SpecificationError: If a key has an invalid value, or two designs are equal.
+        MissingDependencyError: If a solver is not installed.
     """
     points = list(sweep.points())
     tables = [sweep.tables_at(point) for point in points]
-    _look(sweep, points, tables)
+    _check_designs(sweep, points, tables)
     digests = {
         name: file_digest(sweep.folder / name) for name in dict.fromkeys(name for t in tables for name in files(t))
     }
@@ -234,10 +280,10 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
         solver = str(table.get("solver", {}).get("name", "auto"))
         data = {name: digests[name] for name in files(table)}
         descriptions.append(
-            {"specification": _exact(table), "data": data, "solver": solver, "versions": versions_for(solver, own)}
+            {"specification": _make_exact(table), "data": data, "solver": solver, "versions": versions_for(solver, own)}
         )
     keys = _identities(points, descriptions)
-    request = Request(_KIND, _VERSION, _about(sweep, descriptions), descriptions, _columns(sweep, tables))
+    request = Request(_KIND, _VERSION, _summarise_request(sweep, descriptions), descriptions, _columns(sweep, tables))
     width = len(str(len(points) - 1))
     return request, {
         key: Task(
@@ -254,21 +300,21 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
 
 
 def _own_kinds(tables: Raw) -> tuple[type[RequirementKind], ...]:
-    """Return the kinds of requirement of other packages that a specification states."""
+    """Return the requirement kinds of other packages in a specification."""
     found = (KINDS[raw["kind"]] for raw in tables["privacy"] if raw["kind"] in KINDS)
     return tuple(dict.fromkeys(kind for kind in found if kind.__module__.partition(".")[0] != "mechdesign"))
 
 
 def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> dict[str, str]:
-    """Return the versions of the packages that the result of a solver, and kinds of other packages, depend on."""
+    """Return the versions of the packages that results of a solver, and of kinds of other packages, depend on."""
     found = {"mechdesign": __version__}
     packages = ["numpy", "scipy", "highspy"]
     if solver != "auto":
         package = registry.find(solver).package
-        packages += [package, *(_BELOW_CVXPY if package == "cvxpy" else ())]
+        packages += [package, *(_CVXPY_SOLVERS if package == "cvxpy" else ())]
     packages += [package for kind in kinds for package in _packages_of(kind.__module__)]
     for package in packages:
-        number = installed(package)
+        number = find_version(package)
         if number is not None:
             found.setdefault(package, number)
     return found
@@ -276,12 +322,12 @@ def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> di
 
 @functools.cache
 def _packages_of(module: str) -> tuple[str, ...]:
-    """Return the packages that a module was installed with; none where it is a file of the user's."""
+    """Return the packages that installed a module; none for a file of the user."""
     return tuple(packages_distributions().get(module.partition(".")[0], ()))
 
 
 @functools.cache
-def installed(package: str) -> str | None:
+def find_version(package: str) -> str | None:
     """Return the version of an installed package, or None."""
     try:
         return version(package)
@@ -290,7 +336,7 @@ def installed(package: str) -> str | None:
 
 
 def cell(value: Any) -> Value:
-    """Return a value of a specification as a table shows it: numbers and texts as they are, others as JSON."""
+    """Return a value of a specification for a table: numbers and texts unchanged, others as JSON."""
     if isinstance(value, Decimal | Fraction):
         near = float(value)
         if math.isfinite(near) and Fraction(repr(near)) == Fraction(value):
@@ -302,38 +348,38 @@ def cell(value: Any) -> Value:
 
 
 def _identities(points: list[Mapping[str, Any]], descriptions: list[dict[str, Any]]) -> list[str]:
-    """Return the identity of each design; raise `SpecificationError` where two are the same."""
+    """Return the identity of each design; raise `SpecificationError` if two are equal."""
     known: dict[str, int] = {}
     for number, described in enumerate(descriptions):
         first = known.setdefault(identity(described), number)
         if first != number:
             raise SpecificationError(
                 "sweep",
-                f"asks for the same design twice, as number {first} and number {number}",
+                f"contains the same design twice, as number {first} and number {number}",
                 value={name: cell(value) for name, value in points[number].items()},
                 bound="different designs",
-                remedy="leave out the values that are repeated",
+                remedy="leave out the repeated values",
             )
     return list(known)
 
 
-def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> None:
-    """Raise the error of the first wrong design found; say warnings of the data once."""
+def _check_designs(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> None:
+    """Raise the error of the first invalid design; repeat each warning about the data once."""
     groups: dict[str, list[int]] = {}
     for number, table in enumerate(tables):
-        shared = {name: _exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
+        shared = {name: _make_exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
         groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
     with collect_warnings(MetricWarning) as caught:
         for members in groups.values():
             like: Specification | None = None
             for number in members:
-                like = _looked_at(sweep, points[number], tables[number], like)
+                like = _check_design(sweep, points[number], tables[number], like)
     for message in dict.fromkeys(map(str, caught)):
         warn(message, MetricWarning, stacklevel=4)
 
 
-def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:
-    """Return the specification of a design, whose data are those of `like`, after a look at everything in it."""
+def _check_design(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:
+    """Check the specification of a design, and return it; `like` is one with the same data, if any."""
     try:
         given = from_tables(tables, sweep.folder)
         if like is not None:
@@ -342,15 +388,15 @@ def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specif
         given.problem()
         given.policy_settings  # noqa: B018 - reading it checks it
     except InfeasibleError:
-        # A result like others: the row will say so.
+        # Infeasibility is a result, which the row reports.
         pass
     except InputError as error:
-        raise _placed(error, sweep, point) from error
+        raise _locate_error(error, sweep, point) from error
     return given
 
 
-def _placed(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
-    """Return an error about a design as one about the value that was swept, where it is one, or naming the values."""
+def _locate_error(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
+    """Return an error about a design as one about the swept value, or else with all swept values."""
     remedy = error.remedy
     dotted = ".".join(map(str, error.keys))
     blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
@@ -358,7 +404,7 @@ def _placed(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> Specif
         index = list(sweep.values[blamed]).index(point[blamed])
         problem = f"{error.path} {error.problem}"
         return SpecificationError(
-            f"{place(blamed)}[{index}]", problem, value=error.value, bound=error.bound, remedy=remedy
+            f"{swept_path(blamed)}[{index}]", problem, value=error.value, bound=error.bound, remedy=remedy
         )
     where = ", ".join(f"{key} = {cell(value)}" for key, value in point.items())
     return SpecificationError(
@@ -372,18 +418,19 @@ def _columns(sweep: Sweep, tables: list[Raw]) -> list[str]:
     pairs = max(len(found) - found.count("distortion") for found in kinds)
     return [
         *sweep.values, "status", "cost", "lower_bound", "relative_gap",
-        *numbered("tight_epsilon", max(pairs, 1)), *numbered("distortion", floors), "revealed", *_AFTER,
+        *number_columns("tight_epsilon", max(pairs, 1)), *number_columns("distortion", floors),
+        "revealed", *_LAST_COLUMNS,
     ]  # fmt: skip
 
 
-def numbered(name: str, count: int) -> list[str]:
-    """Return the columns for as many requirements: the name, then the name with 2, with 3 and so on."""
+def number_columns(name: str, count: int) -> list[str]:
+    """Return `count` column names: the name, then the name with the suffix _2, _3 and so on."""
     return [name if number == 1 else f"{name}_{number}" for number in range(1, count + 1)]
 
 
-def _about(sweep: Sweep, descriptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what was asked for, key by key, so that what has changed can be named."""
-    about = dict(_leaves(_exact({**sweep.tables, "sweep": {**sweep.values, "mode": sweep.mode}})))
+def _summarise_request(sweep: Sweep, descriptions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the request key by key, so that messages can name changes."""
+    about = dict(_leaves(_make_exact({**sweep.tables, "sweep": {**sweep.values, "mode": sweep.mode}})))
     for described in descriptions:
         about |= {f"contents of {name}": digest[:12] for name, digest in described["data"].items()}
         about |= {f"version of {name}": number for name, number in described["versions"].items()}
@@ -401,16 +448,16 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, [cell(each) for each in value] if isinstance(value, list) else cell(value)
 
 
-def _exact(value: Any) -> Any:
-    """Return tables with all numbers exact, so that 1, 1.0 and 1e0 are the same."""
+def _make_exact(value: Any) -> Any:
+    """Return tables with all numbers exact, so that 1, 1.0 and 1e0 are equal."""
     if isinstance(value, dict):
-        return {key: _exact(inner) for key, inner in value.items()}
+        return {key: _make_exact(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_exact(inner) for inner in value]
+        return [_make_exact(inner) for inner in value]
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         try:
             return exact(value)
         except InputError:
-            # Infinite, or beyond all bounds.
+            # Infinite, or too large.
             return str(value)
     return value

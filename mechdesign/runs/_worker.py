@@ -1,7 +1,7 @@
-"""One run in a process of its own.
+"""A benchmark run in a separate process.
 
-It reads a task from standard input, and writes what it finds, phase by phase, to standard output, a line of JSON each.
-What solvers print goes elsewhere. It ends when whoever started it is gone.
+The process reads a task from standard input, and writes its results to standard output, one line of JSON per phase.
+Output of solvers is redirected. The process ends if its parent is gone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from mechdesign.runs._identity import blas
 from mechdesign.runs._phases import channel_phases as channel_phases
 from mechdesign.runs._phases import fraction_phases as fraction_phases
 
-_STARTUP = 300.0
-_LOOK = 0.05
+_STARTUP_TIMEOUT_S = 300.0
+_CHECK_INTERVAL_S = 0.05
 _GIGABYTE = 2**30
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -46,13 +46,13 @@ _THREADS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended, and what was found until then.
+class WorkerOutcome:
+    """The end of a run, and its results so far.
 
     Attributes:
-        found: What the process said, phase by phase, as one mapping.
+        found: Results of all finished phases, as one mapping.
         ended: "done", "error", "time", "memory", or "crash".
-        message: What is known about an error or a crash.
+        message: Description of an error or a crash.
     """
 
     found: Mapping[str, Any]
@@ -60,35 +60,38 @@ class Outcome:
     message: str = ""
 
 
-def run_apart(task: Mapping[str, object], time_limit: float, memory: float, threads: int) -> Outcome:
-    """Run a task by `mechdesign.runs._worker`, and end it with all its own when it passes a limit.
+def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, threads: int) -> WorkerOutcome:
+    """Run a task in a worker process, and end the process and its children if it exceeds a limit.
 
     Args:
-        task: What `worker.run` takes.
-        time_limit: Seconds, from when all packages are loaded.
-        memory: Most gigabytes, resident, of the process and those that it starts.
-        threads: Threads of the linear algebra below NumPy.
+        task: Argument of `run`.
+        time_limit: Seconds, counted from the time at which all packages are loaded.
+        memory: Limit in gigabytes of resident memory, for the process and its children.
+        threads: Number of threads of NumPy's linear algebra.
+
+    Returns:
+        The outcome.
     """
     found: dict[str, Any] = {}
     with _worker(threads) as child:
         process: Any = child.process
         lines: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
-        deadline, greeted = time.monotonic() + _STARTUP, False
+        deadline, greeted = time.monotonic() + _STARTUP_TIMEOUT_S, False
         while True:
             try:
-                line = lines.get(timeout=_LOOK)
+                line = lines.get(timeout=_CHECK_INTERVAL_S)
             except queue.Empty:
                 if time.monotonic() > deadline:
-                    return Outcome(found, "time", f"passed {time_limit:g} s")
+                    return WorkerOutcome(found, "time", f"passed {time_limit:g} s")
                 if _resident(process.pid) > memory * _GIGABYTE:
-                    return Outcome(found, "memory", f"passed {memory:g} GB")
+                    return WorkerOutcome(found, "memory", f"passed {memory:g} GB")
                 continue
             if line is None:
                 break
             if not greeted:
                 if not child.has_greeted(line):
-                    return Outcome(found, "crash", f"{sys.executable} did not say that it is this Python")
+                    return WorkerOutcome(found, "crash", f"{sys.executable} did not greet as this Python")
                 greeted = True
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps(task).encode() + b"\n")
@@ -98,18 +101,22 @@ def run_apart(task: Mapping[str, object], time_limit: float, memory: float, thre
             if "ready" in said:
                 deadline = time.monotonic() + time_limit
             found |= said
-        # One that closes its output and goes on is ended below.
+        # A process that closes its output but continues is ended below.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(ENDING_S)
         code = process.poll()
     if "error" in found and "done" not in found:
-        return Outcome(found, "error", str(found["error"]))
-    return Outcome(found, "done") if "done" in found else Outcome(found, "crash", f"the process ended with code {code}")
+        return WorkerOutcome(found, "error", str(found["error"]))
+    return (
+        WorkerOutcome(found, "done")
+        if "done" in found
+        else WorkerOutcome(found, "crash", f"the process ended with code {code}")
+    )
 
 
 @contextlib.contextmanager
 def _worker(threads: int) -> Iterator[Child]:
-    """Start a worker in a group of its own, and end the group."""
+    """Start a worker in a separate process group, and end the group."""
     environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads))}
     child = start("mechdesign.runs._worker", "main", environment, subprocess.DEVNULL)
     try:
@@ -120,9 +127,9 @@ def _worker(threads: int) -> Iterator[Child]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process, those that it started, and their group."""
+    """End a process, its children, and their group."""
     with contextlib.suppress(psutil.Error):
-        # Some back ends solve in a session of their own.
+        # Some back ends solve in a separate session.
         for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
@@ -132,7 +139,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _resident(pid: int) -> int:
-    """Return the bytes of memory that a process and those that it started hold."""
+    """Return the bytes of memory of a process and its children."""
     total = 0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(pid)
@@ -149,43 +156,43 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-# Large enough for every kernel to be compiled, small enough to take no time.
-_WARM_UP = 9
-# Seconds for loading packages, and for the other side to end this process itself.
-_GRACE = 330
+# Large enough that every kernel is compiled, and small enough to take no time.
+_WARM_UP_SIZE = 9
+# Seconds for loading packages, and for the parent to end this process itself.
+_GRACE_S = 330
 
 
 def main() -> None:
-    """Read a task, run it, report."""
+    """Read a task, run it, and write the results."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         os.dup2(2, 1)
         task = json.loads(sys.stdin.buffer.readline())
-        _end_at_the_latest(task.get("time_limit"))
-        # The other side keeps the pipe open for as long as it lives and wants the result. Read without a buffer, whose
-        # lock would hold up the end of this process.
+        _set_alarm(task.get("time_limit"))
+        # The parent keeps the pipe open as long as it lives and needs the result. Read without a buffer, whose lock
+        # would delay the end of this process.
         threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for found in run(task):
-                    _say(out, found)
+                    _write_line(out, found)
         except MechdesignError as error:
-            _say(out, {"error": str(error)})
+            _write_line(out, {"error": str(error)})
         except MemoryError:
-            _say(out, {"error": "out of memory"})
-        # Whatever a solver raises is a result, too: it failed.
+            _write_line(out, {"error": "out of memory"})
+        # Any error of a solver is a result: the solver failed.
         except Exception as error:
-            _say(out, {"error": f"{type(error).__name__}: {error}"})
+            _write_line(out, {"error": f"{type(error).__name__}: {error}"})
 
 
 def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what is found of a task: first `ready`, once all that is needed is loaded; then phase by phase."""
+    """Yield the results of a task: first `ready`, after everything is loaded, and then the results of each phase."""
     contestant = next(each for each in CONTESTANTS if each.name == task["contestant"])
     family, threads = FAMILIES[task["family"]], task["threads"]
     for module in contestant.first:
         importlib.import_module(module)
-    small = family.make(_WARM_UP, 0) if not family.data() else FAMILIES["grid"].make(_WARM_UP, 0)
-    # Loading packages and compiling kernels is not what is measured.
+    small = family.make(_WARM_UP_SIZE, 0) if not family.data() else FAMILIES["grid"].make(_WARM_UP_SIZE, 0)
+    # Exclude loading packages and compiling kernels from the measured time.
     with contextlib.suppress(MechdesignError):
         for _ in _phases(small, contestant, threads):
             pass
@@ -195,16 +202,16 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "secrets": instance.matrix.shape[0] if isinstance(instance, RowPairs) else instance.prior.size,
     }
     yield from _phases(instance, contestant, threads)
-    yield {"peak_mb": _peak(), "blas": blas(), "done": True}
+    yield {"peak_mb": _peak_memory(), "blas": blas(), "done": True}
 
 
-def _end_at_the_latest(limit: float | None) -> None:
-    """Let the system end this process some time after its limit.
+def _set_alarm(limit: float | None) -> None:
+    """Let the operating system end this process some time after its limit.
 
-    A solver that keeps the interpreter's lock would not notice that the other side is gone.
+    A solver that holds the interpreter's lock would not notice that the parent is gone.
     """
     if limit is not None and hasattr(signal, "alarm"):
-        signal.alarm(math.ceil(limit) + _GRACE)
+        signal.alarm(math.ceil(limit) + _GRACE_S)
 
 
 def _phases(instance: Instance, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
@@ -213,8 +220,8 @@ def _phases(instance: Instance, contestant: Contestant, threads: int) -> Iterato
     return channel_phases(instance, contestant, threads)
 
 
-def _peak() -> float | None:
-    """Return the most memory that this process, or one that it started, had at once, in megabytes, where known."""
+def _peak_memory() -> float | None:
+    """Return the peak memory in megabytes of this process or one of its children, or None if unknown."""
     try:
         import resource
     except ImportError:
@@ -225,7 +232,7 @@ def _peak() -> float | None:
 
 
 def _high_water_mark() -> int | None:
-    """Return what Linux calls VmHWM, in kilobytes: getrusage counts what the process was forked from, too."""
+    """Return VmHWM of Linux in kilobytes; getrusage would include the memory of the process before its fork."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
@@ -233,7 +240,7 @@ def _high_water_mark() -> int | None:
     return None
 
 
-def _say(out: IO[str], found: dict[str, Any]) -> None:
+def _write_line(out: IO[str], found: dict[str, Any]) -> None:
     out.write(json.dumps(found) + "\n")
     out.flush()
 

@@ -1,4 +1,4 @@
-"""Benchmark: suites and runs."""
+"""Benchmarks: suites of problems, and their runs by several solvers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mechdesign.base._atomic import write_file
 from mechdesign.base._check import as_number, as_path, require_kind
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._version import __version__
-from mechdesign.runs._contestants import CONTESTANTS, Contestant, chosen
+from mechdesign.runs._contestants import CONTESTANTS, Contestant, select_contestants
 from mechdesign.runs._families import FAMILIES, Family, RowPairs
 from mechdesign.runs._identity import processor
-from mechdesign.runs._phases import Verdict, reduced
+from mechdesign.runs._phases import Verdict, reduce_pairs
 from mechdesign.runs._store import Request, Row, State, Store
-from mechdesign.runs._worker import Outcome, run_apart
+from mechdesign.runs._worker import WorkerOutcome, run_in_worker
 from mechdesign.solve._linear import to_mps
 from mechdesign.synthesis.formats._plain import mps
 
@@ -44,14 +44,18 @@ _CHANNELS = ("grid", "roads", "blocks", "distortion", "joint", "worst-cost", "ch
 
 @dataclass(frozen=True)
 class Suite:
-    """Problems and limits.
+    """A suite of benchmark problems, and its limits.
 
     Attributes:
-        name: What users call it.
-        sizes: The numbers of secrets for each family.
-        seeds: The seeds for each size.
+        name: Name of the suite.
+        sizes: Numbers of secrets for each family.
+        seeds: Seeds for each size.
         time_limit: Seconds for building, solving and certifying one problem.
-        memory: Most gigabytes for one run.
+        memory: Memory limit of one run, in gigabytes.
+
+    Example:
+        >>> SUITES["small"].sizes["grid"], SUITES["small"].time_limit
+        ((16,), 10.0)
     """
 
     name: str
@@ -61,7 +65,7 @@ class Suite:
     memory: float
 
 
-def _all(*sizes: int, rows: tuple[int, ...], **others: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
+def _all_families(*sizes: int, rows: tuple[int, ...], **others: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
     return MappingProxyType({name: others.get(name, sizes) for name in _CHANNELS} | {"row-pairs": rows})
 
 
@@ -69,9 +73,11 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
     {
         suite.name: suite
         for suite in (
-            Suite("small", _all(16, rows=(20,)), (0,), 10.0, 4.0),
-            Suite("medium", _all(49, rows=(100,), grid=(36, 64, 100), roads=(49, 100)), (0,), 20.0, 8.0),
-            Suite("large", _all(100, rows=(200, 400), grid=(144,), roads=(144,), blocks=(144,)), (0,), 60.0, 8.0),
+            Suite("small", _all_families(16, rows=(20,)), (0,), 10.0, 4.0),
+            Suite("medium", _all_families(49, rows=(100,), grid=(36, 64, 100), roads=(49, 100)), (0,), 20.0, 8.0),
+            Suite(
+                "large", _all_families(100, rows=(200, 400), grid=(144,), roads=(144,), blocks=(144,)), (0,), 60.0, 8.0
+            ),
         )
     }
 )
@@ -79,7 +85,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 
 
 def find_suite(name: str) -> Suite:
-    """Look up a suite; raise `InputError` with those that there are."""
+    """Return a suite; raise `InputError` with all names if it is unknown."""
     require_kind(name, str, "suite", "the name of a suite")
     if name not in SUITES:
         raise InputError("suite", "is not known", value=name, bound=f"one of {', '.join(SUITES)}")
@@ -87,7 +93,7 @@ def find_suite(name: str) -> Suite:
 
 
 def problems(suite: Suite) -> list[tuple[str, int, int]]:
-    """Return the problems of a suite as (family, n, seed), by size; families without their data are left out."""
+    """Return the problems of a suite as (family, n, seed), by size, without families whose data are missing."""
     found = (
         (family, n, seed)
         for family, sizes in suite.sizes.items()
@@ -101,19 +107,22 @@ def problems(suite: Suite) -> list[tuple[str, int, int]]:
 def export_mps(
     suite: str, folder: str | os.PathLike[str], progress: Callable[[Path], None] | None = None
 ) -> tuple[Path, ...]:
-    """Write every linear program of a suite in free MPS format: what contestants that take rows are given, to the bit.
+    """Write every linear program of a suite in free MPS format, exactly as solvers of linear programs receive it.
 
     Args:
         suite: "small", "medium" or "large".
-        folder: The folder to write.
-        progress: Called with each file.
+        folder: Folder of the files, created if missing.
+        progress: Function that is called with the path of each file.
 
     Returns:
         The files, one for each problem or pair of rows.
 
     Raises:
-        InputError: There is no such suite.
-        ExportError: A file cannot be written.
+        InputError: If the suite is unknown.
+        ExportError: If a file cannot be written.
+
+    Example:
+        >>> export_mps("small", "programs")  # doctest: +SKIP
     """
     folder = Path(as_path(folder, "folder"))
     found = problems(find_suite(suite))
@@ -126,7 +135,7 @@ def export_mps(
         instance = FAMILIES[family].make(n, seed)
         name = f"{family}-{n}-{seed}"
         if isinstance(instance, RowPairs):
-            programs = {f"{name}-{index}": to_mps(each.program) for index, each in enumerate(reduced(instance))}
+            programs = {f"{name}-{index}": to_mps(each.program) for index, each in enumerate(reduce_pairs(instance))}
         else:
             programs = {name: mps(instance)}
         for stem, lines in programs.items():
@@ -139,7 +148,7 @@ def export_mps(
 
 
 VERSION = 1
-"""Of the meaning of a row: folders of another version are refused."""
+"""Version of the meaning of a row; folders of another version are rejected."""
 
 COLUMNS = (
     "family",
@@ -167,17 +176,21 @@ COLUMNS = (
 )
 """The columns of the table."""
 
-_SECONDS_BETWEEN_TABLES = 10.0
+_TABLE_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a benchmark found.
+    """The results of a benchmark.
 
     Attributes:
-        folder: The folder.
+        folder: The folder of the results.
         rows: A mapping of columns to values for each run, in order.
-        missing: How many runs are still to be done, or are being done by another process.
+        missing: Number of runs not finished, including runs of other processes.
+
+    Example:
+        >>> Results(Path("bench"), ({"solver": "auto", "cost": 1.5},), missing=3).missing
+        3
     """
 
     folder: Path
@@ -198,24 +211,31 @@ def run(
 ) -> Results:
     """Run a suite of problems by several solvers, and write a table and a report.
 
-    Every run has a process of its own. A row stays whatever came of it: what met a limit is censored. After Ctrl-C, or
-    a kill, all finished rows are there, and `resume` runs the rest. Any number of processes may share a folder.
+    Every run has a separate process. All results are kept; a run that meets a limit is censored. After Ctrl-C or a
+    crash, finished rows remain, and `resume` runs the others. Any number of processes may share a folder.
 
     Args:
         suite: "small", "medium" or "large".
-        solvers: Their names; without, all that are installed.
-        folder: The folder to write, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
-        resume: Whether the folder may hold rows of the same request already.
-        time_limit: Seconds for one problem, or None for the suite's own limit.
-        memory: Gigabytes for one problem, or None for the suite's own limit.
-        threads: Threads that solvers may use.
-        progress: Called after each row with how many there are, of how many, and which one it was.
+        solvers: Names of solvers, or None for all installed ones.
+        folder: Folder of the results, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
+        resume: Whether the folder may already contain rows of the same request.
+        time_limit: Seconds for one problem, or None for the limit of the suite.
+        memory: Gigabytes for one problem, or None for the limit of the suite.
+        threads: Number of threads of each solver.
+        progress: Function that is called after each row with the number of finished rows, the number of all rows, and
+            the name of the row.
+
+    Returns:
+        The rows, and the number of missing ones.
 
     Raises:
-        InputError: There is no such suite or solver, or a limit is out of range.
-        MissingDependencyError: A solver that is named is not installed.
-        RecordsError: The folder holds something else.
-        ExportError: A file cannot be written; finished rows are kept.
+        InputError: If the suite or a solver is unknown, or a limit is out of range.
+        MissingDependencyError: If a named solver is not installed.
+        RecordsError: If the folder contains something else.
+        ExportError: If a file cannot be written; finished rows are kept.
+
+    Example:
+        >>> run("small", ["auto"], "bench")  # doctest: +SKIP
     """
     from mechdesign.runs._bench_page import write_report
 
@@ -233,7 +253,7 @@ def run(
                 store.write(row)
             if progress is not None:
                 progress(total - len(store.missing()), total, _name(description, row))
-            if time.monotonic() - tabulated > _SECONDS_BETWEEN_TABLES:
+            if time.monotonic() - tabulated > _TABLE_INTERVAL_S:
                 store.tabulate()
                 tabulated = time.monotonic()
     finally:
@@ -251,7 +271,7 @@ def request_of(
     memory: float | None = None,
     threads: int = 1,
 ) -> Request:
-    """Return the rows of a suite: small problems first, and for each all contestants."""
+    """Return the request for a suite: small problems first, each with all contestants."""
     found = find_suite(suite)
     limits = {
         "time_limit": _limit("time_limit", time_limit, found.time_limit),
@@ -259,7 +279,7 @@ def request_of(
     }
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InputError("threads", "must be a number of threads", value=threads, bound="an integer >= 1")
-    contestants = chosen(solvers)
+    contestants = select_contestants(solvers)
     about = {"suite": suite, "contestants": [each.name for each in contestants], **limits, "threads": threads}
     descriptions = [
         _description(family, n, seed, contestant, limits, threads)
@@ -289,7 +309,7 @@ def _description(
 
 def _row(key: str, description: Mapping[str, Any]) -> Row:
     task = {name: description[name] for name in ("family", "n", "seed", "contestant", "threads", "time_limit")}
-    outcome = run_apart(task, description["time_limit"], description["memory"], description["threads"])
+    outcome = run_in_worker(task, description["time_limit"], description["memory"], description["threads"])
     state = {"done": State.DONE, "time": State.CENSORED, "memory": State.CENSORED}.get(outcome.ended, State.FAILED)
     found = dict(outcome.found)
     values: dict[str, Any] = {
@@ -299,7 +319,7 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
         "solver": description["settings"]["solver"],
         "settings": description["settings"]["settings"],
         "ours": description["contestant"].startswith(("auto", "block")),
-        **_ended(outcome, description["time_limit"]),
+        **_describe_end(outcome, description["time_limit"]),
     }
     values |= {name: found[name] for name in COLUMNS if name in found and name not in values}
     known = {"message", "version", "blas", "primal_residual", "nonzeros"}
@@ -311,24 +331,24 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
 
 
 def _load() -> float | None:
-    """Return the load of the last minute: where it is above the number of cores, times are too long."""
+    """Return the load average of the last minute; above the number of cores, measured times are too long."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
-def _ended(outcome: Outcome, time_limit: float) -> dict[str, Any]:
-    """Return what the way in which a run ended says about verdicts and times, beside what was found."""
+def _describe_end(outcome: WorkerOutcome, time_limit: float) -> dict[str, Any]:
+    """Return verdicts and times that follow from the end of a run, in addition to its results."""
     if outcome.ended == "done":
         return {"censored": False}
     if outcome.ended in ("time", "memory"):
         verdict = Verdict.TIMEOUT if outcome.ended == "time" else Verdict.FAILED
         known = sum(outcome.found.get(name, 0.0) for name in ("build_s", "solve_s"))
-        # The phase that was not finished took at least what was left of the limit.
+        # The unfinished phase took at least the remainder of the limit.
         phase = next(name for name in ("build_s", "solve_s", "certify_s") if name not in outcome.found)
         return {"censored": True, phase: max(0.0, time_limit - known), **_verdicts(outcome, verdict)}
     return {"censored": False, **_verdicts(outcome, Verdict.FAILED)}
 
 
-def _verdicts(outcome: Outcome, verdict: Verdict) -> dict[str, str]:
+def _verdicts(outcome: WorkerOutcome, verdict: Verdict) -> dict[str, str]:
     return {name: outcome.found.get(name, verdict.value) for name in ("claimed", "certified", "rounded")}
 
 

@@ -1,4 +1,4 @@
-"""Run a sweep: what is missing in its folder, on one machine or on a cluster."""
+"""Run a sweep: solve the missing designs of its folder, on one machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mechdesign.base._check import as_integer
 from mechdesign.base._errors import ExportError, InputError, MechdesignError
 from mechdesign.certify import _bundle as bundle
 from mechdesign.runs._engines import (
-    Outcome,
+    TaskOutcome,
     check_workers,
-    connected,
+    connect,
     count_processes,
     in_processes,
     in_this_process,
-    interrupted,
+    make_interrupted_row,
     on_cluster,
 )
 from mechdesign.runs._store import Row, State, Store
@@ -34,15 +34,19 @@ __dir__ = _lazy.listing(__all__)
 
 @dataclass(frozen=True)
 class Moment:
-    """How far a sweep is.
+    """The progress of a sweep.
 
     Attributes:
-        rows: Rows that are asked for.
-        done: Rows that are finished, in this run or before, however they ended.
-        failed: Those of them that failed.
+        rows: Number of requested rows.
+        done: Number of finished rows, in this run or before, in any state.
+        failed: Number of failed rows among them.
         seconds: Time since this run began.
-        rate: Rows a second in this run, 0 before its first one.
-        left: Seconds that the rest will take at this rate, or None before the first row.
+        rate: Rows per second in this run, 0 before its first row.
+        left: Estimated seconds for the other rows, or None before the first row.
+
+    Example:
+        >>> Moment(rows=10, done=5, failed=0, seconds=2.0, rate=2.5, left=2.0).left
+        2.0
     """
 
     rows: int
@@ -55,14 +59,18 @@ class Moment:
 
 @dataclass(frozen=True)
 class Result:
-    """What is in the folder of a sweep.
+    """The contents of the folder of a sweep.
 
     Attributes:
         folder: The folder.
-        rows: The rows there are, in the order asked for.
-        columns: The columns of its table.
-        asked: How many rows were asked for.
+        rows: The existing rows, in the order of the request.
+        columns: The columns of the table.
+        asked: Number of requested rows.
         interrupted: Whether Ctrl-C ended the run.
+
+    Example:
+        >>> Result(Path("designs"), (), ("epsilon", "cost"), asked=3, interrupted=False).asked
+        3
     """
 
     folder: Path
@@ -72,7 +80,14 @@ class Result:
     interrupted: bool
 
     def count(self, state: State) -> int:
-        """Return how many rows ended so."""
+        """Return the number of rows in a state.
+
+        Args:
+            state: A state of rows.
+
+        Returns:
+            The number of rows.
+        """
         return sum(row.state is state for row in self.rows)
 
 
@@ -85,63 +100,66 @@ def run(
     resume: bool = False,
     progress: Callable[[Moment], None] | None = None,
 ) -> Result:
-    """Make a certified design for each of the values that a sweep lists.
+    """Solve the designs of a sweep, and write a table, a page and the certified channels into a folder.
 
-    The rows are the same wherever they are solved. Each is solved with one thread, unless ``[solver]`` says otherwise,
-    and is written, as a whole, when it is done. A row that fails says so in the table, and the others go on. After
-    Ctrl-C the finished rows are there; ``resume=True`` runs the rest, as it does after a crash.
+    Results do not depend on the engine. Each design uses one thread, unless ``[solver]`` sets another number, and its
+    row is written when it is done. A failed row does not stop the others. After Ctrl-C or a crash finished rows remain,
+    and ``resume=True`` runs the others.
 
     Args:
-        spec: A specification with a ``[sweep]`` table: a file, or what `read` and `parse` return.
-        folder: A folder, made where there is none.
-        jobs: How many processes of this machine to use, by default as many as there are
-            processors that this process may use; 1 is this process.
-        dask: The address of the scheduler of a Dask cluster to use instead. Its workers need the same versions of the
-            package and its solvers, and the data at the same place.
-        resume: Whether the folder may hold rows of this sweep already.
-        progress: Called with a `Moment` at the start and whenever a row is done.
+        spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `read` or `parse`.
+        folder: Folder of the results, created if missing.
+        jobs: Number of processes of this machine, by default the number of processors available to this process; 1
+            means this process.
+        dask: Address of the scheduler of a Dask cluster to be used instead. Its workers need the same versions of the
+            package and its solvers, and the data at the same path.
+        resume: Whether the folder may already contain rows of this sweep.
+        progress: Function that is called with a `Moment` at the start and after each row.
 
     Returns:
         The rows, finished or not.
 
     Raises:
-        SpecificationError: A key or a value is wrong, in whichever row; nothing has been run.
-        RecordsError: The folder holds something else: another sweep, of another version, other files, or rows and
-            `resume` is false; or the data changed meanwhile.
-        InputError: `dask` does not answer, or one of its workers has another version; or ``LOKY_MAX_CPU_COUNT`` is set
-            to something else than a number.
-        ClusterError: The cluster was lost.
-        ExportError: A row cannot be written, as on a full disk; those before it are kept.
+        SpecificationError: If a key or a value of any row is invalid; nothing has been run.
+        RecordsError: If the folder contains another sweep, another version or other files, or contains rows and
+            `resume` is false, or the data changed during the run.
+        InputError: If `dask` does not answer, or one of its workers has another version, or ``LOKY_MAX_CPU_COUNT`` is
+            not a positive integer.
+        ClusterError: If the cluster was lost.
+        ExportError: If a row cannot be written, for example on a full disk; earlier rows are kept.
+
+    Example:
+        >>> run("sweep.toml", "designs")  # doctest: +SKIP
     """
     sweep = spec if isinstance(spec, Sweep) else read(spec)
     if jobs is not None:
         jobs = as_integer(jobs, "jobs", 1)
         if dask is not None:
-            raise InputError("jobs", "is for this machine, and the sweep is to run on a Dask cluster", value=jobs)
-    # An explicit number does not help where joblib itself stumbles over its variable.
+            raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
+    # joblib rejects an invalid limit even if `jobs` is given.
     most = 1 if jobs == 1 or dask is not None else count_processes()
     processes = jobs or most
     request, tasks = prepare(sweep)
     check_writable(Path(folder))
     with contextlib.ExitStack() as stack:
-        client = stack.enter_context(connected(dask)) if dask is not None else None
+        client = stack.enter_context(connect(dask)) if dask is not None else None
         if client is not None:
             check_workers(client, tasks.values())
         store = Store(folder, request, resume=resume)
         missing = [tasks[key] for key in store.missing()]
         with _Claims(store) as claims:
             if client is not None:
-                outcomes = on_cluster(client, claims.taken(missing))
+                outcomes = on_cluster(client, claims.take(missing))
             elif (count := min(processes, len(missing))) > 1:
-                outcomes = in_processes(claims.taken(missing), count)
+                outcomes = in_processes(claims.take(missing), count)
             else:
-                outcomes = in_this_process(claims.taken(missing))
+                outcomes = in_this_process(claims.take(missing))
             stopped = _collect(store, claims, outcomes, _Clock(store, progress))
         return _finish(store, sweep, stopped)
 
 
 class _Claims:
-    """The rows that this run has taken, so that no other one runs them at the same time."""
+    """Rows that this run has claimed, so that no other run solves them at the same time."""
 
     def __init__(self, store: Store) -> None:
         self.under_way: dict[str, Task] = {}
@@ -155,8 +173,8 @@ class _Claims:
         for key in [*self._held]:
             self.release(key)
 
-    def taken(self, tasks: list[Task]) -> Iterator[Task]:
-        """Yield the tasks that nobody else has, each when it is asked for."""
+    def take(self, tasks: list[Task]) -> Iterator[Task]:
+        """Yield the tasks that no other process has claimed, each when it is requested."""
         for task in tasks:
             held = contextlib.ExitStack()
             if not held.enter_context(self._store.claim(task.key)):
@@ -167,13 +185,13 @@ class _Claims:
             yield task
 
     def release(self, key: str) -> None:
-        """Give a row back, finished or not."""
+        """Release a row, finished or not."""
         self.under_way.pop(key, None)
         self._held.pop(key).close()
 
 
 class _Clock:
-    """Says how far the sweep is."""
+    """Counts finished rows, and reports the progress."""
 
     def __init__(self, store: Store, progress: Callable[[Moment], None] | None) -> None:
         states = [row.state for row in store.rows() if row.state.final]
@@ -182,14 +200,14 @@ class _Clock:
         self._failed = states.count(State.FAILED)
         self._started = time.perf_counter()
         self._progress = progress
-        self._tell()
+        self._report()
 
-    def ended(self, row: Row) -> None:
+    def count(self, row: Row) -> None:
         self._done += row.state.final
         self._failed += row.state is State.FAILED
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is None:
             return
         seconds = time.perf_counter() - self._started
@@ -198,22 +216,22 @@ class _Clock:
         self._progress(Moment(self._rows, self._done, self._failed, seconds, rate, left))
 
 
-def _collect(store: Store, claims: _Claims, outcomes: Iterator[Outcome], clock: _Clock) -> bool:
-    """Write each outcome when it comes; return whether Ctrl-C ended it."""
+def _collect(store: Store, claims: _Claims, outcomes: Iterator[TaskOutcome], clock: _Clock) -> bool:
+    """Write each outcome when it arrives; return whether Ctrl-C ended the run."""
     try:
         for outcome in outcomes:
             _write(store, outcome)
             claims.release(outcome.row.identity)
-            clock.ended(outcome.row)
+            clock.count(outcome.row)
             if outcome.row.state is State.INTERRUPTED:
-                # In this process the solver caught Ctrl-C.
+                # In this process the solver handled Ctrl-C.
                 return True
     except KeyboardInterrupt:
         for task in [*claims.under_way.values()]:
-            # Of a row that was just being written, the finished one stays.
+            # A row that was just being written is kept if it is finished.
             row = store.row(task.key)
             if row is None or not row.state.final:
-                store.write(interrupted(task))
+                store.write(make_interrupted_row(task))
         return True
     except MechdesignError:
         with contextlib.suppress(ExportError):
@@ -226,8 +244,8 @@ def _collect(store: Store, claims: _Claims, outcomes: Iterator[Outcome], clock: 
     return False
 
 
-def _write(store: Store, outcome: Outcome) -> None:
-    """Write the channel, then the row: where there is a row, its channel is complete."""
+def _write(store: Store, outcome: TaskOutcome) -> None:
+    """Write the channel, then the row: if a row exists, its channel is complete."""
     if outcome.files:
         folder = store.folder / str(outcome.row.values["channel"])
         try:

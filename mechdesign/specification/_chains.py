@@ -92,7 +92,7 @@ class Transitions:
         if self.median is not None and not interval / _MAX_RATIO <= self.median <= interval * _MAX_RATIO:
             warn(
                 f"{source}: the data have a median interval of {seconds_text(self.median)}, but the states of the "
-                f"trace are {seconds_text(interval)} apart: set every to give both the same steps",
+                f"trace are {seconds_text(interval)} apart: set every for equal steps",
                 StepWarning,
                 stacklevel=2,
             )

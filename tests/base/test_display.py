@@ -156,6 +156,6 @@ def test_figures_of_a_design_are_written_as_files(design, tmp_path):
     for name in ("prior.svg", "prior.png", "prior.pdf"):
         md.figures.save_figure(figure, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
-    with pytest.raises(ExportError, match="no ending that names a format"):
+    with pytest.raises(ExportError, match="must end with the suffix of a format"):
         md.figures.save_figure(figure, tmp_path / "prior.xyz")
     assert not (tmp_path / "prior.xyz").exists()

@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.base._process import SharedSettings, UpperLimit, ignore_warnings
 from mechdesign.base._warnings import collect_warnings, suppress_warnings, warn
 from mechdesign.errors import MetricWarning
-from mechdesign.report._style import reproducible, saving, styled
+from mechdesign.report._style import report_style, reproducible, saving
 
 
 def interleave(first, second):
@@ -29,9 +29,9 @@ def interleave(first, second):
 
 
 USERS = {
-    "pictures": (styled, styled),
-    "picture and saving": (styled, reproducible),
-    "saving and picture": (reproducible, styled),
+    "pictures": (report_style, report_style),
+    "picture and saving": (report_style, reproducible),
+    "saving and picture": (reproducible, report_style),
 }
 
 
@@ -43,7 +43,7 @@ def test_settings_of_pictures_are_the_callers_again_after_users_that_overlap(nam
         for _ in interleave(first(), second()):
             assert matplotlib.rcParams["svg.hashsalt"] == "mechdesign"
             assert saving()["facecolor"] == "blue"
-            if second is styled:
+            if second is report_style:
                 assert matplotlib.rcParams["font.size"] == 9
                 assert not matplotlib.rcParams["axes.grid"]
         assert dict(matplotlib.rcParams) == before
@@ -52,7 +52,7 @@ def test_settings_of_pictures_are_the_callers_again_after_users_that_overlap(nam
 
 def test_what_the_caller_changes_meanwhile_stays():
     with matplotlib.rc_context():
-        with styled():
+        with report_style():
             matplotlib.rcParams["font.size"] = 17
         assert matplotlib.rcParams["font.size"] == 17
 

@@ -101,7 +101,7 @@ def test_a_folder_states_its_epsilon(files: Path) -> None:
         (["laplace.csv", "--distance", "hamming", "--epsilon", "much"], "--epsilon: is not a number"),
         (["none.csv", "--distance", "hamming"], "none.csv: cannot be opened"),
         (["points.csv", "--weights", "--distance", "D.csv", "--cost", "D.csv"], "cost: does not fit the channel"),
-        (["laplace.csv", "--graph", "D.csv"], "holds no edges"),
+        (["laplace.csv", "--graph", "D.csv"], "is not a list of edges"),
         (["laplace.csv", "--distance", "hamming", "-o", "none/page.html"], "none"),
     ],
 )
@@ -117,7 +117,7 @@ def test_specifications_and_places_of_another_number_are_refused(files: Path) ->
     Path("one.csv").write_text("0,0\n")
     for options, words in (
         ("--spec s.toml", "another number of secrets; found 6; must be 2"),
-        ("--points one.csv --distance euclidean", "one.csv: has another number of places; found 1; must be 2"),
+        ("--points one.csv --distance euclidean", "one.csv: does not have a place for each secret; found 1; must be 2"),
     ):
         result = CliRunner().invoke(main, ["audit", "r.csv", *options.split()])
         assert result.exit_code == 2

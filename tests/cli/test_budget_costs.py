@@ -93,7 +93,7 @@ def test_a_specification_is_designed_for(files: Path) -> None:
     ("arguments", "message"),
     [
         (["--weights", "weights.csv"], "give --cost"),
-        (["--cost", "one.csv"], "leave their number open"),
+        (["--cost", "one.csv"], "do not give their number"),
         (["--cost", "one.csv", "--steps", "2", "--weights", "weights.csv"], "different numbers of releases, [2, 3]"),
         (["--cost", "rising.csv", "--steps", "2"], "must not rise"),
         (["--cost", "order.csv"], "row 2: is out of order; found 9 (9 stands for any digit); must be step 1"),

@@ -13,7 +13,7 @@ from cli_examples import SPECIFICATION, command, run
 
 import mechdesign as md
 from mechdesign.base import _errors as errors
-from mechdesign.cli._console import missed_gap
+from mechdesign.cli._console import describe_gap
 
 
 def test_from_a_specification_to_files_that_verify(spec):
@@ -100,12 +100,12 @@ def test_options_count_more_than_the_specification(spec, tmp_path):
 def test_a_gap_above_the_tolerance_is_said_plainly(spec):
     result = run("design", spec, "--tolerance", "1e-17", "--no-report")
     assert result.exit_code == 0
-    assert "of the least possible; 1e-17 was asked for. Privacy does not depend on it" in result.stderr
+    assert "of the least possible; the tolerance is 1e-17. Privacy does not depend on the gap" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 def test_without_a_bound_no_distance_to_the_optimum_is_claimed():
-    assert "not bounded from below; 1e-06 was asked for" in missed_gap(1.0, 1e-6)
+    assert "not bounded from below; the tolerance is 1e-06" in describe_gap(1.0, 1e-6)
 
 
 def test_an_older_export_is_replaced_and_others_are_not(spec):
@@ -308,7 +308,7 @@ def test_an_estimate_measures_this_machine(monkeypatch, spec):
     monkeypatch.setattr(speed, "_MEASUREMENT_S", 0.005)
     result = run("design", "--example", "city-300", "--estimate")
     assert result.exit_code == 0
-    assert "times are for this machine, as busy as it is now" in result.stdout.replace("\n", " ")
+    assert "times are for this machine at its current load" in result.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(("epsilon", "told"), [("1e-9", True), ("1", False)])
@@ -319,7 +319,7 @@ def test_a_channel_that_tells_nothing_is_told_of(tmp_path, epsilon, told):
         f"privacy = [{{ kind = 'metric', epsilon = {epsilon}, distance = 'euclidean' }}]\n"
     )
     result = run("design", path, "-o", tmp_path / "out", "--no-report")
-    assert ("the channel tells nothing of it" in result.stderr) is told
+    assert ("the channel reveals nothing about it" in result.stderr) is told
 
 
 def test_specifications_of_the_other_kind_say_which_command_takes_them(tmp_path):

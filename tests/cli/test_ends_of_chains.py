@@ -52,7 +52,7 @@ def test_a_destination_stays(folder: Path) -> None:
     assert found.exit_code == 0, found.output
     notes = said(found.stderr)
     assert "3 steps leave the box, 9.1% of all that start inside; they are left out" in notes
-    assert "the chain is that of people who stay inside" in notes
+    assert "the chain describes people who stay inside" in notes
     assert "nobody was seen to leave 1 of 4 states: forward.csv has a 1 on their diagonal" in notes
     forward, backward = (np.loadtxt(folder / "stay" / f"{name}.csv", delimiter=",") for name in ("forward", "backward"))
     assert forward[3].tolist() == [0, 0, 0, 1]
@@ -63,9 +63,9 @@ def test_a_destination_stays(folder: Path) -> None:
     assert answer["mixture"]["largest"] == pytest.approx(0.3881, abs=5e-5)
     assert answer["mixture"]["supremum"] == pytest.approx(0.6459, abs=5e-5)
     assert "1 of 4 states of the forward matrix" in notes
-    assert "No budget holds without end, because of ends alone" in notes
+    assert "The ends alone are the reason that no budget holds forever" in notes
     shown = run("leakage", "stay/backward.csv", "--forward", "stay/forward.csv", "--epsilon", 0.1, "--steps", 6)
-    assert re.search(r"the most that one release leaks +0.6 +0.475426", shown.stdout)
+    assert re.search(r"largest leakage of one release +0.6 +0.475426", shown.stdout)
     assert "warning" not in shown.stderr
 
 
@@ -114,13 +114,13 @@ def test_people_who_leave_the_box(folder: Path) -> None:
     assert (folder / "again" / "forward.csv").read_text().splitlines()[4] == "any"
     assert run("chain", "trips.toml", "-o", "cut", "--border", "cut", "--ends", "stay").exit_code == 0
     assert len((folder / "cut" / "forward.csv").read_text().splitlines()) == 4
-    with pytest.raises(md.errors.SpecificationError, match=r"transition\.border: does not go with a release"):
+    with pytest.raises(md.errors.SpecificationError, match=r"transition\.border: is not supported for a release"):
         _ = md.read_spec("trips.toml").release_settings
 
 
 def test_smoothing_is_said(folder: Path) -> None:
     found = run("chain", "trips.toml", "-o", "smooth", "--smoothing", 0.1, "--ends", "any")
-    assert "smoothing = 0.1 alone makes their rows in forward.csv, all alike" in said(found.stderr)
+    assert "their rows in forward.csv come from smoothing = 0.1 alone" in said(found.stderr)
     rows = np.loadtxt(folder / "smooth" / "forward.csv", delimiter=",")
     assert rows[3].tolist() == [0.25] * 4
     assert "mixture" not in leak("smooth")[0]
@@ -129,7 +129,7 @@ def test_smoothing_is_said(folder: Path) -> None:
 def test_a_release_takes_people_to_stay_and_nothing_else(folder: Path) -> None:
     settings = md.read_spec("trips.toml").release_settings
     assert settings.transition.matrix[3].tolist() == [0, 0, 0, 1]
-    assert any("no departure was observed from 1 of 4 states: the chain stays in them" in note for note in settings.notes)
+    assert any("observed from 1 of 4 states: the chain stays in them" in note for note in settings.notes)
     (folder / "walk.csv").write_text("0\n1\n")
     for ends in ("mixture", "any"):
         (folder / "trips.toml").write_text(SPEC.replace("estimated = true", f'estimated = true, ends = "{ends}"'))
@@ -147,7 +147,7 @@ def test_hours_without_steps_stay(folder: Path) -> None:
     chains = settings.transitions.chains
     assert chains[9].matrix.tolist() == np.eye(4).tolist()
     assert chains[8].matrix[0, 1] == 0.6
-    assert any("leave 93 of 96 states of 24 chains" in note for note in settings.notes)
+    assert any("observed from 93 of 96 states of 24 chains" in note for note in settings.notes)
     (folder / "trips.toml").write_text(text.replace("estimated", 'ends = "any", estimated'))
     with pytest.raises(md.errors.SpecificationError, match=r"transition\.ends: does not give a Markov chain"):
         _ = md.read_spec("trips.toml").release_settings

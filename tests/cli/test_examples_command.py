@@ -82,8 +82,11 @@ def test_traffic_leaks():
         (["examples", "town"], "NAME: is not known; found 'town'; must be one of city"),
         (["design", "--example", "town"], "example: is not known"),
         (["design", "--example", "traffic"], "--example traffic is for `mechdesign leakage`"),
-        (["policy", "--example", "city"], "--example city is for `mechdesign design`; here run districts, walk"),
-        (["leakage", "--example", "city"], "is for `mechdesign design`; here run traffic"),
+        (
+            ["policy", "--example", "city"],
+            "--example city is for `mechdesign design`; this command runs districts, walk",
+        ),
+        (["leakage", "--example", "city"], "is for `mechdesign design`; this command runs traffic"),
         (["design", "s.toml", "--example", "city"], "not both"),
         (["leakage", "P.csv", "--example", "traffic"], "not both"),
         (["policy"], "or --example NAME"),

@@ -103,11 +103,11 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["none.csv"], "cannot be opened"),
         (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
         (["data.csv", "--cells", "0"], "--cells: is out of range"),
-        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is the same column; found 'Lat'"),
+        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "is also the column of --latitude; found 'Lat'"),
         (["whole.csv"], "column latitude: holds whole numbers only"),
         (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
         (["sets"], "one of the folders in it that do: one, two"),
-        (["hours.csv", "--time", "time"], "line 2: time is a number, and as seconds since 1970 it is before 1980"),
+        (["hours.csv", "--time", "time"], "line 2: time is a number, but as seconds since 1970 it is before 1980"),
         (["hours.csv", "--time", "time", "--time-format", "unix"], "--time: is within a day of 1970-01-01"),
     ],
 )
@@ -186,7 +186,7 @@ def test_the_chain_of_a_release(folder: Path) -> None:
     (folder / "walk.toml").write_text(text.split("\nrelease")[0])
     refused = run("chain", "walk.toml")
     assert refused.exit_code == 2
-    assert "prior: comes from no data in order of time" in refused.stderr
+    assert "prior: does not come from data in order of time" in refused.stderr
 
 
 def test_a_proposal_names_no_user_and_no_folder_above(folder: Path) -> None:
@@ -240,7 +240,7 @@ def test_hours_are_no_times(folder: Path) -> None:
     found = run("init", "hours.csv", "--cells", 9)
     assert found.exit_code == 0, found.output
     assert (
-        "the column time is not read: line 2: time is a number, and as seconds since 1970 it is before 1980"
+        "the column time is not read: line 2: time is a number, but as seconds since 1970 it is before 1980"
         in " ".join(found.stderr.split())
     )
     assert "time =" not in found.stdout
@@ -289,7 +289,7 @@ def test_smoothing_above_what_was_counted_is_told(folder: Path) -> None:
     assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
     text = (folder / "made.toml").read_text(encoding="utf-8")
     given = md.read_spec(folder / "made.toml")
-    assert "says little of the data" not in " ".join(given.notes)
+    assert "hardly depends on the data" not in " ".join(given.notes)
     (folder / "made.toml").write_text(text.replace("smoothing = 0.01", "smoothing = 1000"), encoding="utf-8")
     assert "prior.smoothing: 1000, added to each" in " ".join(md.read_spec(folder / "made.toml").notes)
 

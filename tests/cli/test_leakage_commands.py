@@ -47,7 +47,7 @@ def test_table(files: Path) -> None:
     assert lines[5].split()[0] == "4"
     assert float(lines[5].split()[-1]) == pytest.approx(total[4], rel=1e-5)
     facts = dict(re.split(r"  +", line.strip()) for line in lines[13:])
-    assert facts["each release, if they go on for ever"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
+    assert facts["each release, if they go on forever"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
     assert facts["any 3 successive releases together"] == f"{leakage.windows([0.1] * 10, 3, MILD, OTHER).max():.6g}"
     assert facts["all releases together"] == "1"
 
@@ -80,7 +80,7 @@ def test_budgets_there_and_back(files: Path) -> None:
     assert leakage.read_budgets("b.csv").tolist() == expected.tolist()
     back = run("leakage", "B.csv", "--forward", "S.npz", "--budgets", "b.csv")
     assert back.exit_code == 0, back.output
-    assert re.search(r"the most that one release leaks +1\n", back.stdout)
+    assert re.search(r"largest leakage of one release +1\n", back.stdout)
 
 
 def test_one_budget_for_ever_and_a_plot(files: Path) -> None:
@@ -119,7 +119,7 @@ MANY = ["--epsilon", "1", "--steps", "2"]
         (["leakage", "empty.csv", *MANY], "empty.csv: is empty; must be at least one line of numbers"),
         (["leakage", "none.csv", *MANY], "none.csv: cannot be opened (No such file or directory)"),
         (["leakage", ".", *MANY], "cannot be opened (Is a directory)"),
-        (["leakage", "B.csv", *MANY, "--plot", "p.xyz"], "--plot: has no known ending; found 'p.xyz'"),
+        (["leakage", "B.csv", *MANY, "--plot", "p.xyz"], "--plot: has an unknown suffix; found 'p.xyz'"),
         (["leakage", "B.csv", *MANY, "-o", "B.csv/t.csv"], "cannot be"),
         (["leakage", "B.csv", *MANY, "-o", "."], "could not be written"),
         (["leakage", "B.csv", *MANY, "--window", "3"], "--window: is too large"),
@@ -174,7 +174,7 @@ def test_a_matrix_of_the_other_direction_is_told_of(files: Path) -> None:
     content = {"forward.csv": b"0.25,0.75\n0.5,0.5\n", "backward.csv": b"0.3,0.7\n0.6,0.4\n"}
     for name, data in {**content, CHAIN_COUNTS: counts_file(chain, content)}.items():
         Path(name).write_bytes(data)
-    words = "is the forward matrix of its chain, and is taken as the backward one"
+    words = "is the forward matrix of its chain, but is used as the backward one"
     assert words in run("leakage", "forward.csv", "--epsilon", "0.1", "--steps", "2").stderr
     assert words not in run("leakage", "backward.csv", "--epsilon", "0.1", "--steps", "2").stderr
 
@@ -196,5 +196,5 @@ def test_options_without_a_meaning_are_refused(files: Path, line: str, words: st
 
 
 def test_budgets_without_any_correlation_say_so(files: Path) -> None:
-    assert "knows nothing of how data follow" in run("budget", "--alpha", "1", "--steps", "3").stderr
+    assert "assumes that successive data are independent" in run("budget", "--alpha", "1", "--steps", "3").stderr
     assert "knows nothing" not in run("budget", "--alpha", "1", "--steps", "3", "--backward", "B.csv").stderr

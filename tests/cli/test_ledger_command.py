@@ -52,13 +52,13 @@ def test_a_ledger_is_begun_once_for_its_owner() -> None:
     for more in ((), ("--again",)):
         again = run("ledger", "new", "l.json", "--epsilon", "9", *more)
         assert again.exit_code == 2
-        assert "stands already" in again.stderr
+        assert "exists already" in again.stderr
     assert md.Ledger(path="l.json").epsilon == 3
     Path("l.json").unlink()
     assert "--again" in run("ledger", "new", "l.json", "--epsilon", "9").stderr
     assert not Path("l.json").exists()
     anew = run("ledger", "new", "l.json", "--epsilon", "9", "--again")
-    assert "forgotten whatever an earlier ledger" in anew.stdout
+    assert "the records of an earlier ledger" in anew.stdout
     assert md.Ledger(path="l.json").epsilon == 9
 
 
@@ -81,7 +81,7 @@ def test_a_budget_that_is_no_budget_makes_no_ledger(budget: str) -> None:
 def test_a_specification_begins_its_ledger_and_says_where() -> None:
     first = run(*write(), "-o", "one")
     assert first.exit_code == 0, first.output
-    assert f"ledger {Path('l.json').resolve()} is begun" in first.stderr.replace("\n", " ")
+    assert f"ledger {Path('l.json').resolve()} is created" in first.stderr.replace("\n", " ")
     second = run(*write(), "-o", "two")
     assert second.exit_code == 2
     assert "is charged" in second.stderr

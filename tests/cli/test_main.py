@@ -118,14 +118,14 @@ def test_exit_codes(error, code):
         (MemoryError(), 3, "not enough memory"),
         (OSError(12, "Cannot allocate memory"), 3, "not enough memory"),
         (ImportError("/x.so: failed to map segment from shared object"), 3, "not enough memory"),
-        (ImportError("cannot import name 'x'"), 70, "this should not happen"),
+        (ImportError("cannot import name 'x'"), 70, "this is a fault of mechdesign"),
         (errors.UnverifiedError("nothing stands there"), 2, "was not verified: nothing stands there"),
         (errors.VerifierMemoryError("it is large"), 3, "was not verified: it is large"),
-        (ZeroDivisionError("division by zero"), 70, "this should not happen"),
-        (RuntimeError("can't start new thread"), 70, "this should not happen"),
-        (NotImplementedError("not yet"), 70, "this should not happen"),
-        (RecursionError("too deep"), 70, "this should not happen"),
-        (EOFError("ended"), 70, "this should not happen"),
+        (ZeroDivisionError("division by zero"), 70, "this is a fault of mechdesign"),
+        (RuntimeError("can't start new thread"), 70, "this is a fault of mechdesign"),
+        (NotImplementedError("not yet"), 70, "this is a fault of mechdesign"),
+        (RecursionError("too deep"), 70, "this is a fault of mechdesign"),
+        (EOFError("ended"), 70, "this is a fault of mechdesign"),
         (FileError("x", "cannot be opened"), 2, "cannot be opened"),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, "stopped"),
@@ -152,7 +152,7 @@ def test_what_fails_since_ctrl_c_came_is_a_stop():
     assert not _after_interrupt(RuntimeError("another"))
 
 
-@pytest.mark.parametrize("where", ["mechdesign.cli.watched", "mechdesign.cli._Commands.invoke"])
+@pytest.mark.parametrize("where", ["mechdesign.cli.watch_signals", "mechdesign.cli._Commands.invoke"])
 def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     """Also while the thread that watches for it starts, and between two steps of click's own."""
 
@@ -176,7 +176,7 @@ def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
     monkeypatch.setattr(main, "help", None)
     monkeypatch.setattr(main.callback, "__doc__", None)
     shown = run("verify", "--help")
-    assert "Prove an export again" in shown.stdout, shown.output
+    assert "Prove a bundle again" in shown.stdout, shown.output
     assert "a small simulated city, in seconds" in run("--help").stdout
     assert docstring(lambda: None) == ""
     assert docstring(RuntimeError) == RuntimeError.__doc__

@@ -150,13 +150,13 @@ def test_a_report_says_what_may_be_published():
         "A walk",
         "ε of all steps together",
         "Expects to be off by",
-        "the later a step, the darker",
+        "later steps are darker",
         "spread",
     ):
         assert words in page
     assert "rehearsal" not in page
     assert release("--seed", 1, "-o", "rehearsed").exit_code == 0
-    assert "rehearsal, never to be published" in Path("rehearsed/report.html").read_text()
+    assert "rehearsal and must not be published" in Path("rehearsed/report.html").read_text()
 
 
 # --- ledgers ---------------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_an_older_design_is_judged_by_its_pairs_and_what_it_leaves_free_is_said(
     assert said.exit_code == 0, said.output
     assert "for 4 of 12 ordered pairs" in flat(said.output)
     sentence = (
-        "requirements[0] (threshold privacy, ε within 0.1 km (Euclidean distance)) leaves 2 of 12 ordered pairs free"
+        "requirements[0] (threshold privacy, ε within 0.1 km (Euclidean distance)) does not bound 2 of 12 ordered pairs"
     )
     assert sentence in flat(said.output)
     assert sentence in flat(run("inspect", old).output)

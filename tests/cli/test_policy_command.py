@@ -205,7 +205,7 @@ def test_a_real_city(data_folder):
         (SPECIFICATION.replace("0.5", "0.4", 1), (), "privacy[1].epsilon: differs from privacy[0].epsilon"),
         (SPECIFICATION + "[policy]\nhull = 'all'\n", (), "policy.hull: is not known"),
         (SPECIFICATION + "[policy]\nsupport = ['g']\n", (), "policy.support[0]: is not a secret"),
-        (SPECIFICATION, ("--plot", "p.gif"), "has no known ending"),
+        (SPECIFICATION, ("--plot", "p.gif"), "has an unknown suffix"),
         (SPECIFICATION, ("--plot", "s.toml/p.svg"), "s.toml is not a folder"),
         (SPECIFICATION, ("-o", "s.toml"), "s.toml"),
         (LABELS.replace('kind = "graph", epsilon = 1.1, edges = [["yes", "no"]]',

@@ -72,7 +72,7 @@ def test_true_states_and_chains_are_their_owners_alone(tmp_path: Path, umask: in
 @posix
 def test_a_cache_that_others_can_write_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_SAID", set())
+    monkeypatch.setattr(cache, "_WARNED", set())
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
     np.savetxt(tmp_path / "P.csv", 0.9 * np.eye(40) + 0.1 / 40, delimiter=",")

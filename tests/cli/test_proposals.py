@@ -39,7 +39,7 @@ def init(*parts: object, name: str = "data.csv", **options: object) -> tuple[str
 def test_points_at_zero_zero_are_told_and_do_not_make_the_box(zeros: int) -> None:
     text, said = init(CITY, np.zeros((zeros, 2)))
     words = f"{zeros} points are at 0,0" if zeros > 1 else "1 point is at 0,0"
-    assert f"{words}, which often stands for a missing place" in said
+    assert f"{words}, which often means a missing place" in said
     assert words in text
     box = md.read_spec("made.toml").domain.geographic
     assert box is not None
@@ -48,10 +48,10 @@ def test_points_at_zero_zero_are_told_and_do_not_make_the_box(zeros: int) -> Non
 
 
 def test_points_with_one_coordinate_of_zero_are_told() -> None:
-    assert "2 points are outside the box at a latitude or a longitude of 0" in init(CITY, [[0, 139.7], [35.6, 0]])[1]
+    assert "2 points are outside the box with a latitude or longitude of 0" in init(CITY, [[0, 139.7], [35.6, 0]])[1]
     # Within the box they are places like others, as in Greenwich.
     greenwich = CITY - [0, 139.75]
-    assert "longitude of 0" not in init(greenwich, [[35.68, 0]])[1]
+    assert "or longitude of 0" not in init(greenwich, [[35.68, 0]])[1]
 
 
 def test_only_points_at_zero_zero_are_too_few() -> None:
@@ -59,37 +59,37 @@ def test_only_points_at_zero_zero_are_too_few() -> None:
     Path("zeros.csv").write_text("\n".join(["latitude,longitude", *rows, ""]))
     found = run("init", "zeros.csv")
     assert found.exit_code == 2
-    assert "too few points to propose a grid, but for those at 0,0; found 19; must be at least 20" in found.stderr
+    assert "too few points other than 0,0 to propose a grid; found 19; must be at least 20" in found.stderr
 
 
 def test_a_box_that_holds_few_points_is_told() -> None:
     text, said = init(COUNTRY)
-    assert "of 255 points, fewer than the 20 that a prior needs: the others are far from it, or far apart" in said
+    assert "of 255 points, fewer than the 20 that a prior needs: the others are far away" in said
     assert "# and holds 1 of 255." in text or "# and holds 2 of 255." in text
 
 
 # Of the points in the city, all but a few are in its box.
 @pytest.mark.parametrize(("far", "told"), [(200, False), (400, True)])
 def test_a_box_with_less_than_half_of_the_points_is_told(far: int, told: bool) -> None:
-    assert ("the others are far from it, or far apart" in init(CITY, np.resize(COUNTRY, (far, 2)))[1]) == told
+    assert ("the others are far away" in init(CITY, np.resize(COUNTRY, (far, 2)))[1]) == told
 
 
 @pytest.mark.parametrize(("many", "told"), [(200, False), (400, True)])
 def test_a_place_that_holds_most_points_is_told(many: int, told: bool) -> None:
     said = init(CITY, np.tile([[35.69, 139.69]], (many, 1)))[1]
-    assert ("points in the box are at one place exactly" in said) == told
+    assert ("points in the box are at exactly one place" in said) == told
 
 
 def test_where_noise_is_never_worth_its_cost_it_is_said() -> None:
     text, said = init(POLAR)
-    assert "with no ε of 0.1 to 20 per km does planar Laplace noise cost at most half of telling nothing" in said
-    assert "# ε was chosen by the data. With none of 0.1, 0.2, 0.5, …, 20 per km" in text
+    assert "planar Laplace noise costs more than half as much as no release for every ε from 0.1 to 20 per km" in said
+    assert "# ε was chosen from the data. With none of 0.1, 0.2, 0.5, …, 20 per km" in text
     assert "fewer than the 20 that a prior needs" in said
 
 
 def test_epsilon_is_the_least_that_is_worth_its_cost() -> None:
     text, _ = init(CITY, cells=16)
-    assert "# ε was chosen by the data: it is the least of 0.1, 0.2, 0.5, …, 20 per km" in text
+    assert "# ε was chosen from the data: it is the least of 0.1, 0.2, 0.5, …, 20 per km" in text
     given = md.read_spec("made.toml")
     problem = given.problem()
     chosen = Fraction(problem.requirements[0].epsilon)
@@ -161,12 +161,12 @@ def test_a_table_of_places_is_joined(names: dict[str, str], options: tuple[str, 
             (),
             "COLUMN and --longitude COLUMN, or --places FILE for the table of places that poiID refers to",
         ),
-        (("--place", "poiID"), "--place and --key go with --places FILE"),
+        (("--place", "poiID"), "--place and --key need --places FILE"),
         (("--places", "none.csv"), "none.csv: cannot be opened"),
         (("--places", "places.csv", "--key", "nope"), "--key: is not a column; found 'nope'"),
         (("--places", "places.csv", "--place", "nope"), "--place: is not a column; found 'nope'"),
         (("--places", "places.csv", "--latitude", "nope"), "--latitude: is not a column; found 'nope'"),
-        (("--places", "places.csv", "--key", "name"), "name has another place in an earlier row"),
+        (("--places", "places.csv", "--key", "name"), "name has a different place in an earlier row"),
         (("--places", "visits.csv"), "visits.csv: has no column that looks like a latitude"),
         (("--places", "places.csv", "-o", "places.csv", "--overwrite"), "places.csv is the file of --places"),
         (("-o", "visits.csv", "--overwrite"), "visits.csv is the file of DATA"),

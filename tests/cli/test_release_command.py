@@ -83,7 +83,7 @@ def present(folder="released"):
 def test_a_trace_is_released():
     result = run("release", *write())
     assert result.exit_code == 0, result.output
-    said = "no times are read, and steps keep the order of the file (--time COLUMN, or the key time, names times)"
+    said = "no times are read: steps are in the order of the file (--time COLUMN, or the key time, names times)"
     assert result.stderr == f"note: trace: {said}\n"
     for words in ("A walk", "5 steps of 16 states, planar-isotropic", "2.5", "at most", "expects to be off by", "yes"):
         assert words in result.stdout
@@ -187,7 +187,7 @@ def test_the_truth_goes_elsewhere():
         assert float(row["distance"]) == pytest.approx(apart)
     for folder in ("released", "released/mine", "."):
         result = run("release", "s.toml", "t.csv", "--overwrite", "--truth", folder)
-        assert (result.exit_code, "--truth: is, holds or lies in" in result.stderr) == (2, True)
+        assert (result.exit_code, "--truth: is, contains or is inside" in result.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("blank_pictures")
@@ -305,7 +305,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
     whole = {name: (Path("released") / name).read_bytes() for name in PUBLIC}
     result = run("release", "s.toml", "t.csv", "--truth", "mine")
     assert result.exit_code == 130
-    assert "stopped after 4 of 5 steps: released-interrupted holds them" in result.stderr
+    assert "stopped after 4 of 5 steps: released-interrupted contains them" in result.stderr
     # A finished run is kept.
     assert {name: (Path("released") / name).read_bytes() for name in PUBLIC} == whole
     assert len(outputs("released-interrupted")) == 4
@@ -444,10 +444,10 @@ def test_other_files_are_left_alone():
          "prior.counts: are all zero"),
         ("[release]\n", "[release]\nmechanism = 'lq'\n", WALK, "release.mechanism: is not known"),
         ("transition = { neighbours = 8 }", "", WALK, "release.transition: is missing"),
-        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: does not go with a trace"),
+        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: is not supported for a trace"),
         ("blocks = 2", "blocks = 2\n[[privacy]]\nkind = \"distortion\"\nminimum = 0\ndistance = \"hamming\"", WALK,
          "privacy[1].kind: cannot be kept along a trace; found 'distortion'"),
-        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: does not go with a trace"),
+        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: is not supported for a trace"),
         ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: does not"),
         ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
         ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
@@ -484,7 +484,7 @@ def test_steps_that_are_not_optimal_are_told(monkeypatch):
     result = run("release", *write(text, "0\n"), "--overwrite")
     assert result.exit_code == 0
     assert (
-        "at the worst step the cost is proved to within 2e-06 of the least possible; 1e-06 was asked for"
+        "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06"
         in result.stderr
     )
 

@@ -53,13 +53,13 @@ def test_what_draws_is_loaded_before_anything_is_solved(monkeypatch):
     monkeypatch.setattr("mechdesign.synthesis._design.synthesise", fail)
     done = run("design", "s.toml", "-o", "out")
     assert (done.exit_code, Path("out").exists()) == (2, False)
-    assert "pictures cannot be drawn" in done.stderr
+    assert "figures cannot be drawn" in done.stderr
 
 
 def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch):
     monkeypatch.setattr("mechdesign.runs._sweep_page.html", fail)
     asked = md.sweep.parse(SPECIFICATION + 'sweep = { "privacy.0.epsilon" = [1, 2] }')
-    with pytest.raises(ReportError, match="the rows are in swept, and complete"):
+    with pytest.raises(ReportError, match="all rows were written to swept"):
         md.sweep.run(asked, "swept", jobs=1)
     assert len(Path("swept/results.csv").read_text().splitlines()) == 3
 

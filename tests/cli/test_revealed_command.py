@@ -124,7 +124,7 @@ def test_verify_says_it_of_this_and_of_earlier_versions(made: Path) -> None:
 
 def test_verify_says_that_nobody_is_revealed() -> None:
     spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden")
-    assert "- No secret is revealed for certain: each answer" in run("verify", "hidden").stdout
+    assert "- No secret is revealed for certain: at least two secrets" in run("verify", "hidden").stdout
     assert json.loads(run("inspect", "hidden", "--json").stdout)["revealed for certain"] == "no secret"
 
 

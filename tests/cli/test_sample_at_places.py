@@ -12,7 +12,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.cli._places import located
+from mechdesign.cli._places import locate_secrets
 from mechdesign.errors import InputError
 
 SPECIFICATION = """
@@ -56,7 +56,7 @@ def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
     Path("p.csv").write_text("user,Lat,LNG\na,35.7,139.7\nb,35.61,139.61\n")
     result = run("sample", city, "--input", "p.csv", "-n", 2, "-o", "out.csv")
     assert result.exit_code == 0, result.stderr
-    assert "out.csv holds 4 answers" in result.stderr
+    assert "out.csv contains 4 answers" in result.stderr
     assert "up to 2 answers for one place: 2 times the ε" in result.stderr
     rows = list(csv.DictReader(io.StringIO(Path("out.csv").read_text())))
     assert [row["row"] for row in rows] == ["0", "0", "1", "1"]
@@ -70,7 +70,7 @@ def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alon
     # The first and the third are two places in one cell.
     Path("p.csv").write_text("lat,lon\n35.61,139.61\n35.7,139.7\n35.62,139.62\n")
     result = run("sample", city, "--input", "p.csv", "-n", 3, "-o", "out.csv")
-    assert "up to 6 answers for one place: 6 times the ε; keep this number to yourself" in result.stderr
+    assert "up to 6 answers for one place: 6 times the ε; keep this number as private as the places" in result.stderr
     assert "times" not in Path("out.csv").read_text()
     assert "times" not in result.stdout
     shown = run("sample", city, "--input", "p.csv")
@@ -83,7 +83,7 @@ def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alon
 
 def test_between_anchors_one_place_is_one_pair_of_coordinates() -> None:
     Path("p.csv").write_text("x,y\n0.5,0.5\n0.5,0.25\n0.5,0.5\n")
-    drawn, most = located(md.Domain.anchors(3, 2, 2.0, 1.0), None, Path("p.csv"), draws=5)
+    drawn, most = locate_secrets(md.Domain.anchors(3, 2, 2.0, 1.0), None, Path("p.csv"), draws=5)
     assert (len(drawn), most) == (15, 10)
 
 
@@ -103,8 +103,8 @@ def test_places_outside(city: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--at", "35.7"], "is not two numbers with a comma between"),
-        (["--at", "35.7,1_3"], "is not two numbers with a comma between"),
+        (["--at", "35.7"], "is not two numbers separated by a comma"),
+        (["--at", "35.7,1_3"], "is not two numbers separated by a comma"),
         (["--at", "nan,139.7"], "--at (latitude): is not accepted"),
         (["--at", "139.7,35.7"], "Latitude comes first"),
         (["--at", "35.7,139.7", "--secret", "1"], "give one of --secret, --at and --input"),
@@ -128,9 +128,9 @@ def test_mistakes(city: Path, arguments: list[str], message: str) -> None:
 
 def test_names_have_no_place(made: Path) -> None:
     with pytest.raises(
-        InputError, match=r"--at: gives a place, and the secrets have none.* Name the secret with --secret"
+        InputError, match=r"--at: gives a place, but the secrets have no places.* Give the secret with --secret"
     ):
-        located(md.Domain.from_labels(["a", "b"]), (1.0, 2.0), None)
+        locate_secrets(md.Domain.from_labels(["a", "b"]), (1.0, 2.0), None)
     result = run("export", made, "--format", "geojson", "-o", "f.geojson")
     assert result.exit_code == 2
     assert "have no latitude and longitude, which GeoJSON needs" in result.stderr
@@ -159,8 +159,8 @@ def test_the_map_holds_cells_prior_and_answers(city: Path) -> None:
 def test_answers_are_told_from_places(made):
     Path("places.csv").write_text("x,y\n0.5,0.5\n")
     assert run("sample", made, "--input", "places.csv", "-o", "answers.csv").exit_code == 0
-    assert "and no true places" in run("sample", made, "--input", "answers.csv", "-o", "again.csv").stderr
-    assert "and no true places" not in run("sample", made, "--input", "places.csv", "-o", "once.csv").stderr
+    assert "not true places" in run("sample", made, "--input", "answers.csv", "-o", "again.csv").stderr
+    assert "not true places" not in run("sample", made, "--input", "places.csv", "-o", "once.csv").stderr
 
 
 @pytest.mark.parametrize("options", [("--secret", "0", "--outside", "nearest"), ("--at", "0.5,0.5", "--latitude", "x")])

@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
     monkeypatch.setattr("mechdesign.synthesis._design.synthesise", best_so_far)
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert (result.exit_code, result.stdout) == (130, "")
-    assert "stopped in design 2 of 3; those before it stand" in result.stderr
+    assert "stopped in design 2 of 3; earlier designs are complete" in result.stderr
     assert os.listdir("out") == ["epsilon-0.5"]
 
 
@@ -163,7 +163,7 @@ def test_settings_are_the_same_for_all(monkeypatch):
 
 @pytest.mark.parametrize(
     ("epsilons", "words"),
-    [(["0", "0.0"], "budgets.csv leaves all releases out"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
+    [(["0", "0.0"], "budgets.csv skips all releases"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
 )
 def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     write_budgets(*epsilons)
@@ -179,7 +179,7 @@ def test_releases_with_an_epsilon_of_0_are_left_out():
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert result.exit_code == 0
     assert "3 releases, 2 distinct ε" in result.stdout
-    assert "left out: 0, 2, 5" in result.stderr
+    assert "have no design: 0, 2, 5" in result.stderr
     assert [row[1:] for row in schedule()[1:]] == [
         ["0", ""], ["0.5", "epsilon-0.5"], ["0", ""], ["1", "epsilon-1"], ["0.5", "epsilon-0.5"], ["0", ""],
     ]  # fmt: skip

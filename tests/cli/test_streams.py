@@ -12,7 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.cli._console import divert, usable
+from mechdesign.cli._console import divert, use_open_streams
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]
@@ -92,7 +92,7 @@ def test_a_stream_that_was_closed_is_done_without(made, monkeypatch):
 
 def test_streams_are_put_back_and_what_has_no_descriptor_is_left():
     before = sys.stdin, sys.stdout, sys.stderr
-    with usable():
+    with use_open_streams():
         assert sys.stderr is not before[2]
     assert (sys.stdin, sys.stdout, sys.stderr) == before
     divert(io.StringIO())

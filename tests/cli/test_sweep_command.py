@@ -56,7 +56,7 @@ def test_ctrl_c_gives_130(lists, monkeypatch):
     monkeypatch.setattr(local, "solve", stopped)
     result = run("sweep", lists, "--jobs", 1)
     assert result.exit_code == 130
-    assert "2 rows are left, which --resume runs" in result.stderr
+    assert "2 rows remain, which --resume runs" in result.stderr
     assert "2 done, 1 interrupted" in result.stdout
 
 
@@ -65,7 +65,7 @@ def test_ctrl_c_gives_130(lists, monkeypatch):
     [
         (["none.toml"], "cannot be opened"),
         (["s.toml", "--jobs", 0], "--jobs: is too small; found 0"),
-        (["s.toml", "--jobs", 2, "--dask", "tcp://127.0.0.1:1"], "--jobs: is for this machine"),
+        (["s.toml", "--jobs", 2, "--dask", "tcp://127.0.0.1:1"], "--jobs: cannot be combined with a Dask cluster"),
         (["s.toml", "--dask", "nowhere"], "--dask: does not answer"),
         (["single.toml"], "Add [sweep]"),
         (["wrong.toml"], 'sweep."privacy.0.epsilon"[1]: privacy[0].epsilon'),

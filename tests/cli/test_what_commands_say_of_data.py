@@ -85,7 +85,7 @@ def test_the_order_of_the_file_is_said(header: str, form: str, words: str) -> No
 @pytest.mark.parametrize(
     ("name", "form", "words"),
     [
-        ("time", "{}", "the column time can be read, and is not named"),
+        ("time", "{}", "the column time holds times, but is not named"),
         ("time", "about {}", "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99"),
         ("stamp", "{}", "name the column, --time COLUMN, if the time is in one of these: stamp"),
     ],
@@ -123,7 +123,7 @@ def test_what_is_said_of_times_is_kept(form: str) -> None:
         matrix, made, found = chain("user,time,lat,lon", rows)
         assert matrix == FORWARD
         for said in (made, found):
-            assert 'the day comes first in time (else say --time-format "%m.%d.%Y"' in " ".join(said.split())
+            assert 'the day comes first in time (--time-format "%m.%d.%Y"' in " ".join(said.split())
     elif form != "unix":
         _, made, found = chain("user,time,lat,lon", rows)
         assert "the column time is not read: line 2: time" in made
@@ -142,7 +142,7 @@ def test_what_is_said_of_times_is_kept(form: str) -> None:
 def test_a_form_that_does_not_fit_is_refused() -> None:
     Path("points.csv").write_text("user,time,lat,lon\np,20230401,48.1,7.1\n", encoding="utf-8")
     for form, words in (
-        ("%d.%m.%Y", "--time-format: fits no column of times; found '%d.%m.%Y'"),
+        ("%d.%m.%Y", "--time-format: does not fit any column of times; found '%d.%m.%Y'"),
         ("%c", "--time-format: has %c, which is not supported"),
     ):
         found = run("init", "points.csv", "--time-format", form)
@@ -189,7 +189,7 @@ def test_a_chain_without_check_ins_has_no_times() -> None:
     Path("days.toml").write_text(WALK, encoding="utf-8")
     found = run("chain", "days.toml", "--time-format", "unix")
     assert found.exit_code == 2
-    assert "--time-format: goes with check-ins only" in found.stderr
+    assert "--time-format: applies to check-ins only" in found.stderr
 
 
 # --- files of other formats, and lists of places -------------------------------------------------------------------

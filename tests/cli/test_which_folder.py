@@ -77,7 +77,7 @@ def test_a_design_of_a_schedule_for_another_budget_is_found(schedule):
     path.write_text(text.replace("1,1,epsilon-1", "1,0.9,epsilon-1"))
     result = run("verify", schedule)
     assert result.exit_code == 1
-    assert "many/epsilon-1 verifies, but not for ε = 0.9, which schedule.csv says it is for" in result.stderr
+    assert "many/epsilon-1 verifies, but not for ε = 0.9, its value in schedule.csv" in result.stderr
 
 
 @pytest.mark.parametrize("change", ["", "step,epsilon,folder\n", "step,epsilon,folder\n0,1,../other\n", "a,b\n1,2\n"])
@@ -119,14 +119,14 @@ def test_a_floor_of_that_number_is_no_epsilon():
     (folder / "schedule.csv").write_text("step,epsilon,folder\n0,0.5,epsilon-2\n")
     result = run("verify", folder)
     assert result.exit_code == 1
-    assert "verifies, but not for ε = 0.5, which schedule.csv says it is for" in result.stderr.replace("\n", " ")
+    assert "verifies, but not for ε = 0.5, its value in schedule.csv" in result.stderr.replace("\n", " ")
 
 
 def test_the_epsilon_of_a_schedule_is_that_of_one_requirement():
     folder = made(GRAPH, [2, 1])
     shown = run("verify", folder).stdout.replace("\n", " ")
-    assert "ε is that of metric privacy." in shown
-    assert "Beside it epsilon-2 keeps: distortion privacy, error 0.2, graph privacy, ε 0.5." in shown
+    assert "ε is the parameter of metric privacy." in shown
+    assert "epsilon-2 also guarantees: distortion privacy, error 0.2, graph privacy, ε 0.5." in shown
     assert [each["requirements"] for each in json.loads(run("verify", folder, "--json").stdout)] == [[0], [0]]
     # Of each design some requirement has this ε, but not the same one.
     (folder / "schedule.csv").write_text("step,epsilon,folder\n0,2,epsilon-2\n1,0.5,epsilon-1\n")
@@ -141,15 +141,15 @@ def test_designs_that_differ_in_more_are_of_no_schedule():
     assert run("design", "several.toml", "-o", "several/epsilon-1", "--no-report", "--overwrite").exit_code == 0
     result = run("verify", folder)
     assert result.exit_code == 1
-    assert "are no designs of one schedule" in result.stderr.replace("\n", " ")
+    assert "do not belong to one schedule" in result.stderr.replace("\n", " ")
 
 
 def test_a_schedule_says_that_nothing_proves_what_its_releases_leak(schedule):
-    assert "Nothing here proves what the releases leak together" in run("verify", schedule).stdout.replace("\n", " ")
+    assert "The joint leakage of the releases" in run("verify", schedule).stdout.replace("\n", " ")
     for each in json.loads(run("verify", schedule, "--json").stdout):
-        assert any("leak together" in part for part in each["unproved"])
+        assert any("joint leakage" in part for part in each["unproved"])
     shown = run("design", "many.toml", "-o", "many", "--no-report").stdout.replace("\n", " ")
-    assert "what the releases leak together, the α, is not" in shown
+    assert "the joint leakage α of the releases is not" in shown
 
 
 @pytest.mark.parametrize("tampered", [False, True])

@@ -82,13 +82,13 @@ def test_a_folder_says_that_it_tells_all_counts(designed: tuple[Path, str]) -> N
 
 def test_other_commands_say_what_they_hold_of_a_prior(designed: tuple[Path, str], tmp_path: Path) -> None:
     folder, _ = designed
-    assert "geojson holds the prior" in run("export", folder, "-o", tmp_path / "a.geojson")
+    assert "geojson contains the prior" in run("export", folder, "-o", tmp_path / "a.geojson")
     assert "private" not in run("export", folder, "-o", tmp_path / "a.js")
     for arguments in (["compare", folder, folder], ["audit", folder]):
         page = tmp_path / f"{arguments[0]}.html"
-        assert "rests on it, and is private" in " ".join(run(*arguments, "-o", page).split())
-        assert "rests on it, and is private" in page.read_text()
-    assert "rests on it, and is private" in " ".join(run("attack", folder).split())
+        assert "depends on it, and is private" in " ".join(run(*arguments, "-o", page).split())
+        assert "depends on it, and is private" in page.read_text()
+    assert "depends on it, and is private" in " ".join(run("attack", folder).split())
 
 
 def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
@@ -109,10 +109,13 @@ def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
         assert word not in everything
     # The page says nothing of costs, multipliers and beliefs that the folder does not have.
     page, of_prior = ((each / "report.html").read_text() for each in (public, folder))
-    for said in ("Costs are rounded up and the bound is rounded down. The bound follows from", "is taken to believe"):
+    for said in (
+        "Costs are rounded up, and the lower bound is rounded down.",
+        "The assumed belief of an adversary",
+    ):
         assert said in of_prior
         assert said not in page
-    assert "The channel was not made for it." in page
+    assert "The channel was designed for the private prior." in page
     shown = run("inspect", public)
     assert "private" not in shown.partition("prior")[0]
     assert "nothing is claimed of cost" in " ".join(shown.split())
@@ -149,7 +152,7 @@ def test_a_graph_made_from_steps_stays_and_the_export_says_so(tmp_path: Path) ->
     for steps, says in (("[[privacy]]\ntransitions = { estimated = true }\n", True), ("", False)):
         replace(made, origin=Origin(steps, "check-ins in c.csv")).save(tmp_path / "d")
         said = run("export", tmp_path / "d", "--without-prior", "-o", tmp_path / "w")
-        assert ("tell which steps were seen" in " ".join(said.split())) is says
+        assert ("reveal the observed steps" in " ".join(said.split())) is says
 
 
 def test_a_changed_channel_gives_another_folder(tmp_path: Path) -> None:
@@ -207,8 +210,8 @@ def test_anchors_are_refused_for_their_costs_tell_the_visits() -> None:
     ("arguments", "says"),
     [
         (["--without-prior"], "with -o"),
-        (["--without-prior", "-o", "x.csv", "--format", "csv"], "takes no --format"),
-        (["--without-prior", "-o", "x", "--all-rows"], "takes no --format"),
+        (["--without-prior", "-o", "x.csv", "--format", "csv"], "cannot be combined with --format"),
+        (["--without-prior", "-o", "x", "--all-rows"], "cannot be combined with --format"),
     ],
 )
 def test_wrong_usage_is_refused(designed: tuple[Path, str], arguments: list[str], says: str) -> None:
@@ -276,17 +279,17 @@ def test_a_policy_graph_of_steps_in_data_is_said_to_tell_them(tmp_path: Path) ->
         "user,lat,lon\n" + "".join(f"ann,50.005,{8.005 + 0.01 * (k % 3)}\n" for k in range(9)) + "ann,50.015,8.005\n"
     )
     said = run("policy", specification)
-    assert "tell which steps were seen" in said
+    assert "reveal the observed steps" in said
 
 
 @pytest.mark.parametrize(
     ("origin", "words"),
     [
-        (Origin("[[privacy]]\ntransitions = { estimated = true }\n", "uniform"), "tell which steps were seen"),
-        (Origin("prior.counts = [3, 2, 1]", "counts in the specification"), "counts that the specification holds"),
+        (Origin("[[privacy]]\ntransitions = { estimated = true }\n", "uniform"), "reveal the observed steps"),
+        (Origin("prior.counts = [3, 2, 1]", "counts in the specification"), "counts in the specification"),
         (Origin('prior.csv.path = "c.csv"', "counts in column n of c.csv"), "was counted in data"),
-        (Origin("", "whatever"), "is not said"),
-        (None, "is not said"),
+        (Origin("", "whatever"), "is not known"),
+        (None, "is not known"),
     ],
 )
 def test_what_is_said_follows_the_origin(origin: Origin | None, words: str) -> None:

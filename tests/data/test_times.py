@@ -298,7 +298,7 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
     assert found.columns["time"] == name
     # The file has the newest point first.
     assert found.traces[0].latitude[0] == 48.34
-    assert "from 2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are sorted by time" in found.order
+    assert "2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are in the order of their times" in found.order
 
 
 @pytest.mark.parametrize(
@@ -340,11 +340,11 @@ def test_where_times_are(
 def test_the_order_is_said() -> None:
     times = np.array(["2022-05-02", "2022-05-02", "2022-05-03"], dtype="datetime64[s]")
     assert order_of([times]) == (
-        "times from 2022-05-02 00:00:00 to 2022-05-03 00:00:00 (UTC): points are sorted by time; 1 of them "
-        "are in the same second as the one before, and sorted by fractions of the second"
+        "times from 2022-05-02 00:00:00 to 2022-05-03 00:00:00 (UTC): points are in the order of their times; 1 "
+        "of them are in the same second as the one before, and sorted by fractions of the second"
     )
     for nothing in ([None], [None, times], []):
-        assert "no times are read, and points keep the order of the file" in order_of(nothing)
+        assert "no times are read: points are in the order of the file" in order_of(nothing)
 
 
 @pytest.mark.parametrize("time", [[20230401, 20230402], [0.5, 1.5], np.array([5, 6])])
@@ -366,10 +366,10 @@ TOWN = Domain.from_labels(["home", "work", "pub"])
             [0, 1],
             "from 2022-05-02 07:00:00 to 2022-05-02 08:00:00",
         ),
-        ("Timestamp,state\n2022-05-02,home\n2022-05-03,pub\n\n", [0, 2], "steps are sorted by time"),
+        ("Timestamp,state\n2022-05-02,home\n2022-05-03,pub\n\n", [0, 2], "steps are in the order of their times"),
         ("date,time,state\n2022-05-02,7:00,home\n2022-05-02,8:00,pub\n", [0, 2], "from 2022-05-02 07:00:00"),
-        ("t,state\n2,home\n1,pub\n", [0, 2], "no times are read, and steps keep the order of the file"),
-        ("home\npub\n", [0, 2], "no times are read, and steps keep the order of the file"),
+        ("t,state\n2,home\n1,pub\n", [0, 2], "no times are read: steps are in the order of the file"),
+        ("home\npub\n", [0, 2], "no times are read: steps are in the order of the file"),
     ],
 )
 def test_times_of_a_trace(tmp_path: Path, text: str, states: list[int], words: str) -> None:

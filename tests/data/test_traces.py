@@ -439,8 +439,8 @@ def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
 @pytest.mark.parametrize(
     ("latitude", "words"),
     [
-        ("46.95\N{DEGREE SIGN}", "no degree signs, minutes or letters"),
-        ("46.95 N", "no degree signs"),
+        ("46.95\N{DEGREE SIGN}", "without degree signs, minutes or letters"),
+        ("46.95 N", "without degree signs"),
         ("\N{MINUS SIGN}46.95", "a hyphen for south and west"),
         ("469512000", "such as latitudeE7, or in meters, convert it"),
         ("x1", "must be decimal degrees. "),

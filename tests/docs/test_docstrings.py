@@ -16,18 +16,12 @@ import mechdesign
 
 # Rooms whose docstrings are still to be written.
 ROOMS_TO_DO: tuple[str, ...] = (
-    "base",
-    "cli",
-    "errors",
     "face",
     "graphs",
     "leakage",
     "measures",
     "mechanisms",
     "model",
-    "report",
-    "runs",
-    "solve",
     "traces",
 )
 OPTIONAL = ("torch", "accelerator", "__main__")
@@ -115,6 +109,8 @@ def returns_value(value: Any) -> bool:
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_public_names_explain_their_arguments(name: str) -> None:
     value = DOCUMENTED[name]
+    if getattr(value, "_is_protocol", False):
+        pytest.skip("a protocol has no constructor")
     text = inspect.getdoc(value) or ""
     assert text.split("\n", 1)[0].endswith(".")
     assert not unexplained(value, text)

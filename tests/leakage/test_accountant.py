@@ -45,7 +45,7 @@ def test_refuses_and_records_nothing() -> None:
     assert caught.value.alpha == 0.5
     assert caught.value.leakage > 0.5
     assert accountant.leakage.tolist() == before
-    with pytest.raises(LeakageExceededError, match="One release alone costs its budget"):
+    with pytest.raises(LeakageExceededError, match="This release alone costs its budget"):
         accountant.release(0.6)
 
 

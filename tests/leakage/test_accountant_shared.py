@@ -298,7 +298,7 @@ def test_a_state_that_was_removed_is_not_begun_again(tmp_path):
     accountant.release(1.0)
     content = path.read_bytes()
     path.unlink()
-    with pytest.raises(StateError, match="is gone"):
+    with pytest.raises(StateError, match="is missing, but its lock"):
         Accountant(1.0, IDENTITY, path=path)
     with pytest.raises(StateError, match="cannot be read"):
         accountant.release(0.0)
@@ -326,10 +326,10 @@ def test_a_save_does_not_forget(tmp_path):
     accountant.release(0.25)
     accountant.save(path)
     Accountant.load(path).release(0.25)
-    with pytest.raises(StateError, match="does not know"):
+    with pytest.raises(StateError, match="that this accountant lacks"):
         accountant.save(path)
     accountant.release(0.25)
-    with pytest.raises(StateError, match="does not know"):
+    with pytest.raises(StateError, match="that this accountant lacks"):
         accountant.save(path)
     with pytest.raises(StateError, match="another promise"):
         Accountant(2.0, IDENTITY).save(path)
@@ -346,7 +346,7 @@ def test_equal_releases_of_others_are_not_taken_for_ours(tmp_path):
     one.release(1.0)
     two.release(1.0)
     one.save(tmp_path / "a.json")
-    with pytest.raises(StateError, match="does not know"):
+    with pytest.raises(StateError, match="that this accountant lacks"):
         two.save(tmp_path / "a.json")
 
 
@@ -387,7 +387,7 @@ def test_a_state_says_which_ledger_it_had(tmp_path):
     assert kept.spent.epsilon == 0.625
     with pytest.raises(InputError, match="ledger"):
         Accountant.load(path, ledger="l.json")
-    with pytest.raises(InputError, match="that of the ledger"):
+    with pytest.raises(InputError, match="is the file of the ledger"):
         Accountant(1.0, ledger=kept, path=tmp_path / "l.json")
 
 
@@ -440,9 +440,9 @@ def test_states_of_version_1_open_with_a_note(tmp_path):
         one = Accountant.load(path)
     two = Accountant.load(path, ledger=None)
     Accountant.load(path, bound=False).save(tmp_path / "copy.json")
-    with pytest.warns(StateWarning, match="does not say which ledger"):
+    with pytest.warns(StateWarning, match="does not name its ledger"):
         assert len(Accountant.load(tmp_path / "copy.json")) == 5
-    with pytest.warns(StateWarning, match="does not say which ledger"):
+    with pytest.warns(StateWarning, match="does not name its ledger"):
         Accountant(1.0, two._kept.state.losses[0][0], path=path)
     one.release(0.25)
     assert two.epsilons.tolist() == [0.1] * 5 + [0.25]
@@ -514,7 +514,7 @@ def test_a_crash_between_ledger_and_state_leaves_more_recorded(tmp_path, monkeyp
         raise ExportError("the disk is full")
 
     monkeypatch.setattr(room, "write_state", fails)
-    with pytest.raises(ExportError, match="Nothing may be released; the ledger has recorded"):
+    with pytest.raises(ExportError, match="Nothing may be released, although the ledger has recorded"):
         accountant.release(0.25)
     with pytest.raises(ExportError, match=r"^the disk is full$"):
         accountant.release(0.0)

@@ -57,7 +57,7 @@ def folder(tmp_path):
 def test_visits_are_taken_as_they_are(folder):
     specification = spec.read_spec(folder / "spec.toml")
     assert specification.notes == (
-        "81 visits taken as they are",
+        "81 visits used without rounding",
         "1 of 81 visits outside the anchors projected to their border",
     )
     problem = specification.problem()
@@ -102,7 +102,7 @@ def test_check_ins_between_geographic_anchors(folder):
     text = SPECIFICATION.replace("width = 3.0\nheight = 2.0", box).replace("visits = ", "checkins = ")
     text = text.replace("visits.csv", "checkins.csv").replace("epsilon = 1.5", "epsilon = 0.3")
     specification = spec.parse(text, folder)
-    assert specification.notes == ("40 points of 2 user(s) taken as they are", "1 points outside the box left out")
+    assert specification.notes == ("40 points of 2 user(s) used without rounding", "1 points outside the box left out")
     assert specification.problem().secrets.lattice.box == (40.0, 40.1, 10.0, 10.1)
 
 
@@ -110,17 +110,17 @@ def test_check_ins_between_geographic_anchors(folder):
     ("old", "new", "message"),
     [
         ("columns = 4", "columns = 1", "domain.anchors.columns: puts all anchors in a line; found 1"),
-        ("[domain.anchors]", "[domain.grid]", "prior.visits: needs a domain of anchors"),
+        ("[domain.anchors]", "[domain.grid]", "prior.visits: requires a domain of anchors"),
         ("epsilon = 1.5", "epsilon = 0", "privacy[0].epsilon: must be positive"),
         ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "hamming"', "privacy[0].distance: is not known; found 'hamming'"),
         ("epsilon = 1.5", "epsilon = 1.5\nsplit = 1.5", "privacy[0].split: is out of range"),
         ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "manhattan"\nsplit = 0.5', "privacy[0].split: does not go with"),
         ("visits.csv", "none.csv", "prior.visits.path: "),
-        ('visits = { path = "visits.csv" }', 'checkins = { path = "c.csv" }', "prior.checkins: needs anchors with lat"),
-        ('"visits.csv" }', '"visits.csv" }\nsmoothing = 1', "prior.smoothing: does not go with raw visits"),
-        ('[cost]\ndistance = "euclidean"', "[cost]\ngraph = { neighbours = 4 }", "cost: is not a distance by its name"),
+        ('visits = { path = "visits.csv" }', 'checkins = { path = "c.csv" }', "prior.checkins: requires anchors with lat"),
+        ('"visits.csv" }', '"visits.csv" }\nsmoothing = 1', "prior.smoothing: cannot be combined with raw visits"),
+        ('[cost]\ndistance = "euclidean"', "[cost]\ngraph = { neighbours = 4 }", "cost: has no named distance"),
         ('[cost]\ndistance = "euclidean"', '[cost]\ndistance = "hamming"', "cost.distance: is not known"),
-        ("[cost]", '[cost]\nobjective = "worst"', "cost.objective: asks for the worst cost of anchors"),
+        ("[cost]", '[cost]\nobjective = "worst"', "cost.objective: is the worst cost"),
         ("[cost]", "[cost]\npower = 0", "cost.power: is not positive"),
     ],
 )

@@ -28,13 +28,13 @@ from mechdesign.model._words import percent
 from mechdesign.report._channel_figures import prior_picture
 from mechdesign.report._design_page import html
 from mechdesign.report._explorer import (
-    asked,
     beliefs,
-    decoded,
-    encoded,
-    explore,
+    collect_explorer_data,
+    decode_numbers,
+    encode_numbers,
     name_of,
     outline_path,
+    panel_attributes,
     view,
 )
 from mechdesign.report._pages import panels
@@ -68,12 +68,12 @@ def page() -> str:
 
 @given(st.lists(st.one_of(st.just(0.0), st.floats(2.0**-62, 1.0)), min_size=1, max_size=20))
 def test_numbers_are_kept_to_three_digits(values):
-    assert decoded(encoded(values)).tolist() == [float(f"{value:.3g}") for value in values]
+    assert decode_numbers(encode_numbers(values)).tolist() == [float(f"{value:.3g}") for value in values]
 
 
 @pytest.mark.parametrize("value", [0.9994, 0.9996, 0.09996, 1e-5, 9.996e-6, 2.0**-62, 1.0, 0.1])
 def test_numbers_at_the_edges_of_a_power_of_ten(value):
-    assert decoded(encoded([value])).tolist() == [float(f"{value:.3g}")]
+    assert decode_numbers(encode_numbers([value])).tolist() == [float(f"{value:.3g}")]
 
 
 def test_what_the_pointer_shows_is_the_channel(page, script):
@@ -152,7 +152,7 @@ def test_beliefs_without_information_are_the_prior():
 def test_a_large_channel_keeps_the_likeliest_secrets():
     grid = Domain.grid(30, 20, 30.0, 20.0)
     prior = prior_of(600)
-    shown = explore(view(grid, 600), view(grid, 600), np.full((600, 600), 1 / 600), prior, 0, True)
+    shown = collect_explorer_data(view(grid, 600), view(grid, 600), np.full((600, 600), 1 / 600), prior, 0, True)
     rows, whole = shown.rows()
     assert not whole
     assert 0 < len(rows) < 600
@@ -167,7 +167,7 @@ def drawn(name: str, values: np.ndarray | None = None, domain: Domain | None = N
     domain = KINDS[name] if domain is None else domain
     n = 7 if domain is None else domain.size
     prior = prior_of(n) if values is None else values
-    parts = {"prior": asked(prior, domain, "prior", "secrets", "prior probability")}
+    parts = {"prior": panel_attributes(prior, domain, "prior", "secrets", "prior probability")}
     return "".join(map(str, panels(lambda: prior_picture(prior, domain), "prior", parts)["drawn"]))
 
 
@@ -244,8 +244,8 @@ def test_members_are_drawn_where_the_script_looks_for_them(name):
 
 
 def test_headlines_are_text_of_the_page(page):
-    assert "The best attack errs by" in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
-    assert not re.search(r"<svg[^>]*>(?:(?!</svg>).)*The best attack errs", page, re.DOTALL)
+    assert "The best attack is off by" in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert not re.search(r"<svg[^>]*>(?:(?!</svg>).)*The best attack is off", page, re.DOTALL)
 
 
 def test_answers_of_another_domain_have_no_secret_to_choose():

@@ -145,7 +145,7 @@ def test_errors_are_drawn_against_the_prior_without_impossible_secrets():
     assert_array_equal(np.asarray(dots_.get_offsets()), [[0.5, 0.5], [0.25, 1.0], [0.25, 2.0]])
     (mean,) = figure.axes[1].lines
     assert_array_equal(mean.get_ydata(), [1.0, 1.0])
-    assert headline(figure) == "The best attack errs by 1 km on average, nowhere by less than half of that"
+    assert headline(figure) == "The best attack is off by 1 km on average, nowhere by less than half of that"
     assert figure.axes[2].get_ylabel() == "adversary's expected error (km)"
 
 
@@ -179,7 +179,11 @@ def test_cost_picture_says_what_is_proved(cost, lower, gap, finding):
 
 
 def test_requirements_are_ratios_to_their_nominal_values():
-    items = [dots.Met("a", 2.0, 1.0), dots.Met("b", 1.0, 1.5, at_least=True), dots.Met("c", 1.0, np.inf, holds=False)]
+    items = [
+        dots.RequirementBar("a", 2.0, 1.0),
+        dots.RequirementBar("b", 1.0, 1.5, at_least=True),
+        dots.RequirementBar("c", 1.0, np.inf, holds=False),
+    ]
     figure = dots.requirements_picture(items)
     marks = {line.get_ydata()[0]: line for line in figure.axes[0].lines if line.get_marker() in ("o", ">")}
     assert marks[2].get_xdata()[0] == 0.5
@@ -187,7 +191,7 @@ def test_requirements_are_ratios_to_their_nominal_values():
     assert marks[0].get_marker() == ">"
     assert headline(figure) == "1 of 3 requirements does not hold"
     assert headline(dots.requirements_picture(items[:2])) == "All requirements hold; none of 2 is used up"
-    assert headline(dots.requirements_picture([dots.Met("a", 0.0, 0.0, True)])).endswith("is used up")
+    assert headline(dots.requirements_picture([dots.RequirementBar("a", 0.0, 0.0, True)])).endswith("is used up")
     assert headline(dots.requirements_picture([])) == "Nothing is required"
 
 

@@ -15,7 +15,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.report._design_page import html
-from mechdesign.report._graph_figures import Shown, can_draw, policy_picture
+from mechdesign.report._graph_figures import GraphMarks, can_draw, policy_picture
 from mechdesign.report._svg import inline_svg
 from mechdesign.report._trace_figures import over_time_picture, trace_picture
 
@@ -56,14 +56,16 @@ def test_edges_are_drawn_between_their_places():
     figure = policy_picture(GRID, edges)
     assert isinstance(figure, Figure)
     places = [tuple(sorted(map(tuple, GRID.points[list(edge)]))) for edge in edges]
-    drawn = [tuple(sorted(ends)) for ends in lines(figure)["edge: must not be told apart"]]
+    drawn = [tuple(sorted(ends)) for ends in lines(figure)["edge: must not be distinguished"]]
     assert sorted(drawn) == sorted(places)
     assert figure.get_suptitle() == f"{len(edges)} edges between 12 secrets, none of them exposed"
     assert len(figure.axes) == 1
 
 
 def test_marks_stand_at_their_secrets():
-    shown = Shown(excluded=[3, 7], alone=[0, 11], exposed=[11], added=[(11, 6)], hull=SQUARE, hull_after=2 * SQUARE)
+    shown = GraphMarks(
+        excluded=[3, 7], alone=[0, 11], exposed=[11], added=[(11, 6)], hull=SQUARE, hull_after=2 * SQUARE
+    )
     figure = policy_picture(GRID, [[1, 2], [5, 6]], shown)
     found = marked(figure)
     assert found["not possible"].tolist() == GRID.points[[3, 7]].tolist()
@@ -75,7 +77,7 @@ def test_marks_stand_at_their_secrets():
     assert len(shade.get_paths()) == 2
     assert figure.get_suptitle() == "1 of 10 secrets is exposed: nothing hides it; 1 edge would"
     assert set(key(figure)) == {
-        "edge: must not be told apart",
+        "edge: must not be distinguished",
         "edge that would protect",
         "no edge, but hidden by the hull",
         "exposed: nothing hides it",
@@ -85,7 +87,7 @@ def test_marks_stand_at_their_secrets():
 
 def test_hulls_are_drawn_to_scale():
     figure = policy_picture(
-        GRID, [[0, 1]], Shown(hull=SQUARE, hull_after=np.array([[3.0, 0], [0, 1], [-3, 0], [0, -1]]))
+        GRID, [[0, 1]], GraphMarks(hull=SQUARE, hull_after=np.array([[3.0, 0], [0, 1], [-3, 0], [0, -1]]))
     )
     axes = figure.axes[1]
     assert axes.get_aspect() == 1
@@ -99,13 +101,13 @@ def test_hulls_are_drawn_to_scale():
 
 def test_arcs_above_a_line():
     hull = graphs.sensitivity_hull(LINE, graphs.from_edges(5, [[0, 1], [1, 3]]))
-    figure = policy_picture(LINE, [[0, 1], [1, 3]], Shown(alone=[2, 4], exposed=[], hull=hull.vertices))
-    ends = lines(figure)["edge: must not be told apart"]
+    figure = policy_picture(LINE, [[0, 1], [1, 3]], GraphMarks(alone=[2, 4], exposed=[], hull=hull.vertices))
+    ends = lines(figure)["edge: must not be distinguished"]
     assert np.allclose(ends[0], [(1, 0), (0, 0)])
     assert np.allclose(ends[1], [(3, 0), (1, 0)])
     assert figure.axes[0].get_xlabel() == "position"
     # A segment is no closed curve, whose way back would be drawn over its way there.
-    after = policy_picture(LINE, [[0, 1]], Shown(hull=hull.vertices, hull_after=hull.vertices * 2)).axes[1]
+    after = policy_picture(LINE, [[0, 1]], GraphMarks(hull=hull.vertices, hull_after=hull.vertices * 2)).axes[1]
     assert all(len(patch.get_path().vertices) == 2 for patch in after.patches if patch.get_edgecolor()[3] > 0)
     # A hull along a line has no second side.
     assert figure.axes[1].get_yticks().size == 0
@@ -122,10 +124,10 @@ def test_many_edges_are_drawn_as_pixels():
 @pytest.mark.parametrize(
     ("edges", "shown", "words"),
     [
-        ([], Shown(), "joins nothing"),
-        ([], Shown(exposed=[0, 1]), "2 of 12 secrets are exposed: nothing hides them"),
-        ([[0, 1]], Shown(exposed=[2, 3], added=[(2, 0), (3, 0)]), "2 edges would"),
-        ([[0, 1]], Shown(), "1 edge between 12 secrets"),
+        ([], GraphMarks(), "joins nothing"),
+        ([], GraphMarks(exposed=[0, 1]), "2 of 12 secrets are exposed: nothing hides them"),
+        ([[0, 1]], GraphMarks(exposed=[2, 3], added=[(2, 0), (3, 0)]), "2 edges would"),
+        ([[0, 1]], GraphMarks(), "1 edge between 12 secrets"),
     ],
 )
 def test_headlines_say_what_is_found(edges, shown, words):
@@ -149,12 +151,13 @@ def test_pictures_need_places():
     assert can_draw(LINE)
     assert not can_draw(None)
     with pytest.raises(InputError, match=r"hull: is not flat"):
-        policy_picture(GRID, [], Shown(hull=np.zeros((4, 3))))
+        policy_picture(GRID, [], GraphMarks(hull=np.zeros((4, 3))))
 
 
 def test_pictures_are_the_same_every_time():
     first, second = (
-        inline_svg(policy_picture(GRID, [[0, 1], [4, 9]], Shown(hull=SQUARE)), "graph", "A graph.") for _ in range(2)
+        inline_svg(policy_picture(GRID, [[0, 1], [4, 9]], GraphMarks(hull=SQUARE)), "graph", "A graph.")
+        for _ in range(2)
     )
     assert first == second
 
@@ -175,8 +178,8 @@ def test_a_report_shows_the_policy_graph():
     text = page(GRID, graphs.blocks(GRID, 2))
     assert "<h2>Policy graph</h2>" in text
     assert '<figure id="graph">' in text
-    assert "forbidden, and never given" not in text
-    assert "tied to no other" not in text
+    assert "forbidden, and are never given" not in text
+    assert "secrets have no edge" not in text
 
 
 def test_a_report_says_what_forbidden_answers_tell():
@@ -185,12 +188,12 @@ def test_a_report_says_what_forbidden_answers_tell():
     for nodes in graphs.components(graph):
         cost[np.ix_(nodes, nodes)] = 1
     text = page(GRID, graph, cost)
-    assert "Answers of infinite cost are forbidden, and never given" in text
-    assert "8 of 12 secrets are tied to no other" in text
+    assert "Answers of infinite cost are forbidden, and are never given" in text
+    assert "8 of 12 secrets have no edge" in text
     assert "8 of 12 secrets are exposed" in text
     # Other requirements tie them together.
     tied = page(GRID, graph, more=[MetricPrivacy(1, 1 - np.eye(12))])
-    assert "tied to no other" not in tied
+    assert "secrets have no edge" not in tied
     assert "2 edges between 12 secrets, none of them exposed" in tied
 
 
@@ -228,14 +231,14 @@ def test_places_beyond_the_map_are_shown():
     (west, east), (south, north) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     assert (west, east, south, north) == pytest.approx((-3.48, 9.48, 0.0, 3.0))
     assert (figure.get_figwidth() - 0.9) / (figure.get_figheight() - 1.2) == pytest.approx((east - west) / 3)
-    with pytest.raises(InputError, match="need a map"):
+    with pytest.raises(InputError, match="cannot be drawn"):
         trace_picture(LINE, [], places=np.zeros((1, 1)))
 
 
 @pytest.mark.parametrize("domain", [LINE, Domain.from_labels([f"p{i}" for i in range(5)]), Domain.grid(5, 1, 5.0, 1.0)])
 def test_traces_without_a_map(domain):
     assert trace_picture(domain, [0, 4, 2], [1, 1, 1]).axes[0].get_xlabel() == "step"
-    with pytest.raises(InputError, match="holds no steps"):
+    with pytest.raises(InputError, match="is empty"):
         trace_picture(domain, [])
 
 

@@ -61,8 +61,8 @@ def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
 
 
 def test_an_address_that_does_not_answer_is_refused(tmp_path, monkeypatch):
-    assert clusters._ANSWER <= 10
-    monkeypatch.setattr(clusters, "_ANSWER", 0.5)
+    assert clusters._ANSWER_TIMEOUT_S <= 10
+    monkeypatch.setattr(clusters, "_ANSWER_TIMEOUT_S", 0.5)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}"
@@ -108,7 +108,7 @@ def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch
         return made
 
     monkeypatch.setattr(conduct, "prepare", lost_meanwhile)
-    with pytest.raises(InputError, match="does not see the same data"):
+    with pytest.raises(InputError, match="does not have the same data"):
         run(asked, tmp_path / "out", dask=cluster.scheduler_address)
 
 
@@ -151,7 +151,7 @@ class Lost:
 
 
 def test_an_answer_that_is_lost_with_all_workers_ends_the_sweep(monkeypatch):
-    monkeypatch.setattr(clusters, "_WITHOUT_WORKERS", 0.05)
+    monkeypatch.setattr(clusters, "_MAX_S_WITHOUT_WORKERS", 0.05)
     monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=set(futures)))
     lost = Lost()
     with pytest.raises(ClusterError, match="no workers left"):

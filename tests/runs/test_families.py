@@ -7,7 +7,7 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.leakage._row_pair import fractional
-from mechdesign.runs._contestants import CONTESTANTS, chosen, names
+from mechdesign.runs._contestants import CONTESTANTS, names, select_contestants
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
 from mechdesign.runs._phases import largest_leakage
 from mechdesign.runs.bench import SUITES, export_mps, problems, request_of
@@ -73,13 +73,13 @@ def test_names_that_do_not_exist_are_refused_with_those_that_do(monkeypatch):
     with pytest.raises(InputError, match="threads"):
         request_of("small", ["auto"], threads=0)
     missing = next((each.solver for each in CONTESTANTS if not each.installed and each.solver != "block"), None)
-    if missing is not None and missing not in {each.solver for each in chosen(None)}:
+    if missing is not None and missing not in {each.solver for each in select_contestants(None)}:
         with pytest.raises(MissingDependencyError, match="not installed"):
             request_of("small", [missing])
 
 
 def test_there_are_at_least_six_settings_and_rows_are_all_different():
-    assert len(chosen(None)) >= 6
+    assert len(select_contestants(None)) >= 6
     assert len({each.name for each in CONTESTANTS}) == len(CONTESTANTS)
     request = request_of("small")
     assert len(set(request.identities)) == len(request.descriptions)

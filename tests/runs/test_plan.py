@@ -8,7 +8,7 @@ import pytest
 from sweep_examples import TABLES, sweep, text
 
 from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
-from mechdesign.runs._tasks import MOST_ROWS, parse, prepare, read
+from mechdesign.runs._tasks import MAX_ROWS, parse, prepare, read
 from mechdesign.runs.sweep import run
 from mechdesign.specification._specification import parse as parse_spec
 
@@ -40,8 +40,8 @@ def test_values_are_put_where_their_paths_lead():
 @pytest.mark.parametrize(
     ("lists", "path", "said"),
     [
-        ("", "sweep", "names no key"),
-        ('mode = "zip"', "sweep", "names no key"),
+        ("", "sweep", "has no key to sweep"),
+        ('mode = "zip"', "sweep", "has no key to sweep"),
         (f'{EPSILON}\nmode = "cross"', "sweep.mode", '"product" or "zip"'),
         ('"privacy.0.epsilon" = []', 'sweep."privacy.0.epsilon"', "is empty"),
         ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', r"Write it in \[ \]"),
@@ -49,7 +49,7 @@ def test_values_are_put_where_their_paths_lead():
         ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
         ('"privacy.0.epsilon.budgets" = ["b.csv"]', 'sweep."privacy.0.epsilon.budgets"', "leads through"),
         ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
-        ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is a part of cost"),
+        ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
         (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "found 3; must be 2 values"),
     ],
 )
@@ -61,7 +61,7 @@ def test_wrong_lists_are_refused_with_their_key(lists, path, said):
 
 def test_too_many_designs_are_refused_at_once():
     numbers = [*range(1, 400)]
-    with pytest.raises(SpecificationError, match=f"at most {MOST_ROWS}"):
+    with pytest.raises(SpecificationError, match=f"at most {MAX_ROWS}"):
         sweep(f'"cost.power" = {numbers}\n"cost.scale" = {numbers}')
 
 
@@ -132,7 +132,7 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
     second = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
     assert not set(first) & set(second)
-    monkeypatch.setattr("mechdesign.runs._tasks.installed", lambda name: "99")
+    monkeypatch.setattr("mechdesign.runs._tasks.find_version", lambda name: "99")
     assert not set(second) & set(prepare(sweep(tables=tables, folder=tmp_path))[1])
 
 

@@ -100,7 +100,7 @@ def _kill_own_process(task):
 @FORKS
 def test_a_row_that_kills_its_process_each_time_fails_and_the_others_do_not(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_solve", _kill_own_process)
-    monkeypatch.setattr(local, "_TRIES", 2)
+    monkeypatch.setattr(local, "_MAX_ATTEMPTS", 2)
     _, tasks = prepare(sweep('"cost.power" = [1, 2, 3]'))
     outcomes = {outcome.row.identity: outcome.row for outcome in local.in_processes(tasks.values(), 2)}
     states = [outcomes[key].state for key in tasks]

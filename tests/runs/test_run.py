@@ -181,7 +181,7 @@ def test_other_versions_and_other_folders_are_refused(tmp_path, monkeypatch):
     with pytest.raises(RecordsError, match=r"made by mechdesign 0\.0\.1"):
         run(sweep(), tmp_path / "old", jobs=1, resume=True)
     mechdesign.runs._store.Store(tmp_path / "solvers", request)
-    monkeypatch.setattr("mechdesign.runs._tasks.installed", lambda name: "99")
+    monkeypatch.setattr("mechdesign.runs._tasks.find_version", lambda name: "99")
     with pytest.raises(RecordsError, match=r"version of numpy was .* and is now \"99\""):
         run(sweep(), tmp_path / "solvers", jobs=1, resume=True)
     (tmp_path / "thesis").mkdir()
@@ -201,7 +201,7 @@ def test_data_that_change_meanwhile_end_the_sweep(tmp_path):
             (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
 
     asked = sweep('"privacy.0.epsilon" = [1, 2, 3, 4]', tables, tmp_path)
-    with pytest.raises(RecordsError, match=r"n\.csv is not as it was"):
+    with pytest.raises(RecordsError, match=r"n\.csv has changed since"):
         run(asked, tmp_path / "out", jobs=1, progress=change)
     assert len(values(tmp_path / "out")) == 2
     with pytest.raises(RecordsError, match=r"contents of n\.csv"):

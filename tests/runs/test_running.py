@@ -17,7 +17,7 @@ from mechdesign.cli import main
 from mechdesign.errors import RecordsError
 from mechdesign.runs import _worker as worker
 from mechdesign.runs import bench as suites
-from mechdesign.runs._worker import run_apart
+from mechdesign.runs._worker import run_in_worker
 from mechdesign.runs.bench import COLUMNS, Suite
 
 pytestmark = pytest.mark.slow
@@ -59,15 +59,15 @@ def test_row_pairs_are_judged_by_their_closed_form():
 
 
 def test_limits_end_a_run_and_keep_what_was_found():
-    late = run_apart(TASK | {"n": 225}, 0.2, 4.0, 1)
+    late = run_in_worker(TASK | {"n": 225}, 0.2, 4.0, 1)
     assert late.ended == "time"
     assert "ready" in late.found
     assert "solve_s" not in late.found
-    assert run_apart(TASK, 60.0, 1e-3, 1).ended == "memory"
+    assert run_in_worker(TASK, 60.0, 1e-3, 1).ended == "memory"
 
 
 def test_what_a_worker_cannot_do_is_an_error_and_no_crash():
-    outcome = run_apart(TASK | {"contestant": "block (NumPy)", "family": "checkins", "n": 0}, 60.0, 4.0, 1)
+    outcome = run_in_worker(TASK | {"contestant": "block (NumPy)", "family": "checkins", "n": 0}, 60.0, 4.0, 1)
     assert outcome.ended == "error"
     assert outcome.message
 

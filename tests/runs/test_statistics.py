@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.runs._bench_page import growing, growth_picture, html, profile_picture, runs_picture
-from mechdesign.runs._scores import performance_profile, scores, shifted_geometric_mean
+from mechdesign.runs._bench_page import growth_picture, html, multi_size_families, profile_picture, runs_picture
+from mechdesign.runs._scores import compute_shifted_mean, performance_profile, scores
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:
@@ -27,10 +27,10 @@ ROWS = [
 
 
 def test_shifted_geometric_mean():
-    assert shifted_geometric_mean([1.0, 3.0]) == pytest.approx(8**0.5 - 1)
-    assert shifted_geometric_mean([5.0]) == pytest.approx(5.0)
-    assert math.isnan(shifted_geometric_mean([]))
-    assert shifted_geometric_mean([2.0, 8.0], shift=0.0) == pytest.approx(4.0)
+    assert compute_shifted_mean([1.0, 3.0]) == pytest.approx(8**0.5 - 1)
+    assert compute_shifted_mean([5.0]) == pytest.approx(5.0)
+    assert math.isnan(compute_shifted_mean([]))
+    assert compute_shifted_mean([2.0, 8.0], shift=0.0) == pytest.approx(4.0)
 
 
 def test_scores_count_failures_at_the_limit_and_name_what_is_not_private():
@@ -54,7 +54,7 @@ def test_what_nobody_solved_is_left_out_of_the_profile():
 
 
 def test_pictures_say_what_is_found():
-    assert growing(ROWS) == ("grid",)
+    assert multi_size_families(ROWS) == ("grid",)
     assert "1 of 3" in runs_picture(ROWS).get_suptitle()
     assert "auto" in profile_picture(ROWS).get_suptitle()
     assert growth_picture(ROWS).get_suptitle()

@@ -9,7 +9,7 @@ import pytest
 from sweep_examples import sweep
 
 from mechdesign.runs._store import Row, State
-from mechdesign.runs._sweep_page import html, layout, sweep_picture
+from mechdesign.runs._sweep_page import choose_layout, html, sweep_picture
 
 COLUMNS = ["status", "cost", "lower_bound", "relative_gap", "tight_epsilon", "channel"]
 
@@ -86,7 +86,7 @@ def test_the_same_rows_give_the_same_page():
     ],
 )  # fmt: skip
 def test_keys_have_their_places(values, mode, chosen):
-    found = layout(values, mode)
+    found = choose_layout(values, mode)
     assert (found.first, found.panels, found.lines) == chosen
     assert found.joined == (mode == "product")
 
@@ -105,7 +105,7 @@ def test_keys_have_their_places(values, mode, chosen):
 def test_pictures_are_drawn_of_any_keys(lists):
     asked = sweep(lists)
     made = rows(asked)
-    chosen = layout(asked.values, asked.mode)
+    chosen = choose_layout(asked.values, asked.mode)
     figure = sweep_picture(made, chosen, "km")
     finding = figure.get_suptitle()
     shown = min(12, len(asked.values.get(chosen.panels, [1])))
@@ -116,5 +116,5 @@ def test_pictures_are_drawn_of_any_keys(lists):
 
 def test_rows_without_a_cost_are_drawn_too():
     asked = sweep('"privacy.0.epsilon" = [1, 2]')
-    figure = sweep_picture(rows(asked, fails=[0, 1]), layout(asked.values, "product"))
+    figure = sweep_picture(rows(asked, fails=[0, 1]), choose_layout(asked.values, "product"))
     assert figure.get_suptitle() == "No design has a cost"

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 import mechdesign as md
 from mechdesign.certify._claims import PairBound
-from mechdesign.runs._phases import SLACK, Verdict, claimed, returned, tight_epsilon
+from mechdesign.runs._phases import SLACK, Verdict, judge_matrix, read_claim, tight_epsilon
 from mechdesign.solve._contract import Status
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
@@ -69,7 +69,7 @@ def test_it_is_rounded_up():
 def test_a_zero_or_less_beside_a_positive_entry_is_infinite(bad):
     matrix = response(1.0)
     matrix[0, 2] = bad
-    found = returned(problem(), matrix)
+    found = judge_matrix(problem(), matrix)
     assert found.tight_epsilon == math.inf
     assert found.verdict(0.0) is Verdict.NOT_PRIVATE
 
@@ -87,36 +87,36 @@ def test_the_same_place_asks_for_the_same_row():
 
 def test_just_inside_and_just_outside_the_slack():
     inside, outside = response(1.0 + 0.9 * SLACK), response(1.0 + 1.1 * SLACK)
-    assert returned(problem(), inside).fault is None
-    assert returned(problem(), outside).fault is Verdict.NOT_PRIVATE
+    assert judge_matrix(problem(), inside).fault is None
+    assert judge_matrix(problem(), outside).fault is Verdict.NOT_PRIVATE
 
 
 def test_rows_must_sum_to_one_and_floors_be_met():
     matrix = response(1.0)
-    assert returned(problem(), matrix * (1 + 0.5 * SLACK)).fault is None
-    assert returned(problem(), matrix * (1 + 2 * SLACK)).fault is Verdict.INFEASIBLE
+    assert judge_matrix(problem(), matrix * (1 + 0.5 * SLACK)).fault is None
+    assert judge_matrix(problem(), matrix * (1 + 2 * SLACK)).fault is Verdict.INFEASIBLE
     constant = np.tile([0.0, 1.0, 0.0], (3, 1))
     met = 2 / 3
-    assert returned(problem(floor=met * (1 - 1e-12)), constant).fault is None
-    assert returned(problem(floor=met * (1 - 1e-12)), response(1.0)).fault is Verdict.INFEASIBLE
+    assert judge_matrix(problem(floor=met * (1 - 1e-12)), constant).fault is None
+    assert judge_matrix(problem(floor=met * (1 - 1e-12)), response(1.0)).fault is Verdict.INFEASIBLE
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_numbers_that_are_none_are_no_channel(bad):
     matrix = response(1.0)
     matrix[1, 1] = bad
-    assert returned(problem(), matrix).verdict(0.0) is Verdict.INFEASIBLE
-    assert returned(problem(), np.zeros((3, 3))).verdict(0.0) is Verdict.INFEASIBLE
+    assert judge_matrix(problem(), matrix).verdict(0.0) is Verdict.INFEASIBLE
+    assert judge_matrix(problem(), np.zeros((3, 3))).verdict(0.0) is Verdict.INFEASIBLE
 
 
 def test_optimal_is_what_a_bound_proves():
-    found = returned(problem(), response(1.0))
+    found = judge_matrix(problem(), response(1.0))
     assert found.verdict(found.cost * (1 - 0.9e-5)) is Verdict.OPTIMAL
     assert found.verdict(found.cost * (1 - 1.1e-5)) is Verdict.FEASIBLE
 
 
 def test_claims_have_the_same_vocabulary():
-    assert claimed(Status.OPTIMAL) is Verdict.OPTIMAL
-    assert claimed(Status.INFEASIBLE) is Verdict.INFEASIBLE
-    assert claimed(Status.TIME_LIMIT) is Verdict.TIMEOUT
-    assert claimed(Status.STALLED) is claimed(Status.UNBOUNDED) is claimed(Status.FAILED) is Verdict.FAILED
+    assert read_claim(Status.OPTIMAL) is Verdict.OPTIMAL
+    assert read_claim(Status.INFEASIBLE) is Verdict.INFEASIBLE
+    assert read_claim(Status.TIME_LIMIT) is Verdict.TIMEOUT
+    assert read_claim(Status.STALLED) is read_claim(Status.UNBOUNDED) is read_claim(Status.FAILED) is Verdict.FAILED

@@ -14,7 +14,7 @@ from test_contract import HONEST
 
 from mechdesign.base import _process as children
 from mechdesign.errors import SolverError
-from mechdesign.runs._worker import run_apart
+from mechdesign.runs._worker import run_in_worker
 from mechdesign.solve import _apart as apart
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Options, Status
@@ -57,7 +57,7 @@ def test_what_another_program_says_is_not_read_as_an_answer(other, tmp_path, mon
 def test_a_program_that_says_nothing_is_ended(other, tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "GREETING_S", 0.2)
     other(f"echo $$ > {tmp_path / 'number'}; exec sleep 600")
-    with pytest.raises(SolverError, match="and was ended"):
+    with pytest.raises(SolverError, match="and was stopped"):
         solve(HONEST.program, "deaf", Options())
     if (tmp_path / "number").exists():
         with pytest.raises(ProcessLookupError):
@@ -71,13 +71,13 @@ def test_a_time_limit_counts_before_the_greeting_too(other):
 
 def test_a_python_that_nobody_knows_is_an_error(monkeypatch, other):
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(SolverError, match="which Python"):
+    with pytest.raises(SolverError, match="the running Python"):
         solve(HONEST.program, "deaf", Options())
 
 
 def test_a_worker_of_a_benchmark_greets_too(other):
     other('echo \'{"ready": true, "done": true}\'; exec sleep 600')
-    found = run_apart({"time_limit": 60}, 60, 1, 1)
+    found = run_in_worker({"time_limit": 60}, 60, 1, 1)
     assert (found.ended, dict(found.found)) == ("crash", {})
     assert "did not say" in found.message
 

@@ -105,7 +105,7 @@ def name(request, monkeypatch):
     if device == "products":
         accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
         monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
-        monkeypatch.setattr(accelerator, "_PART", 8)
+        monkeypatch.setattr(accelerator, "_PANEL_ROWS", 8)
     return request.param
 
 
@@ -121,7 +121,7 @@ def _options(name, monkeypatch):
 @pytest.fixture(params=PROGRAMS)
 def case(name, request, monkeypatch):
     # Tiles of one row and more exercise the seams between them.
-    monkeypatch.setattr(kernel_numpy, "_TILE", 30)
+    monkeypatch.setattr(kernel_numpy, "_TILE_ENTRIES", 30)
     return Case(name, PROGRAMS[request.param])
 
 
@@ -256,7 +256,7 @@ def test_a_slack_that_is_not_positive_is_noticed(case):
     z = case.iterate.z.copy()
     if z.size:
         z[0] = 0.0
-        with pytest.raises(StallError, match="a slack that is not positive"):
+        with pytest.raises(StallError, match="a slack non-positive"):
             factor_blocks(case.layout, case.ratios, replace(case.iterate, z=z))
 
 
@@ -399,7 +399,7 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
 @needs_torch
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
 def test_devices_that_are_not_there_are_refused(device):
-    with pytest.raises(InputError, match=r"options\.extra\.device: is not a device that PyTorch finds.*must be cpu"):
+    with pytest.raises(InputError, match=r"options\.extra\.device: is not a device of PyTorch.*must be cpu"):
         solve_block(grid(2, 2), Options(extra={"device": device}))
 
 
@@ -408,7 +408,7 @@ def test_devices_that_are_not_there_are_refused(device):
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
     accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
     layout = lay_out(grid(5, 4))
-    needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PART * 20**2
+    needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PANEL_ROWS * 20**2
     needed += accelerator._WORK_BYTES * 20**2
     monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed - 1)
     with pytest.raises(SolverError, match=r"needs about .* GB on cpu for 20 blocks of 20, but .* are free there"):

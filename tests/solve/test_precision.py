@@ -206,7 +206,7 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
 @pytest.mark.parametrize("floor", [None, 0.8])
 @pytest.mark.parametrize("arrays", DENSE)
 def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     layout = lay_out(grid(10, 10, floor=floor))
     kernel = choose(arrays, None, 0)(layout, 1, None)
     factors = Lapack.factors
@@ -242,7 +242,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
 def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
     expected = solve_block(program, options)
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
     found = []
     for gap in (1.0, 6e-3, 2e-3, 3e-5):

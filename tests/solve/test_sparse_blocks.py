@@ -209,7 +209,7 @@ def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
     expected = factored(program, SparseKernel, 1)
     assert expected.ratios.kernel.batch > 2
     panel = 2 * int(expected.ratios.kernel.levels.widths.max()) * program.rows
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL", panel)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL_ENTRIES", panel)
     found = factored(program, SparseKernel, 1)
     assert np.allclose(found.schur, expected.schur, rtol=1e-12)
 

@@ -96,7 +96,7 @@ def test_what_the_first_stage_has_found_is_kept(limit):
 @pytest.mark.parametrize("tile", [1, 2_000])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", tile)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", tile)
     program = program_on(GRAPHS["roads"])
     solved = solve_block(program, gap=1e-4)
     prices = reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
@@ -133,7 +133,7 @@ def test_columns_of_a_batch_are_independent(monkeypatch):
     program = program_on(GRAPHS["roads"])
     prices = _prices(program, 1.05)
     together = _priced(program, prices)
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", 1)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", 1)
     for one, other in zip(together, _priced(program, prices), strict=True):
         assert one.iterations == other.iterations
         assert one.lower == pytest.approx(other.lower, rel=1e-6, abs=1e-12)

@@ -198,7 +198,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0.3 }\n" + FULL + HISTOGRAM, X + ".high", "step"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0 }\n" + FULL + HISTOGRAM, X + ".step", "> 0"),
-        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "high or step"),
+        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "or step"),
         (
             'domain.attributes.x = { values = ["a"], round = true }\n' + FULL + HISTOGRAM,
             "domain.attributes.x.round", "ascending",
@@ -218,7 +218,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         (AGE + 'policy = { kind = "partition", blocks = { by = ["sx"] } }\n' + HISTOGRAM, "policy.blocks.by", "domain"),
         (BOTH + 'policy = { kind = "partition", blocks = { width = 2 } }\n' + HISTOGRAM, "policy.blocks.width", ">="),
         (AGE + 'policy.kind = "graph"\n' + HISTOGRAM, "policy", "no edges"),
-        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "not a value of age"),
+        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "a value of age"),
         (BOTH + 'policy = { kind = "graph", edges = [[0, 1]] }\n' + HISTOGRAM, "policy.edges[0][0]", "is not a value"),
         (
             AGE + 'policy = { kind = "full", constraints = [{ where = { agee = 1 } }] }\n' + HISTOGRAM,

@@ -323,7 +323,7 @@ def test_geolife(data_folder):
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, which is named like a longitude"),
+        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, which is named like"),
         ('x = "lon", y = "lat"', "on a plane, degrees are not distances"),
         ('latitude = "lat", longitude = "lon"', ""),
     ],

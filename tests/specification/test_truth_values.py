@@ -31,7 +31,7 @@ def test_parquet_and_python_hold_them(tmp_path):
 @pytest.mark.parametrize("cell", ["1", "yes", "wahr", "t"])
 def test_other_cells_are_refused_with_the_remedy(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"paid,id\n{cell},1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"must be one of true, false\. List the values as they are spelled in the cells"):
+    with pytest.raises(InputError, match=r"must be one of true, false\. List the values as they are spelled"):
         records([True, False]).indices(tmp_path / "t.csv")
 
 
@@ -51,7 +51,7 @@ def test_what_is_no_value_is_refused_by_its_place():
     import datetime
 
     for wrong in (datetime.date(2020, 1, 1), [1], {"a": 1}):
-        with pytest.raises(SpecificationError, match=r"domain\.attributes\.paid\.values\[1\]: is not a value of a column"):
+        with pytest.raises(SpecificationError, match=r"domain\.attributes\.paid\.values\[1\]: is not a value of a"):
             records(["a", wrong])
 
 

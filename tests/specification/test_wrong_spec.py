@@ -98,7 +98,7 @@ def second(table):
         (document(prior="prior = {}"), "prior", "exactly one of uniform"),
         (document(prior="prior = { uniform = true, counts = [1] }"), "prior", "uniform and counts"),
         (document(prior="prior.uniform = false"), "prior.uniform", "must be true"),
-        (document(prior="prior = { uniform = true, smoothing = 1 }"), "prior.smoothing", "cannot be combined with uniform"),
+        (document(prior="prior = { uniform = true, smoothing = 1 }"), "prior.smoothing", "combined with uniform"),
         (document(prior="prior.probabilities = [0.5, 0.5]"), "prior.probabilities", "found 2; must be 6"),
         (document(LABELS, "prior.probabilities = [0.5, 0.5, 0.1]"), "prior.probabilities", "does not sum to 1"),
         (document(LABELS, "prior.probabilities = [0.5, -0.5, 1]"), "prior.probabilities[1]", "-0.5"),

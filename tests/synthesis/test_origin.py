@@ -16,7 +16,7 @@ from mechdesign.data._text import file_digest
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
-from mechdesign.report._proved import proved
+from mechdesign.report._proved import describe_proof
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
 SPECIFICATION = """
@@ -70,7 +70,7 @@ def test_verify_separates_proved_and_stated_facts(made):
     before, after = said.split("stated, and not proved")
     assert "e^(0.6·d(s, t)) p(o|t) for all 12 ordered pairs of secrets (s, t), and each of 4 answers o" in before
     assert "e^1.5 p(o|t) for " in before
-    assert "errs by at least 0.2 km on average" in before
+    assert "has an error of at least 0.2 km on average" in before
     assert "km² (the square of" in before
     for word in ("Two by two", "user u1 only", "33% of all", "c.csv, SHA-256 "):
         assert word not in before
@@ -98,20 +98,20 @@ def test_a_missing_origin_is_reported_as_unknown(tmp_path):
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
     saving.save(design, tmp_path / "made")
     assert md.Design.load(tmp_path / "made").origin is None
-    assert "where they come from is not said" in run("verify", tmp_path / "made").stdout
+    assert "its source is not known" in run("verify", tmp_path / "made").stdout
 
 
 def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
     design = md.Design.load(made)
     problem, channel, certificate = design.problem, design.channel, design.certificate
-    assert len(proved(problem, certificate)) == 3
+    assert len(describe_proof(problem, certificate)) == 3
     evidence = bundle.read(made).evidence
     revealing = np.zeros_like(channel.numerators)
     np.fill_diagonal(revealing, 2**62)
     broken = md.certify.certify(
         md.certify.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
     )
-    assert proved(problem, broken) == ()
+    assert describe_proof(problem, broken) == ()
 
 
 @pytest.mark.parametrize("values", [None, {}, {"specification": 1, "prior": "", "files": {}, "notes": []}])

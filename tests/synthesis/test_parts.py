@@ -218,7 +218,7 @@ def test_a_floor_over_parts_is_met_exactly(share):
 
 def test_a_floor_above_the_largest_is_named():
     cost = np.where(np.repeat([0, 1], 2)[:, None] == np.repeat([0, 1], 2), 1 - np.eye(4), INF)
-    with pytest.raises(InfeasibleError, match=r"2 sets .* the secret is in, is 0\.4\."):
+    with pytest.raises(InfeasibleError, match=r"2 sets .* contains the secret, is 0\.4\."):
         md.Problem([0.3, 0.2, 0.3, 0.2], cost, [md.DistortionPrivacy("0.401", 1 - np.eye(4))])
 
 
@@ -298,7 +298,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path):
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()
     assert "18 of 36" in page
-    assert "For each secret only 3 of them are permitted" in page
+    assert "Each secret permits only 3 of these answers" in page
     assert "Euclidean distance from the truth" in page
     assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
@@ -310,7 +310,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path):
         certify(evidence).require()
     assert caught.value.pair == (0, 1)
     moved[1:3] += moved[0] - made.channel.numerators[0]
-    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which is forbidden"):
+    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which an infinite cost forbids"):
         certify(replace(evidence, numerators=moved)).require()
 
 

@@ -89,7 +89,7 @@ def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged(
 
 
 def test_without_a_ledger_it_is_said_that_nothing_is_recorded():
-    words = "no ledger is charged: what is spent here is recorded nowhere but in what is released"
+    words = "no ledger is charged: only the released files record the spent budget"
     arguments = write()
     # A rehearsal spends nothing.
     assert words not in said(run(*arguments, "--seed", 1))

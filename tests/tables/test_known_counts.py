@@ -117,7 +117,7 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
         page = saving.html(found)
         assert "An earlier version made this release" in page
         assert "Unsound: under known counts" in page
-        assert "holds for the neighbours named here alone" in page
+        assert "hold only for the neighbours named here" in page
     with pytest.warns(UnsoundWarning):
         assert md.tables.load(tmp_path / "again").description == found.description
 

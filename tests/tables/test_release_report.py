@@ -120,7 +120,7 @@ def test_exact_answers_say_so():
     more = AGE + 'policy = { kind = "partition", blocks = { width = 50 } }\n'
     found = parse(more + 'release = { kind = "histogram", epsilon = 1, partition = { width = 50 } }\n').release(data())
     page = _Page(saving.html(found))
-    for words in ("Nothing was spent", "They are exact.", "leaves these answers exact", "0 to 49"):
+    for words in ("Nothing was spent", "The answers are exact.", "leaves these answers exact", "0 to 49"):
         assert words in page.words
 
 

@@ -1,9 +1,9 @@
 "use strict";
-// Lets a reader ask the pictures of a report: hover, keyboard, and one secret at a time. Nothing is fetched.
+// Makes the maps of a report interactive: values under the pointer, keyboard control, and one secret at a time. Loads nothing.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Numbers of three digits, stored as mechdesign.report._explorer.encoded does. */
+/** Decode numbers of three digits, encoded by mechdesign.report._explorer.encode_numbers. */
 function decode(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Float64Array.from({ length: bytes.byteLength / 2 }, (_, index) => {
@@ -27,7 +27,7 @@ function written(value, unit) {
   return unit === "%" ? percent(value) : `${Number(value.toPrecision(3))}${unit ? ` ${unit}` : ""}`;
 }
 
-/** What a member is called, as mechdesign.report._explorer.name_of says it. */
+/** Return the name of a member, as mechdesign.report._explorer.name_of does. */
 function named(view, index) {
   if (view.names) return view.names[index];
   return `${view.word}${index}`;
@@ -44,7 +44,7 @@ function place(view, index) {
   return view.centres[index].map((value) => Number(value.toPrecision(4))).join(", ") + unit;
 }
 
-/** The member at a place of the box 1000 units wide. */
+/** Return the member at a position in the box, which is 1000 units wide. */
 function memberAt(view, x, y) {
   if (view.form === "grid") {
     const [columns, rows] = view.cells;
@@ -61,7 +61,7 @@ function memberAt(view, x, y) {
   return best;
 }
 
-/** The member next to another in the direction of an arrow key. */
+/** Return the nearest member in the direction of an arrow key. */
 function neighbour(view, index, key) {
   const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
   if (view.form === "grid") {
@@ -76,7 +76,7 @@ function neighbour(view, index, key) {
   view.places.forEach(([px, py], other) => {
     const along = view.form === "bars" ? (px - x) * (step[0] + step[1]) : (px - x) * step[0] - (py - y) * step[1];
     const apart = Math.hypot(px - x, view.form === "bars" ? 0 : py - y);
-    // Within 45 degrees of the arrow, the nearest.
+    // The nearest member within 45 degrees of the arrow.
     if (along > 0.7 * apart && apart > 0 && apart < least) [best, least] = [other, apart];
   });
   return best;
@@ -89,7 +89,7 @@ function level(scale, value) {
   return Math.min(scale.levels - 1, Math.max(0, Math.floor(part * scale.levels)));
 }
 
-/** Row s of the mean beliefs: the sum over answers o of p(o|s) Pr(t|o). */
+/** Return row s of the mean beliefs: the sum over answers o of p(o|s) Pr(t|o). */
 function believed(channel, prior, answers, secret) {
   const row = channel.subarray(secret * answers, (secret + 1) * answers);
   const found = new Float64Array(prior.length);
@@ -110,7 +110,7 @@ function element(name, attributes) {
   return made;
 }
 
-/** The transformation from the box of a view to the frame of a picture. */
+/** Return the transformation from the box of a view to the frame of a figure. */
 function fitted(picture, view) {
   const numbers = picture.querySelector(".box").getAttribute("d").match(/-?[\d.]+/g).map(Number);
   const [x, y] = [0, 1].map((first) => numbers.filter((_, index) => index % 2 === first));
@@ -118,7 +118,7 @@ function fitted(picture, view) {
   return `translate(${left} ${top}) scale(${(Math.max(...x) - left) / 1000} ${(Math.max(...y) - top) / view.height})`;
 }
 
-/** Draw the values of a picture anew, as mechdesign.report._maps draws them. */
+/** Redraw the values of a figure, as mechdesign.report._maps draws them. */
 function redraw(picture, view, values, scale, mark) {
   const group = picture.querySelector(".values");
   const hue = picture.dataset.hue;
@@ -137,7 +137,7 @@ function redraw(picture, view, values, scale, mark) {
     } else if (view.form === "bars") {
       const [x] = view.places[index];
       const width = view.widths[index];
-      // The axis ends a little above the largest value.
+      // The axis ends at 1.04 times the largest value.
       const height = (view.height * value) / (1.04 * scale.top);
       const bar = index === mark ? "mark" : `${hue}${Math.floor(0.62 * scale.levels)}`;
       if (value > 0) add(bar, `M${x - width / 2} ${view.height}v${-height}h${width}v${height}z`);
@@ -162,7 +162,7 @@ function redraw(picture, view, values, scale, mark) {
   if (mark !== null) for (const kind of ["mark outer", "mark"]) picture.append(around(picture, view, mark, kind));
 }
 
-/** An outline around a member of a map, or above a bar. */
+/** Return an outline around a member of a map, or above a bar. */
 function around(picture, view, index, kind) {
   const common = { class: kind, transform: fitted(picture, view) };
   if (view.form === "grid") {
@@ -187,7 +187,7 @@ async function inflate(text) {
 
 async function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
-  // A page that compares has views of its own, and no channel to choose secrets from.
+  // A comparison page has separate views, and no channel for choosing secrets.
   const views = data.views || { secrets: data.secrets, answers: data.answers || data.secrets };
   const answers = data.channel ? views.answers.size : 0;
   const channel = data.channel ? await inflate(data.channel) : null;

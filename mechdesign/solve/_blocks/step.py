@@ -18,7 +18,7 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST
+from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN
 from mechdesign.solve._blocks.newton import (
     Direction,
     FactoredBlocks,
@@ -208,8 +208,8 @@ def _correct(
     primal, dual = coupling.spread(primal), coupling.spread(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
     wanted = coupling.spread(centre) * auxiliary.weights
-    change = np.minimum(np.maximum(product, NEAREST * wanted), FARTHEST * wanted)
-    change -= np.minimum(product, 2 * FARTHEST * wanted)
+    change = np.minimum(np.maximum(product, BETA_MIN * wanted), BETA_MAX * wanted)
+    change -= np.minimum(product, 2 * BETA_MAX * wanted)
     targets = Targets(adjoint, f + change / z)
     other = solve_newton(system, targets)
     longer = _step_lengths(system, passes, other, 1 - search.slot, trying, corrected=True)

@@ -1,4 +1,4 @@
-"""The PyTorch kernel in the memory of an accelerator, and the choice between it and the one on the CPU."""
+"""The PyTorch kernel in the memory of an accelerator, and the choice between it and the CPU kernel."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._blocks.kernels.torch import TorchKernel, largest_area
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a batch: it is to keep thousands of cores busy.
-_BATCH = 1 << 25
-# Bytes that work on a batch takes for each entry of its largest array.
+# Entries of a batch, enough for thousands of cores.
+_BATCH_ENTRIES = 1 << 25
+# Working memory of a batch for each entry of its largest array [bytes].
 _WORK_BYTES = 64
-# Rows of a part of a factor: what substitution does in one product.
-_PART = 64
+# Rows of a panel of a factor; substitution handles a panel in one product.
+_PANEL_ROWS = 64
 
 
 class AcceleratorKernel(TorchKernel):
-    """In the memory of an accelerator, which is good at products of many matrices and poor at substitution.
+    """Batches of blocks in the memory of an accelerator.
 
-    So it goes by parts of the factors, each a product with the inverse of a corner on the diagonal, refined once:
-    without that, convergence suffers near the end. `entry_bytes` counts the host's memory, where y arrives at the end.
-    Raises SolverError before anything is done when the device has too little memory.
+    Accelerators are fast at products of many matrices and slow at substitution. Substitution therefore proceeds by
+    panels of the factors. Each is a product with the inverse of its diagonal corner, refined once; without refinement
+    convergence suffers near the end. `entry_bytes` counts the host's memory, which receives y at the end. `SolverError`
+    is raised at once if the device has too little memory.
     """
 
     @classmethod
@@ -32,23 +33,23 @@ class AcceleratorKernel(TorchKernel):
         place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
         free = _free_memory(place)
         needed = blocks * width * (
-            TorchKernel.entry_bytes(layout, gap=0.0) * width + 8 * _PART
+            TorchKernel.entry_bytes(layout, gap=0.0) * width + 8 * _PANEL_ROWS
         ) + _WORK_BYTES * largest_area(layout)
         if needed > free:
             raise SolverError(
                 f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "
-                f"but {free / 1e9:.1f} GB are free there. Use symmetry, fewer cells or another device"
+                f"but only {free / 1e9:.1f} GB are free. Use symmetry, fewer cells or another device"
             )
         self._spare = free - needed
         super().__init__(layout, 1, device)
-        self._corners = torch.empty((blocks, width, min(width, _PART)), dtype=torch.float64, device=self.device)
-        self._parts = [slice(start, min(start + _PART, width)) for start in range(0, width, _PART)]
+        self._corners = torch.empty((blocks, width, min(width, _PANEL_ROWS)), dtype=torch.float64, device=self.device)
+        self._parts = [slice(start, min(start + _PANEL_ROWS, width)) for start in range(0, width, _PANEL_ROWS)]
 
     def _batch_entries(self) -> int:
-        return min(_BATCH, self._spare // (2 * _WORK_BYTES))
+        return min(_BATCH_ENTRIES, self._spare // (2 * _WORK_BYTES))
 
     def _corner(self, blocks: slice, part: slice) -> torch.Tensor:
-        """Return the inverse of a corner of the factors (b, k, k)."""
+        """Return the inverse of a diagonal corner of the factors (b, k, k)."""
         return self._corners[blocks, part, : part.stop - part.start]
 
     def _keep_factors(self, blocks: slice, factors: torch.Tensor) -> None:
@@ -71,15 +72,15 @@ class AcceleratorKernel(TorchKernel):
         factors = self._factors[blocks]
         for part in self._parts:
             rest = right[:, part] - factors[:, part, : part.start] @ right[:, : part.start]
-            right[:, part] = _refined(factors[:, part, part], self._corner(blocks, part), rest)
+            right[:, part] = _refine(factors[:, part, part], self._corner(blocks, part), rest)
         for part in reversed(self._parts):
             rest = right[:, part] - factors[:, part.stop :, part].mT @ right[:, part.stop :]
-            right[:, part] = _refined(factors[:, part, part].mT, self._corner(blocks, part).mT, rest)
+            right[:, part] = _refine(factors[:, part, part].mT, self._corner(blocks, part).mT, rest)
         return right
 
 
-def _refined(matrices: torch.Tensor, inverses: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Solve by the inverses, with one step of iterative refinement."""
+def _refine(matrices: torch.Tensor, inverses: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Solve with the inverses and one step of iterative refinement."""
     solutions = inverses @ right
     return solutions + inverses @ (right - matrices @ solutions)
 
@@ -92,12 +93,14 @@ def _free_memory(device: torch.device) -> int:
 
 
 def kernel_on(device: object) -> type[TorchKernel]:
-    """Return the kernel for a device, None meaning the CPU. Raises InputError for one that is not there."""
+    """Return the kernel for a device, where None means the CPU; raise `InputError` if the device does not exist."""
     accelerators = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     name = "cpu" if device is None else str(device)
     if name == "cpu":
         return TorchKernel
     if name not in accelerators and not (name == "cuda" and accelerators):
         bound = ", ".join(["cpu", *accelerators])
-        raise InputError("options.extra.device", "is not a device that PyTorch finds here", value=device, bound=bound)
+        raise InputError(
+            "options.extra.device", "is not a device of PyTorch on this machine", value=device, bound=bound
+        )
     return AcceleratorKernel

@@ -1,7 +1,7 @@
-"""The kernel for few bounds and floors: lists of pairs, Hessians that the floors fill, factored as dense ones.
+"""The kernel for few bounds and floors: lists of pairs, and dense Cholesky factors, since floors fill the Hessians.
 
-It prices columns, one after the other; nothing is kept of a Hessian but its factor, and what a block adds to a Schur
-complement is not computed.
+It prices columns one after the other. It stores only the factor of a Hessian, and no contributions to a Schur
+complement.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mechdesign.solve._blocks.layout import BlockLayout
 
 
 @dataclass(frozen=True, eq=False)
-class _Floor:
-    """What a floor adds to the Hessians of a batch: x (b, n), w (b,), y/z of its rows (b, k) and of w >= 0 (b,)."""
+class _FloorTerms:
+    """The Hessian terms of a floor for a batch: x (b, n), w (b,), and y/z of its rows (b, k) and of w >= 0 (b,)."""
 
     error: Floats
     points: Floats
@@ -30,8 +30,8 @@ class _Floor:
     own: Floats
 
 
-class _Room:
-    """A worker's memory for one Hessian and the rows of its floors, and LAPACK, in one precision."""
+class _HessianBuffer:
+    """A worker's memory for one Hessian and the rows of its floors, with LAPACK, in one precision."""
 
     def __init__(self, layout: BlockLayout, *, single: bool) -> None:
         kind = np.float32 if single else np.float64
@@ -42,9 +42,9 @@ class _Room:
 
 
 class FilledKernel(Pairs):
-    """Rows as they are, and for each block a packed factor, in single precision where that can factor.
+    """A packed factor for each block, in single precision unless that fails.
 
-    A tile is one block: those of a tile would all go on until the last of them is priced.
+    A tile has one block: the blocks of a larger tile would all continue until the last of them is priced.
     """
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
@@ -52,12 +52,12 @@ class FilledKernel(Pairs):
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
         self.rough = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
-        # Those of blocks that single precision could not factor.
+        # Factors of the blocks that failed in single precision.
         self._doubles: dict[int, Floats] = {}
         self._places = self._low * layout.width + self._high
-        self._single = [_Room(layout, single=True) for _ in range(threads)]
-        self._double = [_Room(layout, single=False) for _ in range(threads)]
-        self._floors: list[list[_Floor]] = [[] for _ in range(threads)]
+        self._single = [_HessianBuffer(layout, single=True) for _ in range(threads)]
+        self._double = [_HessianBuffer(layout, single=False) for _ in range(threads)]
+        self._floors: list[list[_FloorTerms]] = [[] for _ in range(threads)]
 
     def release(self) -> None:
         super().release()
@@ -74,7 +74,7 @@ class FilledKernel(Pairs):
     def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         n = self.layout.rows
         mine = points[blocks]
-        floor = _Floor(self.layout.errors[index], mine[:, :n], mine[:, n + index], ratio[blocks], own[blocks])
+        floor = _FloorTerms(self.layout.errors[index], mine[:, :n], mine[:, n + index], ratio[blocks], own[blocks])
         self._floors[worker].append(floor)
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
@@ -82,39 +82,39 @@ class FilledKernel(Pairs):
         for index, block in enumerate(range(blocks.start, blocks.stop)):
             right = int(roots[block]), edges[block], float(corners[block])
             if block not in self._doubles:
-                room = self._single[worker]
-                if room.lapack.factors(self._hessian(room, worker, blocks, index, *right)):
-                    room.lapack.pack(address(room.matrix), address(self.factors[block]))
+                buffer = self._single[worker]
+                if buffer.lapack.factors(self._hessian(buffer, worker, blocks, index, *right)):
+                    buffer.lapack.pack(address(buffer.matrix), address(self.factors[block]))
                     continue
-            room = self._double[worker]
+            buffer = self._double[worker]
             for delta in (0.0, *REGULARISATIONS):
-                matrix = self._hessian(room, worker, blocks, index, *right)
+                matrix = self._hessian(buffer, worker, blocks, index, *right)
                 np.einsum("ss->s", matrix)[:] *= 1 + delta
-                if room.lapack.factors(matrix):
+                if buffer.lapack.factors(matrix):
                     break
             else:
                 return np.inf
             largest = max(largest, delta)
             packed = self._doubles.setdefault(block, np.empty(self.factors.shape[1]))
-            room.lapack.pack(address(room.matrix), address(packed))
+            buffer.lapack.pack(address(buffer.matrix), address(packed))
         return largest
 
     def _hessian(
-        self, room: _Room, worker: int, blocks: slice, index: int, root: int, edge: Floats, corner: float
+        self, buffer: _HessianBuffer, worker: int, blocks: slice, index: int, root: int, edge: Floats, corner: float
     ) -> Any:
         """Return the upper triangle of M for a block of the batch, in a worker's memory."""
-        tile, matrix, n = self._tile(blocks), room.matrix, self.layout.rows
+        tile, matrix, n = self._tile(blocks), buffer.matrix, self.layout.rows
         matrix[:] = 0.0
         matrix.reshape(-1)[self._places] = -tile.entries[:, index]
         np.einsum("ss->s", matrix)[:n] = tile.diagonal[:, index]
         for place, floor in enumerate(self._floors[worker], n):
             x, w, ratio = floor.points[index], floor.parts[index], floor.ratio[index]
             some = np.flatnonzero(ratio)
-            weighted = room.weighted[: some.size]
+            weighted = buffer.weighted[: some.size]
             np.multiply(floor.error[some] * x, np.sqrt(ratio[some])[:, None], out=weighted, casting="same_kind")
             matrix[:n, place] = -w * (np.sqrt(ratio[some]) @ weighted)
             matrix[place, place] = w**2 * (ratio.sum() + floor.own[index])
-            room.lapack.add_product(weighted, address(matrix))
+            buffer.lapack.add_product(weighted, address(matrix))
         matrix[:root, root], matrix[root, root:] = edge[:root], edge[root:]
         matrix[root, root] = corner
         return matrix

@@ -1,12 +1,10 @@
-"""Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
+"""Dense linear algebra of one block through LAPACK: Cholesky factors, inverses and solutions.
 
-In double precision, or in single precision, which takes half of the time.
-
-SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
-ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
-another would take longer than the call. Matrices are symmetric arrays in C order, named by their address; the factor
-lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are kept packed, row
-after row of that triangle: half of the memory, which substitution reads from end to end.
+Single precision takes half the time of double precision. SciPy's wrappers hold the interpreter's lock. The function
+pointers of `scipy.linalg.cython_lapack`, called through ctypes, do not, so that threads run in parallel. Small matrices
+are an exception: handing over the lock would take longer than the call. Matrices are symmetric arrays in C order, given
+by their address. The factor is stored in the upper triangle of the array, which is LAPACK's lower triangle of the
+transpose. Stored factors are packed row after row: this halves the memory, and substitution reads it sequentially.
 """
 
 from __future__ import annotations
@@ -23,10 +21,11 @@ import scipy.linalg.cython_lapack
 from mechdesign.base._arrays import Floats, Singles
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 
-_LEAF = 48
-# Up to these sizes a call holds the interpreter's lock.
-_QUICK_SOLVE = 160
-_QUICK_FACTOR = 80
+# Size below which triangles are inverted by one call [rows].
+_INVERSION_LEAF_ROWS = 48
+# Sizes up to which a call holds the interpreter's lock [rows].
+_LOCKED_SOLVE_ROWS = 160
+_LOCKED_FACTOR_ROWS = 80
 
 
 def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
@@ -42,7 +41,7 @@ def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
 
 
 class _Library:
-    """The functions of LAPACK and BLAS for numbers of one precision."""
+    """The functions of LAPACK and BLAS for one precision."""
 
     def __init__(self, letter: str, number: type[ctypes.c_float] | type[ctypes.c_double]) -> None:
         blas, lapack = scipy.linalg.cython_blas, scipy.linalg.cython_lapack
@@ -60,12 +59,12 @@ _DOUBLE, _SINGLE = _Library("d", ctypes.c_double), _Library("s", ctypes.c_float)
 
 
 def address(array: Floats | Singles) -> int:
-    """Return where an array starts in memory."""
+    """Return the memory address of the first element of an array."""
     return int(array.ctypes.data)
 
 
 class Lapack:
-    """LAPACK on matrices of one size and precision; one object per thread, because `info` is its own."""
+    """LAPACK for matrices of one size and precision; one object per thread, as each has its own `info`."""
 
     def __init__(self, size: int, *, single: bool = False) -> None:
         library = _SINGLE if single else _DOUBLE
@@ -77,10 +76,14 @@ class Lapack:
         self._info_at = ctypes.addressof(self._info)
         self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
         self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
-        quick = size <= _QUICK_FACTOR
-        self._potrf, self._trtri, self._lauum = library.potrf[quick], library.trtri[quick], library.lauum[quick]
-        self._trmm, self._trttp, self._syrk = library.trmm[quick], library.trttp[quick], library.syrk[quick]
-        self._tpsv = library.tpsv[size <= _QUICK_SOLVE]
+        is_locked = size <= _LOCKED_FACTOR_ROWS
+        self._potrf, self._trtri, self._lauum = (
+            library.potrf[is_locked],
+            library.trtri[is_locked],
+            library.lauum[is_locked],
+        )
+        self._trmm, self._trttp, self._syrk = library.trmm[is_locked], library.trttp[is_locked], library.syrk[is_locked]
+        self._tpsv = library.tpsv[size <= _LOCKED_SOLVE_ROWS]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
 
@@ -93,9 +96,8 @@ class Lapack:
     def factor(self, matrix: Floats | Singles) -> float:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
-        The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
-        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did. In single
-        precision none is tried.
+        The lower triangle is unchanged. If rounding has made the matrix indefinite, its diagonal is multiplied by
+        1 + δ, with the least δ of `REGULARISATIONS` that works; infinity if none does. Single precision tries none.
         """
         diagonal = matrix.diagonal().copy()
         for delta in (0.0, *self._regularisations):
@@ -107,15 +109,15 @@ class Lapack:
         return np.inf
 
     def factors(self, matrix: Floats | Singles) -> bool:
-        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one.
+        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether it exists.
 
-        What single precision cannot hold makes an entry infinite, which LAPACK does not mind.
+        Overflow in single precision gives an infinite entry, which LAPACK does not report.
         """
         self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
         return self._info.value == 0 and (not self._single or bool(np.isfinite(matrix.diagonal()).all()))
 
     def add_product(self, rows: Floats | Singles, matrix: int) -> None:
-        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
+        """Add rowsᵀ rows, with `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
         count, width = (self._integer(length) for length in rows.shape)
         one = self._at(1.0)
         fixed = self._lower, self._plain, width, count, one, address(rows), width
@@ -133,7 +135,7 @@ class Lapack:
         [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
         """
         lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
-        if size <= _LEAF:
+        if size <= _INVERSION_LEAF_ROWS:
             length = self._integer(size)
             self._inversion.append(lambda at: self._trtri(lower, plain, length, at + start, stride, info))
             return
@@ -151,7 +153,7 @@ class Lapack:
         self._trmm(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
 
     def pack(self, factor: int, packed: int) -> None:
-        """Copy the factor to the packed one (size (size + 1) / 2,) at `packed`."""
+        """Copy the factor to the packed array (size (size + 1) / 2,) at `packed`."""
         self._trttp(self._lower, self._size_at, factor, self._size_at, packed, self._info_at)
 
     def solve(self, packed: int, right: int) -> None:

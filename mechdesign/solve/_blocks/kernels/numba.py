@@ -1,6 +1,6 @@
-"""The kernel with passes compiled by Numba: every pass reads and writes each large array once, and keeps no more.
+"""The kernel with passes compiled by Numba: every pass reads and writes each large array once, without temporaries.
 
-ρ, z and q are recomputed wherever they are needed; that takes less time than reading them from memory would.
+ρ, z and q are recomputed wherever they are needed, which takes less time than reading them from memory.
 """
 
 from __future__ import annotations
@@ -14,41 +14,43 @@ import numba
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers, Singles
-from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN, MIN_MULTIPLIER_SHARE, UNBOUNDED_TARGET
 from mechdesign.solve._blocks.kernels.lapack import address
-from mechdesign.solve._blocks.kernels.numpy import SINGLE_FACTORS, Dense
+from mechdesign.solve._blocks.kernels.numpy import SINGLE_FACTORS_GAP, Dense
 from mechdesign.solve._blocks.layout import BlockLayout
 
-_HOW: dict[str, Any] = {
+_COMPILE_OPTIONS: dict[str, Any] = {
     "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}
 }  # fmt: skip
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on the first call, for good where a folder can be written."""
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on the first call; the result is cached on disk if a folder is writable."""
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, **_HOW)(function)
+        compiled: Callable[..., Any] = numba.njit(cache=True, **_COMPILE_OPTIONS)(function)
     except RuntimeError:
-        compiled = numba.njit(**_HOW)(function)
+        compiled = numba.njit(**_COMPILE_OPTIONS)(function)
     return compiled
 
 
-_SQUARE = 16
-# Down to this relative gap the multipliers are kept in single precision: passes read and write half as much.
-# They are about inverse to the factors exp(ε·d): with larger ones the least would be lost.
-_SINGLE_MULTIPLIERS, _LARGEST_RATIO = 1e-5, 1e15
+# Size of the squares of a blocked transposition [rows].
+_SQUARE_ROWS = 16
+# Relative gap down to which multipliers have single precision, which halves memory traffic.
+_MULTIPLIERS_GAP = 1e-5
+# Largest exp(ε·d) for single precision. Multipliers are roughly inverse to it, and small ones would underflow.
+_MAX_SINGLE_RATIO = 1e15
 
 
-@_compiled
+@_compile
 def _least(values: Floats) -> float:
-    """Return the least value: NumPy's own takes seconds to compile."""
+    """Return the least value; compiling NumPy's function would take seconds."""
     least = np.inf
     for value in values:
         least = min(least, value)
     return least
 
 
-@_compiled
+@_compile
 def _start(ratios: Floats, slope: Floats, x: Floats, mu: float, y: Floats) -> None:
     blocks, n = x.shape
     for b in range(blocks):
@@ -58,9 +60,9 @@ def _start(ratios: Floats, slope: Floats, x: Floats, mu: float, y: Floats) -> No
                 y[b, s, t] = mu * slope[s, t] * grown / ((grown - x[b, s]) * x[b, t])
 
 
-@_compiled
+@_compile
 def _assemble(ratios: Floats, x: Floats, y: Floats, adjoint: Floats, products: Floats, hessian: Floats) -> float:
-    """Return the least slack; the Hessians are complete but for what `_symmetrise` does."""
+    """Return the least slack; `_symmetrise` completes the Hessians."""
     blocks, n = x.shape
     least = np.empty(n)
     least[:] = np.inf
@@ -97,14 +99,14 @@ def _assemble(ratios: Floats, x: Floats, y: Floats, adjoint: Floats, products: F
     return smallest
 
 
-@_compiled
+@_compile
 def _symmetrise(matrix: Floats, n: int) -> None:
-    """Add its transpose to the leading n rows and columns of a matrix, square by square."""
-    square = np.empty((_SQUARE, _SQUARE))
-    for first in range(0, n, _SQUARE):
-        rows = min(_SQUARE, n - first)
-        for start in range(first, n, _SQUARE):
-            columns = min(_SQUARE, n - start)
+    """Add the transpose to the leading n rows and columns of a matrix, square by square."""
+    square = np.empty((_SQUARE_ROWS, _SQUARE_ROWS))
+    for first in range(0, n, _SQUARE_ROWS):
+        rows = min(_SQUARE_ROWS, n - first)
+        for start in range(first, n, _SQUARE_ROWS):
+            columns = min(_SQUARE_ROWS, n - start)
             for j in range(columns):
                 for i in range(rows):
                     square[i, j] = matrix[start + j, first + i]
@@ -118,7 +120,7 @@ def _symmetrise(matrix: Floats, n: int) -> None:
                         matrix[start + j, first + i] = square[i, j]
 
 
-@_compiled
+@_compile
 def _weigh(error: Floats, some: Integers, x: Floats, ratio: Floats, weighted: Floats, part: Floats) -> None:
     """Write √ratio · error ∘ x of some estimates to `weighted` (j, n), and its sum, times √ratio, to `part` (n,)."""
     part[:] = 0.0
@@ -130,17 +132,17 @@ def _weigh(error: Floats, some: Integers, x: Floats, ratio: Floats, weighted: Fl
             part[s] += root * value
 
 
-@_compiled
+@_compile
 def _mirror(matrix: Floats, n: int) -> None:
     """Copy the upper triangle of the leading n rows and columns to the lower one, square by square."""
-    for first in range(0, n, _SQUARE):
-        for start in range(first, n, _SQUARE):
-            for i in range(first, min(first + _SQUARE, n)):
-                for j in range(max(start, i + 1), min(start + _SQUARE, n)):
+    for first in range(0, n, _SQUARE_ROWS):
+        for start in range(first, n, _SQUARE_ROWS):
+            for i in range(first, min(first + _SQUARE_ROWS, n)):
+                for j in range(max(start, i + 1), min(start + _SQUARE_ROWS, n)):
                     matrix[j, i] = matrix[i, j]
 
 
-@_compiled
+@_compile
 def _accumulate(inverse: Floats, root: int, scale: Floats, count: float, total: Floats, column: Floats) -> None:
     n = scale.size
     for s in range(n):
@@ -153,11 +155,11 @@ def _accumulate(inverse: Floats, root: int, scale: Floats, count: float, total: 
                 total[s, t] += factor * scale[t] * inverse[s, t]
 
 
-@_compiled
+@_compile
 def _substitute(factors: Floats, right: Floats) -> None:
     """Solve for each of the right sides (b, N) with packed factors (b, N (N + 1) / 2), upper triangles U of UᵀU.
 
-    Four rows at a time: what is read from memory is the factors, and what is written stays in the nearest cache.
+    Four rows at a time: only the factors are read from memory, and results stay in the nearest cache.
     """
     blocks, n = right.shape
     first = n % 4
@@ -211,10 +213,10 @@ def _substitute(factors: Floats, right: Floats) -> None:
             found[s] = (found[s] - total) / factor[place]
 
 
-@_compiled
+@_compile
 def _affine_ratio_test(ratios: Floats, x: Floats, u: Floats) -> tuple[float, float]:
     blocks, n = x.shape
-    # A least value for each column: unlike a single one it costs next to nothing.
+    # One minimum for each column costs almost nothing, unlike a single minimum.
     low, high = np.empty(n), np.empty(n)
     low[:] = np.inf
     high[:] = -np.inf
@@ -227,7 +229,7 @@ def _affine_ratio_test(ratios: Floats, x: Floats, u: Floats) -> tuple[float, flo
     return _least(low), -_least(-high)
 
 
-@_compiled
+@_compile
 def _mehrotra(
     ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, centre: float, targets: Singles, adjoint: Floats
 ) -> None:
@@ -243,7 +245,7 @@ def _mehrotra(
                 q = u[b, s] + rho * (u[b, t] - u[b, s])
                 value = np.float64(y[b, s, t])
                 kappa = centre * slope[s, t] * rho / (x[b, t] * value)
-                target = np.float32(kappa + q * (1.0 + q) if value > 0.0 else NEVER)
+                target = np.float32(kappa + q * (1.0 + q) if value > 0.0 else UNBOUNDED_TARGET)
                 targets[b, s, t] = target
                 value *= target
                 given += value
@@ -253,7 +255,7 @@ def _mehrotra(
             adjoint[b, t] += received[t]
 
 
-@_compiled
+@_compile
 def _ratio_test(ratios: Floats, x: Floats, u: Floats, targets: Singles) -> tuple[float, float]:
     blocks, n = x.shape
     primal, dual = np.empty(n), np.empty(n)
@@ -268,7 +270,7 @@ def _ratio_test(ratios: Floats, x: Floats, u: Floats, targets: Singles) -> tuple
     return _least(primal), _least(dual) - 1.0
 
 
-@_compiled
+@_compile
 def _centrality(
     ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, steps: tuple[float, float], centre: float,
     targets: Singles, others: Singles, adjoint: Floats,
@@ -288,8 +290,8 @@ def _centrality(
                 kappa = centre * slope[s, t] * rho / (x[b, t] * value)
                 target = np.float64(targets[b, s, t])
                 product = (1.0 + primal * q) * (1.0 + dual * (target - 1.0 - q))
-                target += min(max(product, NEAREST * kappa), FARTHEST * kappa) - min(product, 2 * FARTHEST * kappa)
-                changed = np.float32(target if value > 0.0 else NEVER)
+                target += min(max(product, BETA_MIN * kappa), BETA_MAX * kappa) - min(product, 2 * BETA_MAX * kappa)
+                changed = np.float32(target if value > 0.0 else UNBOUNDED_TARGET)
                 others[b, s, t] = changed
                 value *= changed
                 given += value
@@ -299,7 +301,7 @@ def _centrality(
             adjoint[b, t] += received[t]
 
 
-@_compiled
+@_compile
 def _advance(ratios: Floats, x: Floats, u: Floats, targets: Singles, dual: float, y: Floats) -> None:
     blocks, n = x.shape
     for b in range(blocks):
@@ -307,24 +309,24 @@ def _advance(ratios: Floats, x: Floats, u: Floats, targets: Singles, dual: float
             for t in range(n):
                 grown = ratios[s, t] * x[b, t]
                 q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
-                y[b, s, t] *= max(1.0 - dual + dual * (targets[b, s, t] - q), LEAST_SHARE)
+                y[b, s, t] *= max(1.0 - dual + dual * (targets[b, s, t] - q), MIN_MULTIPLIER_SHARE)
 
 
 def _keeps_singles(layout: BlockLayout, gap: float) -> bool:
-    """Tell whether the multipliers are kept in single precision at this relative gap."""
+    """Return whether the multipliers have single precision at this relative gap."""
     largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
-    return gap > _SINGLE_MULTIPLIERS and not layout.floors and bool(largest <= _LARGEST_RATIO)
+    return gap > _MULTIPLIERS_GAP and not layout.floors and bool(largest <= _MAX_SINGLE_RATIO)
 
 
 def compiled() -> bool:
-    """Tell whether the passes of an iteration were compiled before, here or in a process that kept them."""
+    """Return whether the passes were compiled before, in this process or in one that cached them."""
     folder = _advance.stats.cache_path  # type: ignore[attr-defined]
     kept = folder is not None and any(Path(folder).glob(f"*.{_advance.__name__}-*.nbi"))
     return kept or bool(_advance.signatures)  # type: ignore[attr-defined]
 
 
 class NumbaKernel(Dense):
-    """Kept besides y and the factors: two arrays of targets in single precision, and y once more when asked to."""
+    """Arrays in addition to y and the factors: two sets of targets in single precision, and a copy of y on request."""
 
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
@@ -332,7 +334,7 @@ class NumbaKernel(Dense):
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         if not _keeps_singles(layout, gap):
             return 28
-        return 14 if gap > SINGLE_FACTORS else 16
+        return 14 if gap > SINGLE_FACTORS_GAP else 16
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
@@ -384,7 +386,7 @@ class NumbaKernel(Dense):
             matrix[place, :n] = matrix[:n, place] = -w * total
             matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
             add_product(weighted, address(matrix))
-            # Products fill one triangle; the other one is needed once all floors are added.
+            # Products fill one triangle; the other one is filled after all floors are added.
             if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
                 _mirror(matrix, n)
 

@@ -1,4 +1,4 @@
-"""The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, LAPACK block by block."""
+"""The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, and LAPACK for each block."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN, MIN_MULTIPLIER_SHARE, UNBOUNDED_TARGET
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a tile: fewer make NumPy calls so short that threads wait for the interpreter's lock. With half of these,
-# and a quarter of the batch, an iteration takes 5 to 25 % longer on two threads (100 to 1,024 rows); with twice as many
-# it takes no less.
-_TILE = 98_304
-# Entries of a batch: what a thread does before it asks for more.
-_BATCH = 400_000
-_STRIP = 64
-# Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
-# only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
-# little.
-SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
-# With floors entries off the diagonal are of both signs, and which columns a real user's check-ins kept changed: only
-# where factors and inverses are most of an iteration. Factors in single precision that last too long make steps short:
-# 122 columns of 1,024 cells took 79 iterations from 2.6e-3 to 1e-3, and 18 with factors in double precision; from 9e-3
-# to 2.6e-3 it made no difference.
-_FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 5e-3, 1e-4, 512
+# Entries of a tile. With fewer, NumPy calls are so short that threads wait for the interpreter's lock. Half the tile
+# and a quarter of the batch make an iteration 5 to 25 % slower on two threads (100 to 1,024 rows).
+_TILE_ENTRIES = 98_304
+# Entries of a batch, the unit of work of a thread.
+_BATCH_ENTRIES = 400_000
+# Rows of a strip of a blocked transposition.
+_STRIP_ROWS = 64
+# Relative gap down to which factors, and so directions, have single precision; the path is unchanged (300 and 1,024
+# cells).
+SINGLE_FACTORS_GAP = 1e-2
+# The same for inverses, which only the Schur complement uses.
+_SINGLE_INVERSES_GAP = 1e-4
+# Smaller blocks gain too little from single precision [rows].
+SINGLE_MIN_ROWS = 100
+# The same with floors, whose off-diagonal entries have both signs. Single-precision factors below this gap shorten the
+# steps: with 122 columns and 1,024 cells, 79 instead of 18 iterations from 2.6e-3 to 1e-3.
+_FLOOR_FACTORS_GAP = 5e-3
+_FLOOR_INVERSES_GAP = 1e-4
+# With floors, single precision pays only if factors and inverses dominate an iteration [rows].
+_FLOOR_SINGLE_MIN_ROWS = 512
 
 
-class Room:
-    """A worker's memory for three arrays of one shape, or as many in single precision."""
+class DenseMemory:
+    """A worker's memory for three arrays of one shape, or twice as many in single precision."""
 
     def __init__(self, shape: tuple[int, int, int], memory: Floats) -> None:
         size = math.prod(shape)
@@ -42,18 +46,18 @@ class Room:
         self.singles = [buffer.view(np.float32)[:size].reshape(shape) for buffer in memory]
 
 
-class Tile:
-    """Some blocks, or some rows of one block, with room for three arrays (b, r, n), or as many in single precision."""
+class DenseTile:
+    """Some blocks, or some rows of one block, with memory for three arrays (b, r, n) in double precision."""
 
-    def __init__(self, blocks: slice, rows: slice, room: Room) -> None:
+    def __init__(self, blocks: slice, rows: slice, room: DenseMemory) -> None:
         self.blocks, self.rows, self.whole = blocks, rows, (blocks, rows)
         self.buffers, self.singles = room.buffers, room.singles
 
 
 class Dense:
-    """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians.
+    """The common part of dense kernels: y, the targets, and LAPACK on the Hessians.
 
-    A batch's Hessians are assembled, factored and inverted in a worker's own memory; the factors are kept packed.
+    The Hessians of a batch are assembled, factored and inverted in a worker's memory; factors are stored packed.
     """
 
     SPARSE: ClassVar[bool] = False
@@ -65,20 +69,20 @@ class Dense:
     def __init__(self, layout: BlockLayout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
-        # Several batches for each thread, so that all end at about the same time; where that makes them smaller than a
-        # tile, two.
-        share = max(-(-blocks // (4 * threads)), min(_TILE // (n * n), -(-blocks // (2 * threads))))
-        self.batch = max(1, min(share, _BATCH // (n * n), blocks))
+        # Several batches for each thread, so that all threads end at about the same time; two if batches would be
+        # smaller than a tile.
+        share = max(-(-blocks // (4 * threads)), min(_TILE_ENTRIES // (n * n), -(-blocks // (2 * threads))))
+        self.batch = max(1, min(share, _BATCH_ENTRIES // (n * n), blocks))
         self.y = np.zeros((blocks, n, n))
         self.factors = np.empty((blocks, width * (width + 1) // 2))
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
-        # In single precision, where that will do: copies of a batch's Hessians, or of one factor.
+        # Copies in single precision of a batch's Hessians, or of one factor.
         self._single = [Lapack(width, single=True) for _ in range(threads)]
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
         self.rough = False
-        # Factors in double precision of the blocks that single precision could not factor.
+        # Factors in double precision of the blocks that failed in single precision.
         self._doubles: dict[int, Floats] = {}
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
@@ -86,13 +90,13 @@ class Dense:
 
     def tune(self, gap: float) -> bool:
         floors = self.layout.floors > 0
-        worth = self.layout.rows >= (_WORTH_SINGLE_WITH_FLOORS if floors else WORTH_SINGLE)
+        worth = self.layout.rows >= (_FLOOR_SINGLE_MIN_ROWS if floors else SINGLE_MIN_ROWS)
         before = self.factors.dtype, self.rough
-        kind = np.float32 if worth and gap > (_FLOOR_FACTORS if floors else SINGLE_FACTORS) else np.float64
+        kind = np.float32 if worth and gap > (_FLOOR_FACTORS_GAP if floors else SINGLE_FACTORS_GAP) else np.float64
         if self.factors.dtype != kind:
             self._doubles = {}
             self.factors = np.empty(self.factors.shape, dtype=kind)
-        self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)
+        self.rough = worth and gap > (_FLOOR_INVERSES_GAP if floors else _SINGLE_INVERSES_GAP)
         return before != (self.factors.dtype, self.rough)
 
     def multipliers(self) -> Floats:
@@ -126,9 +130,9 @@ class Dense:
             weighted = self._weighted[worker][: some.size]
             np.multiply(error if some.size == len(error) else error[some], point, out=weighted)
             weighted *= roots[some, None]
-            # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
+            # For a product of a matrix with its transpose, BLAS does half the work and fills one triangle.
             lapack.add_product(weighted, address(matrix))
-        # Products fill one triangle; the other one is needed once all floors are added.
+        # Products fill one triangle; the other one is filled after all floors are added.
         if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
             _mirror(matrices[:, :n, :n])
 
@@ -143,7 +147,7 @@ class Dense:
             copies = self._copies[worker][: len(matrices)]
             np.copyto(copies, matrices, casting="same_kind")
             return max(
-                self._factored_single(worker, block, matrix, copy)
+                self._factor_single(worker, block, matrix, copy)
                 for block, matrix, copy in zip(range(blocks.start, blocks.stop), matrices, copies, strict=True)
             )
         largest = max(lapack.factor(matrix) for matrix in matrices)
@@ -151,14 +155,14 @@ class Dense:
             lapack.pack(address(matrix), address(packed))
         return largest
 
-    def _factored_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
-        """Factor a copy of a matrix in single precision, or the matrix itself where that cannot be done."""
+    def _factor_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
+        """Factor a copy of a matrix in single precision, or the matrix itself if that fails."""
         single, double = self._single[worker], self._lapack[worker]
         if single.factors(copy):
             self._doubles.pop(block, None)
             single.pack(address(copy), address(self.factors[block]))
             return 0.0
-        # Raising the diagonal takes the lower triangle, too.
+        # Shifting the diagonal also needs the lower triangle.
         _mirror(matrix[None])
         regularisation = double.factor(matrix)
         packed = self._doubles[block] = np.empty(self.factors.shape[1])
@@ -175,7 +179,7 @@ class Dense:
             columns[block, :root] = inverse[:root, root]
             columns[block, root:] = inverse[root, root:]
             inverse[root, :] = inverse[:, root] = 0.0
-            # What is below the diagonal is not the inverse's.
+            # The lower triangle does not belong to the inverse.
             product = inverse
             if self.layout.members:
                 product = (np.triu(inverse) + np.triu(inverse, 1).T)[np.ix_(linked, linked)]
@@ -184,7 +188,7 @@ class Dense:
             total += product
 
     def _inverses(self, worker: int, blocks: slice) -> Iterator[Floats | Singles]:
-        """Yield for each block of a batch the inverse, its upper triangle valid, from the factor that is there."""
+        """Yield the inverse of each block of a batch, valid in its upper triangle, from its factor."""
         factors: Any = self._matrices(worker, blocks)
         copies = self._copies[worker]
         copied = self.rough and self.factors.dtype != np.float32
@@ -208,7 +212,7 @@ class Dense:
         """Return the worker's memory for the Hessians of a batch (b, N, N)."""
         size = blocks.stop - blocks.start
         if size > self.batch:
-            # Compiled code would write beyond the end.
+            # Compiled code would write past the end of the array.
             raise ValueError(f"a batch has at most {self.batch} blocks, not {size}")
         return self._hessians[worker][:size]
 
@@ -218,7 +222,7 @@ class Dense:
 
     @contextlib.contextmanager
     def _exactly(self, worker: int, blocks: slice, right: Floats) -> Iterator[None]:
-        """Solve for the blocks of a batch that have a factor in double precision, whatever is done meanwhile."""
+        """Solve for the blocks of a batch that have a factor in double precision, before their rows are overwritten."""
         mine = [block for block in range(blocks.start, blocks.stop) if block in self._doubles]
         vectors = right[mine]
         for block, vector in zip(mine, vectors, strict=True):
@@ -227,7 +231,7 @@ class Dense:
         right[mine] = vectors
 
     def _substitute(self, worker: int, blocks: slice, right: Floats) -> None:
-        """Solve for a batch with the factors that are kept for all blocks."""
+        """Solve for a batch with the stored factors of all blocks."""
         single = self.factors.dtype == np.float32
         solve = (self._single if single else self._lapack)[worker].solve
         vectors = right[blocks].astype(np.float32) if single else right[blocks]
@@ -242,40 +246,40 @@ class Dense:
 def _mirror(matrices: Floats) -> None:
     """Copy the upper triangles of matrices (b, n, n) to the lower ones."""
     n = matrices.shape[1]
-    for start in range(0, n, _STRIP):
-        rows, rest = slice(start, start + _STRIP), slice(start + _STRIP, None)
+    for start in range(0, n, _STRIP_ROWS):
+        rows, rest = slice(start, start + _STRIP_ROWS), slice(start + _STRIP_ROWS, None)
         square = matrices[:, rows, rows]
         np.copyto(square, np.triu(square) + np.triu(square, 1).swapaxes(1, 2))
         matrices[:, rest, rows] = matrices[:, rows, rest].swapaxes(1, 2)
 
 
 class NumpyKernel(Dense):
-    """Kept besides, in single precision: ρ, κ for the centre μ₀, q of the last direction, two arrays of targets.
+    """Further arrays in single precision: ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
 
-    Single precision halves the time of an operation. It is enough to choose targets and step lengths; only where y
-    moves q has to be what the direction was computed with.
+    Single precision halves the time of an operation. It suffices for targets and step lengths. Only the step of y needs
+    the q from which the direction was computed.
     """
 
     LIBRARY_BYTES: ClassVar[int] = 0
 
     @classmethod
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
-        return 30 if gap > SINGLE_FACTORS else 32
+        return 30 if gap > SINGLE_FACTORS_GAP else 32
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         shape, n = self.y.shape, layout.rows
         self._rho: Singles = np.empty(shape, dtype=np.float32)
         self._kappa: Singles = np.empty(shape, dtype=np.float32)
-        # Targets, q of the last ratio test, the other targets: the last two together have the size of y.
+        # Targets, q of the last ratio test, and the other targets; the last two together have the size of y.
         self._singles: Singles = np.empty((3, *shape), dtype=np.float32)
         self._q: Singles = self._singles[1]
         self._unit = 1.0
         self._ones = np.ones(n)
-        self._height = n if n * n <= 2 * _TILE else max(1, _TILE // n)
-        self._deep = max(1, _TILE // (n * n))
+        self._height = n if n * n <= 2 * _TILE_ENTRIES else max(1, _TILE_ENTRIES // n)
+        self._deep = max(1, _TILE_ENTRIES // (n * n))
         self._memory = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
-        self._rooms: list[dict[tuple[int, int], Room]] = [{} for _ in range(threads)]
+        self._rooms: list[dict[tuple[int, int], DenseMemory]] = [{} for _ in range(threads)]
 
     def release(self) -> None:
         super().release()
@@ -294,23 +298,23 @@ class NumpyKernel(Dense):
         super().load(y, mu)
         self._unit = mu
 
-    def _tiles(self, worker: int, blocks: slice) -> Iterator[Tile]:
+    def _tiles(self, worker: int, blocks: slice) -> Iterator[DenseTile]:
         n = self.layout.rows
         for first in range(blocks.start, blocks.stop, self._deep):
             deep = slice(first, min(first + self._deep, blocks.stop))
             for start in range(0, n, self._height):
                 rows = slice(start, min(start + self._height, n))
-                yield Tile(deep, rows, self._room(worker, deep.stop - first, rows.stop - start))
+                yield DenseTile(deep, rows, self._room(worker, deep.stop - first, rows.stop - start))
 
-    def _room(self, worker: int, deep: int, height: int) -> Room:
-        """Return the worker's memory in this shape; making it takes as long as a NumPy call, and holds the lock."""
+    def _room(self, worker: int, deep: int, height: int) -> DenseMemory:
+        """Return the worker's memory in this shape; making it takes as long as a NumPy call and holds the lock."""
         rooms = self._rooms[worker]
         if (deep, height) not in rooms:
-            rooms[deep, height] = Room((deep, height, self.layout.rows), self._memory[worker])
+            rooms[deep, height] = DenseMemory((deep, height, self.layout.rows), self._memory[worker])
         return rooms[deep, height]
 
-    def _growth(self, tile: Tile, x: Floats) -> tuple[Floats, Floats] | None:
-        """Return ρ and z, in the first buffers, or None when some z is not positive."""
+    def _growth(self, tile: DenseTile, x: Floats) -> tuple[Floats, Floats] | None:
+        """Return ρ and z, in the first buffers, or None if some z is not positive."""
         rho, z = tile.buffers[:2]
         blocks, rows = tile.whole
         np.multiply(self.layout.ratios[rows], x[blocks, None, :], out=rho)
@@ -320,17 +324,17 @@ class NumpyKernel(Dense):
         rho /= z
         return rho, z
 
-    def _add_adjoint(self, tile: Tile, values: Floats, out: Floats) -> None:
-        """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
+    def _add_adjoint(self, tile: DenseTile, values: Floats, out: Floats) -> None:
+        """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is overwritten."""
         blocks, rows = tile.whole
         scaled = tile.buffers[1]
         np.multiply(values, self.layout.ratios[rows], out=scaled)
         out[blocks] += self._ones[: scaled.shape[1]] @ scaled
         out[blocks, rows] -= values @ self._ones
 
-    def _add_adjoint_of_targets(self, tile: Tile, targets: Singles, out: Floats) -> None:
+    def _add_adjoint_of_targets(self, tile: DenseTile, targets: Singles, out: Floats) -> None:
         if self.layout.free is not None:
-            np.copyto(targets, NEVER, where=self.layout.free[tile.rows])
+            np.copyto(targets, UNBOUNDED_TARGET, where=self.layout.free[tile.rows])
         values = tile.buffers[2]
         np.multiply(self.y[tile.whole], targets, out=values)
         self._add_adjoint(tile, values, out)
@@ -374,19 +378,19 @@ class NumpyKernel(Dense):
         return True
 
     def _complete(self, hessian: Floats, diagonal: Floats) -> None:
-        """Add their transposes to Hessians (b, n, n); `diagonal` (b, n) is the sum of each row as it is to be."""
+        """Add the transposes to Hessians (b, n, n); `diagonal` (b, n) is the required sum of each row."""
         n = self.layout.rows
         diagonal -= hessian @ self._ones + self._ones @ hessian
         diagonal += 2 * hessian.diagonal(axis1=1, axis2=2)
-        for start in range(0, n, _STRIP):
-            strip, rest = slice(start, start + _STRIP), slice(start, n)
+        for start in range(0, n, _STRIP_ROWS):
+            strip, rest = slice(start, start + _STRIP_ROWS), slice(start, n)
             both = hessian[:, strip, rest] + hessian[:, rest, strip].swapaxes(1, 2)
             hessian[:, strip, rest] = both
             hessian[:, rest, strip] = both.swapaxes(1, 2)
         index = np.arange(n)
         hessian[:, index, index] = diagonal
 
-    def _relative(self, tile: Tile, u: Floats) -> Singles:
+    def _relative(self, tile: DenseTile, u: Floats) -> Singles:
         """Return q in single precision, from differences of u in double precision."""
         q: Singles = tile.singles[0]
         blocks, rows = tile.whole
@@ -444,11 +448,11 @@ class NumpyKernel(Dense):
             np.subtract(u[tile.blocks, None, :], own, out=other)
             change *= other
             change += own
-            # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
+            # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
             np.subtract(self._targets(slot)[tile.whole], change, out=change)
             change *= dual
             change += 1.0 - dual
-            np.maximum(change, LEAST_SHARE, out=change)
+            np.maximum(change, MIN_MULTIPLIER_SHARE, out=change)
             self.y[tile.whole] *= change
 
 
@@ -469,8 +473,8 @@ def centred(
     np.multiply(q, primal, out=bound)
     bound += 1.0
     product *= bound
-    np.multiply(kappa, FARTHEST * aim, out=bound)
-    np.multiply(bound, NEAREST / FARTHEST, out=clipped)
+    np.multiply(kappa, BETA_MAX * aim, out=bound)
+    np.multiply(bound, BETA_MIN / BETA_MAX, out=clipped)
     np.maximum(product, clipped, out=clipped)
     np.minimum(clipped, bound, out=clipped)
     bound *= 2.0

@@ -1,8 +1,8 @@
-"""Few bounds for each row: the multipliers of these pairs alone, and all passes over them, many blocks at a time.
+"""Few bounds for each row: multipliers of these pairs only, and passes over them for many blocks at a time.
 
-Multipliers and targets are kept for the pairs (s, t) with a bound and for the rows x_s >= 0, E numbers a block, as
-arrays (E, b) of b consecutive blocks. A Hessian is a diagonal and entries for the pairs; how it is factored is for the
-kernels to say that build on this.
+The pairs (s, t) with a bound and the rows x_s >= 0 have multipliers and targets. These are E numbers for each block,
+stored as arrays (E, b) of b consecutive blocks. A Hessian has a diagonal and entries for the pairs; derived kernels
+factor it.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
+from mechdesign.solve._blocks.kernels.contract import MIN_MULTIPLIER_SHARE
 from mechdesign.solve._blocks.kernels.numpy import centred
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a tile (with an eighth of these an iteration takes 1.3 to 1.6 times as long).
-_TILE = 400_000
+# Entries of a tile; an eighth of it makes an iteration 1.3 to 1.6 times slower.
+_TILE_ENTRIES = 400_000
 
 
 def _summing(size: int, places: Integers, columns: Integers, values: Floats) -> sparse.csr_array:
-    """Return the matrix that adds `values` times numbers up at their places."""
+    """Return the matrix that adds `values` times numbers at their places."""
     return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
 def _least(values: Singles) -> Floats:
     """Return the least value of each column (b,) of values (E, b)."""
-    # Along strides of one number NumPy compares them one by one.
+    # NumPy is slow along an axis with a stride of one number.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
     return least.astype(np.float64)
 
 
-class Tile:
-    """What is kept of b consecutive blocks, in the order of the rows: arrays (E, b) of pairs, and their Hessians."""
+class PairTile:
+    """The arrays (E, b) of pairs of b consecutive blocks, in the order of the rows, and their Hessians."""
 
     def __init__(self, blocks: slice, rows: int, pairs: int, edges: int) -> None:
         size = blocks.stop - blocks.start
@@ -44,11 +44,11 @@ class Tile:
         self.y = np.empty((pairs, size))
         # ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
         self.rho, self.kappa, self.q, *self.targets = np.empty((5, pairs, size), dtype=np.float32)
-        # The Hessians' diagonals, and minus their entries.
+        # The diagonals of the Hessians, and their negated off-diagonal entries.
         self.diagonal, self.entries = np.empty((rows, size)), np.empty((edges, size))
 
     def release(self) -> None:
-        """Give back what only iterating needs."""
+        """Free memory that only iterating needs."""
         self.targets = []
         self.rho, self.kappa, self.q = np.empty((3, 0), dtype=np.float32)
 
@@ -97,9 +97,9 @@ class PairLists:
 
 
 class Pairs:
-    """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets.
+    """Arrays in single precision, in addition to y: ρ, κ, q of the last direction, and two sets of targets.
 
-    `order` (n,) lists the rows in the order in which vectors of them are kept.
+    `order` (n,) lists the rows in the order of stored vectors.
     """
 
     SPARSE: ClassVar[bool] = True
@@ -107,14 +107,16 @@ class Pairs:
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: BlockLayout, threads: int, lists: PairLists, entries: int | None = None) -> None:
-        """Keep as many blocks in a tile as have this many `entries` together, or one."""
+        """Put blocks with this many `entries` together into a tile, and at least one block."""
         self.layout, self.threads = layout, threads
         self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
         self._s, self._t, self._ratios, self._slope = lists.s, lists.t, lists.ratios, lists.slope
         self._adjoint, self._edges, self._ends = lists.adjoint, lists.edges, lists.ends
         self._low, self._high, self._to_low, self._to_high = lists.low, lists.high, lists.to_low, lists.to_high
         self._entries = lists.s.size
-        self.batch = max(1, min((_TILE if entries is None else entries) // self._entries, -(-layout.blocks // threads)))
+        self.batch = max(
+            1, min((_TILE_ENTRIES if entries is None else entries) // self._entries, -(-layout.blocks // threads))
+        )
         self._buffers = [np.empty((3, self._entries * self.batch)) for _ in range(threads)]
         self._unit = 1.0
         starts = range(0, layout.blocks, self.batch)
@@ -122,9 +124,9 @@ class Pairs:
             self._new_tile(slice(start, min(start + self.batch, layout.blocks))) for start in starts
         ]
 
-    def _new_tile(self, blocks: slice) -> Tile:
+    def _new_tile(self, blocks: slice) -> PairTile:
         """Return a tile for these blocks."""
-        return Tile(blocks, self.layout.rows, self._entries, self._low.size)
+        return PairTile(blocks, self.layout.rows, self._entries, self._low.size)
 
     @classmethod
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
@@ -158,23 +160,23 @@ class Pairs:
         assert tile.blocks == blocks
         return tile
 
-    def _room(self, worker: int, tile: Tile) -> list[Floats]:
+    def _room(self, worker: int, tile: PairTile) -> list[Floats]:
         size = self._entries * tile.size
         return [buffer[:size].reshape(self._entries, tile.size) for buffer in self._buffers[worker]]
 
-    def _singles(self, worker: int, tile: Tile) -> list[Singles]:
+    def _singles(self, worker: int, tile: PairTile) -> list[Singles]:
         size = self._entries * tile.size
         return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
-    def _ordered(self, tile: Tile, vectors: Floats) -> Floats:
+    def _ordered(self, tile: PairTile, vectors: Floats) -> Floats:
         """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in that order."""
         return vectors[tile.blocks].T[self.order]
 
-    def _add(self, tile: Tile, values: Floats, out: Floats) -> None:
+    def _add(self, tile: PairTile, values: Floats, out: Floats) -> None:
         """Add columns (n, b) in that order to the rows of `out` (B, n)."""
         out[tile.blocks] += values[self.position].T
 
-    def _growth(self, tile: Tile, point: Floats, rho: Floats, z: Floats) -> bool:
+    def _growth(self, tile: PairTile, point: Floats, rho: Floats, z: Floats) -> bool:
         """Write ρ and z for the columns `point` (n, b); return whether all z are positive."""
         np.take(point, self._t, axis=0, out=rho, mode="clip")
         rho *= self._ratios
@@ -201,7 +203,7 @@ class Pairs:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
         point = self._ordered(tile, x)
-        # Whatever the point, multipliers prove what they prove.
+        # The bound of multipliers does not depend on the point.
         added = self._adjoint @ tile.y
         self._add(tile, added, adjoint)
         if not self._growth(tile, point, rho, z):
@@ -222,7 +224,7 @@ class Pairs:
         np.divide(rho, tile.y, out=tile.kappa, casting="same_kind")
         return True
 
-    def _relative(self, worker: int, tile: Tile, u: Floats, q: Singles) -> Singles:
+    def _relative(self, worker: int, tile: PairTile, u: Floats, q: Singles) -> Singles:
         """Write q in single precision, from differences of u in double precision."""
         first, second, _ = self._room(worker, tile)
         steps = self._ordered(tile, u)
@@ -250,7 +252,7 @@ class Pairs:
         phi += product
         self._add_adjoint_of_targets(worker, tile, phi, adjoint)
 
-    def _add_adjoint_of_targets(self, worker: int, tile: Tile, targets: Singles, out: Floats) -> None:
+    def _add_adjoint_of_targets(self, worker: int, tile: PairTile, targets: Singles, out: Floats) -> None:
         values = self._room(worker, tile)[2]
         np.multiply(tile.y, targets, out=values)
         self._add(tile, self._adjoint @ values, out)
@@ -284,11 +286,11 @@ class Pairs:
         change -= z
         change *= rho
         change += z
-        # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
+        # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
         np.subtract(tile.targets[slot], change, out=change)
         change *= dual
         change += 1.0 - dual
-        np.maximum(change, LEAST_SHARE, out=change)
-        # A column that stays where it is may have a direction that is not finite.
+        np.maximum(change, MIN_MULTIPLIER_SHARE, out=change)
+        # A column that does not move may have a direction that is not finite.
         np.copyto(change, 1.0, where=np.equal(dual, 0.0))
         tile.y *= change

@@ -1,10 +1,11 @@
 """The kernel for sparse blocks, in which each row has few bounds: lists of pairs, block tridiagonal Hessians.
 
-Rows are in a breadth-first order, in which a Hessian is block tridiagonal; on roads and grids the levels have about √n
-rows. What a block adds to the Schur complement then takes about n² √n operations and not n³, a solve n √n and not n².
+In a breadth-first order of the rows a Hessian is block tridiagonal; on roads and grids the levels have about √n rows.
+A block's contribution to the Schur complement takes about n² √n operations instead of n³. A solve takes n √n instead
+of n².
 
 Only H_r, the Hessian without row and column r of the root, is sparse and factored; row and column r of M are a border.
-With e = M_·r and f = H_r⁻¹ e the solution of M b' = b is b'_r = (b_r − f·b) / σ, σ = M_rr − e·f, and H_r⁻¹ b − f b'_r.
+Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b is b'_r = (b_r − f·b) / σ and H_r⁻¹ b − f b'_r.
 """
 
 from __future__ import annotations
@@ -16,23 +17,25 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.solve._blocks.kernels.numpy import WORTH_SINGLE
-from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, Tile
+from mechdesign.solve._blocks.kernels.numpy import SINGLE_MIN_ROWS
+from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, PairTile
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
-# fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
-_PANEL = 4_000_000
-# Above the first of these relative gaps factors, and so directions, are in single precision; above the second inverses
-# are, sums of terms of one sign that lose nothing. With 1e-3 for the first the iteration stalls (900 road places).
-_SINGLE_FACTORS, _SINGLE_INVERSES = 3e-2, 1e-4
-# Right sides that are missed by more than this part of the largest terms are worth a second solve.
-_UNMET = 1e-12
+# Entries of the inverses that are summed together. Larger panels access a matrix beyond the cache less often. With
+# 2,500 road places an iteration takes 14 s, and 21 s with 750,000 entries and half the tile.
+_PANEL_ENTRIES = 4_000_000
+# Relative gap down to which factors, and so directions, have single precision; with 1e-3 the iteration stalls (900 road
+# places).
+_SINGLE_FACTORS_GAP = 3e-2
+# The same for inverses, which are sums of terms of one sign.
+_SINGLE_INVERSES_GAP = 1e-4
+# Residual of a right side from which a second solve pays, relative to the largest terms.
+_REFINED_RESIDUAL = 1e-12
 
 
-class _Tile(Tile):
-    """The factors of the Hessians besides."""
+class SparseTile(PairTile):
+    """A tile with the factors of the Hessians."""
 
     def __init__(self, blocks: slice, rows: int, pairs: int, shape: Shape, edges: int) -> None:
         super().__init__(blocks, rows, pairs, edges)
@@ -42,7 +45,7 @@ class _Tile(Tile):
         self.along, self.corners = np.empty((self.size, rows)), np.empty(self.size)
 
     def refactor(self, kind: type[np.floating[Any]]) -> None:
-        """Make room for factors of this precision."""
+        """Allocate factors of this precision."""
         self.factors = Factors(self.levels, self.size, kind)
 
     def release(self) -> None:
@@ -57,17 +60,19 @@ def _derive(layout: BlockLayout) -> tuple[Levels, PairLists, Shape]:
 
 
 class SparseKernel(Pairs):
-    """Rows in the order of the levels, and for each block its factors."""
+    """Rows in the order of the levels, and factors for each block."""
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         n = layout.rows
         if layout.floors:
-            raise InputError("options.extra.arrays", "takes no distortion floors: they fill the blocks", value="sparse")
+            raise InputError(
+                "options.extra.arrays", "does not support distortion floors, which fill the blocks", value="sparse"
+            )
         self.levels, lists, self._shape = layout.geometry.derive("sparse", lambda: _derive(layout))
         super().__init__(layout, threads, lists)
         widest = int(self.levels.widths.max())
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
-        self._together = min(self.batch, max(1, _PANEL // (widest * n)))
+        self._together = min(self.batch, max(1, _PANEL_ENTRIES // (widest * n)))
         panel = (self._together, widest, n)
         self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
         self.rough = False
@@ -75,12 +80,12 @@ class SparseKernel(Pairs):
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
 
-    def _new_tile(self, blocks: slice) -> Tile:
-        return _Tile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
+    def _new_tile(self, blocks: slice) -> PairTile:
+        return SparseTile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
 
     def tune(self, gap: float) -> bool:
-        before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES
-        single = gap > _SINGLE_FACTORS and self.layout.rows >= WORTH_SINGLE
+        before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES_GAP
+        single = gap > _SINGLE_FACTORS_GAP and self.layout.rows >= SINGLE_MIN_ROWS
         self._kind = np.float32 if single else np.float64
         if before[0] != self.rough:
             kind = np.float32 if self.rough else np.float64
@@ -91,7 +96,7 @@ class SparseKernel(Pairs):
         return before != (self.rough, self._kind)
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
-        raise InputError("floors", "fill the Hessians of blocks: the sparse kernel takes none")
+        raise InputError("floors", "fill the Hessians of blocks; the sparse kernel does not support them")
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         tile = self._tile(blocks)
@@ -103,19 +108,19 @@ class SparseKernel(Pairs):
         sides[each, mine] = 0.0
         diagonal = tile.diagonal.copy()
         buffers = self._matrices[worker].view(self._kind)
-        # What single precision cannot factor is left to double.
+        # Matrices that fail in single precision are factored in double precision.
         for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
             np.multiply(diagonal, 1 + delta, out=tile.diagonal)
             if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
                 continue
-            tile.along[:] = self._solved(tile, sides, refined=True)
+            tile.along[:] = self._solve_ordered(tile, sides, refined=True)
             np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
             if (tile.corners > 0).all():
                 return delta
         return np.inf
 
-    def _without_roots(self, tile: _Tile, roots: Integers) -> None:
-        """Make row and column r of each block those of the unit matrix."""
+    def _without_roots(self, tile: SparseTile, roots: Integers) -> None:
+        """Replace row and column r of each block by those of the unit matrix."""
         ends = self._ends
         for block, root in enumerate(roots.tolist()):
             tile.entries[ends.indices[ends.indptr[root] : ends.indptr[root + 1]], block] = 0.0
@@ -137,11 +142,11 @@ class SparseKernel(Pairs):
         for first in range(0, tile.size, self._together):
             some = slice(first, min(first + self._together, tile.size))
             tile.factors.add_inverse(scaled[some], self._schur[worker], self._panels[worker], some)
-        # One rank-one term for each block; `schur` adds them all in a single product.
+        # One rank-one term for each block; `schur` adds all of them in a single product.
         np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
 
-    def _accumulate_linked(self, worker: int, tile: _Tile, scale: Floats, counts: Floats) -> None:
-        """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
+    def _accumulate_linked(self, worker: int, tile: SparseTile, scale: Floats, counts: Floats) -> None:
+        """Do the work of `accumulate` block by block, for linking rows that contain variables several times."""
         n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
         some = np.ones((1, n))
         panels = self._panels[worker][:, :1]
@@ -176,16 +181,16 @@ class SparseKernel(Pairs):
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
         shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
-        # In single precision only the direction that is taken is refined, with the linking rows.
-        found = self._solved(tile, found, refined=self._kind is np.float64)
+        # In single precision only the final direction is refined, with the linking rows.
+        found = self._solve_ordered(tile, found, refined=self._kind is np.float64)
         found -= tile.along * shift[:, None]
         found[each, tile.roots] = shift
         right[blocks] = found[:, self.levels.position]
 
-    def _solved(self, tile: _Tile, right: Floats, *, refined: bool) -> Floats:
-        """Solve for right sides (b, n) in the order of the levels, with refinement where they are not met.
+    def _solve_ordered(self, tile: SparseTile, right: Floats, *, refined: bool) -> Floats:
+        """Solve for right sides (b, n) in the order of the levels, with refinement of large residuals.
 
-        Products with explicit inverses lose more digits than substitution would where entries differ widely.
+        Products with explicit inverses lose more digits than substitution if entries differ widely.
         """
         found = self._product(tile, right)
         if not refined:
@@ -194,11 +199,11 @@ class SparseKernel(Pairs):
         rest = right.T - tile.diagonal * steps
         rest += self._to_low @ (tile.entries * steps[self._high])
         rest += self._to_high @ (tile.entries * steps[self._low])
-        if (np.abs(rest) > _UNMET * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
+        if (np.abs(rest) > _REFINED_RESIDUAL * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
             found += self._product(tile, rest.T)
         return found
 
-    def _product(self, tile: _Tile, right: Floats) -> Floats:
+    def _product(self, tile: SparseTile, right: Floats) -> Floats:
         """Return the inverses of the factored matrices times vectors (b, n)."""
         found = right.astype(tile.factors.kind, order="C")
         tile.factors.solve(found[:, :, None])

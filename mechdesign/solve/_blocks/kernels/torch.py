@@ -1,7 +1,8 @@
 """The kernel on PyTorch: whole batches of blocks at a time, on the CPU; `accelerator` builds on it.
 
-Everything stays on the device but vectors, which come and go once for each batch. As in the NumPy kernel ρ, κ for the
-centre μ₀, q of the last direction and the targets are kept in single precision, y and the Hessians in double.
+All arrays except vectors stay on the device; vectors are transferred once for each batch. As in the NumPy kernel,
+four arrays have single precision: ρ, κ for the centre μ₀, q of the last direction, and the targets. The multipliers and
+the Hessians have double precision.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ import numpy.typing as npt
 import torch
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
+from mechdesign.solve._blocks.kernels.contract import (
+    BETA_MAX,
+    BETA_MIN,
+    MIN_MULTIPLIER_SHARE,
+    REGULARISATIONS,
+    UNBOUNDED_TARGET,
+)
 from mechdesign.solve._blocks.layout import BlockLayout
 
-_BATCH = 100_000
+# Entries of a batch, the unit of work of a thread.
+_BATCH_ENTRIES = 100_000
 
 
 class TorchKernel:
-    """Batches of blocks as tensors on the CPU: a few callers, each with one thread of PyTorch's."""
+    """Batches of blocks as tensors on the CPU: several callers, each with one PyTorch thread."""
 
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
@@ -45,8 +53,8 @@ class TorchKernel:
         self._schur = torch.zeros((threads, layout.links, layout.links), **double)
         self._rho = torch.empty((blocks, n, n), **single)
         self._kappa = torch.empty((blocks, n, n), **single)
-        # Targets, q of the last ratio test, the other targets: the last two together have the size of y. Parts start at
-        # even places.
+        # Targets, q of the last ratio test, and the other targets; the last two together have the size of y. All parts
+        # start at even offsets.
         size = blocks * n * n
         self._pool = torch.empty((3, size + size % 2), **single)
         self._singles = [part[:size].view(blocks, n, n) for part in self._pool]
@@ -55,13 +63,13 @@ class TorchKernel:
         self._work = torch.empty((threads, 3, self.batch * n * n), **double)
 
     def _batch_entries(self) -> int:
-        return _BATCH
+        return _BATCH_ENTRIES
 
     def _constant(self, array: npt.NDArray[np.generic]) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def _send(self, *parts: Floats) -> tuple[torch.Tensor, ...]:
-        """Copy rows (b, ·) of several arrays to the device, in one transfer."""
+        """Copy rows (b, ·) of several arrays to the device in one transfer."""
         whole = torch.from_numpy(np.concatenate(parts, axis=1)).to(self.device)
         split: tuple[torch.Tensor, ...] = whole.split([part.shape[1] for part in parts], dim=1)
         return split
@@ -114,14 +122,14 @@ class TorchKernel:
         return rho.div_(z), z
 
     def _adjoint(self, worker: int, blocks: slice, values: torch.Tensor) -> torch.Tensor:
-        """Return Bᵀ values (b, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
+        """Return Bᵀ values (b, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is overwritten."""
         scaled = self._doubles(worker, blocks)[1]
         torch.mul(values, self._ratios, out=scaled)
         return scaled.sum(dim=1).sub_(values.sum(dim=2))
 
     def _add_adjoint_of_targets(self, worker: int, blocks: slice, targets: torch.Tensor, adjoint: Floats) -> None:
         if self._free is not None:
-            targets.masked_fill_(self._free, NEVER)
+            targets.masked_fill_(self._free, UNBOUNDED_TARGET)
         values = self._doubles(worker, blocks)[2]
         torch.mul(self._y[blocks], targets, out=values)
         adjoint[blocks] += self._adjoint(worker, blocks, values).cpu().numpy()
@@ -232,7 +240,7 @@ class TorchKernel:
         right[blocks] = self._solutions(blocks, steps[:, :, None])[:, :, 0].cpu().numpy()
 
     def _solutions(self, blocks: slice, right: torch.Tensor) -> torch.Tensor:
-        """Return the solutions for right sides (b, N, 1), which are lost."""
+        """Return the solutions for right sides (b, N, 1), which are overwritten."""
         factors = self._factors[blocks]
         inner = torch.linalg.solve_triangular(factors, right, upper=False)
         solutions: torch.Tensor = torch.linalg.solve_triangular(factors.mT, inner, upper=True)
@@ -277,8 +285,8 @@ class TorchKernel:
         product.mul_(dual).add_(1.0 - dual)
         torch.mul(q, primal, out=bound)
         product.mul_(bound.add_(1.0))
-        torch.mul(self._kappa[blocks], FARTHEST * centre / self._unit, out=bound)
-        torch.mul(bound, NEAREST / FARTHEST, out=clipped)
+        torch.mul(self._kappa[blocks], BETA_MAX * centre / self._unit, out=bound)
+        torch.mul(bound, BETA_MIN / BETA_MAX, out=clipped)
         torch.maximum(product, clipped, out=clipped)
         torch.minimum(clipped, bound, out=clipped)
         torch.minimum(product, bound.mul_(2.0), out=product)
@@ -290,13 +298,13 @@ class TorchKernel:
         change, other = self._growth(worker, blocks, points)
         torch.sub(steps[:, None, :], steps[:, :, None], out=other)
         change.mul_(other).add_(steps[:, :, None])
-        # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
+        # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
         torch.sub(self._targets(slot)[blocks], change, out=change)
-        change.mul_(dual).add_(1.0 - dual).clamp_(min=LEAST_SHARE)
+        change.mul_(dual).add_(1.0 - dual).clamp_(min=MIN_MULTIPLIER_SHARE)
         self._y[blocks].mul_(change)
 
 
 def largest_area(layout: BlockLayout) -> int:
-    """Return the entries of the largest array that one block needs at a time."""
+    """Return the number of entries of the largest array for one block."""
     largest: int = max(layout.links**2, *(layout.width * error.shape[0] for error in layout.errors), 1)
     return largest

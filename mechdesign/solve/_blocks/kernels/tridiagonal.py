@@ -1,13 +1,13 @@
 """Sparse symmetric matrices as block tridiagonal ones: breadth-first levels of their graph, factors, inverses.
 
-In a breadth-first order each row has entries in its own level and in the two next to it only. With diagonal blocks A_i
-and blocks C_i below them the factors are D_1 = A_1, D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ, and with K_i = −D_i⁻¹ C_iᵀ the
-inverse P is
+In a breadth-first order each row has entries only in its own level and the two adjacent ones. Let A_i be the diagonal
+blocks and C_i the blocks below them. The factors are D_1 = A_1 and D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ. With
+K_i = −D_i⁻¹ C_iᵀ the inverse P is
 
     P_ij = K_i P_i+1,j for j > i,     P_ii = D_i⁻¹ + K_i P_i+1,i+1 K_iᵀ.
 
-The matrices here are positive definite and have no positive entry off the diagonal, so D_i⁻¹, K_i and P have no
-negative one: the last two lines cancel nothing, however widely entries differ.
+The matrices are positive definite without positive off-diagonal entries. Therefore D_i⁻¹, K_i and P have no negative
+entries, and the formulas for P involve no cancellation, however widely entries differ.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mechdesign.base._arrays import Floats, Integers, Singles
 
 Panels = Floats | Singles
 
-# Matrices of so many rows are inverted by LAPACK, larger ones by halves.
-_LEAF = 16
+# Size up to which LAPACK inverts a matrix; larger ones are split [rows].
+_LEAF_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Levels:
     """An order of the rows in which a matrix is block tridiagonal.
 
     Attributes:
-        order: the rows (n,) level by level.
-        position: where each row is in the order (n,).
-        starts: where each level begins (k + 1,), the last entry n.
+        order: The rows (n,) level by level.
+        position: The position of each row in the order (n,).
+        starts: The first position of each level (k + 1,); the last entry is n.
     """
 
     order: Integers
@@ -44,12 +44,12 @@ class Levels:
 
     @property
     def widths(self) -> Integers:
-        """How many rows each level has (k,)."""
+        """Number of rows of each level (k,)."""
         return np.diff(self.starts)
 
     @property
     def work(self) -> float:
-        """Multiplications that the upper triangle of the inverse takes."""
+        """Number of multiplications for the upper triangle of the inverse."""
         widths, rest = self.widths.astype(np.float64), self.starts[-1] - self.starts[1:]
         return float((widths[:-1] * widths[1:] * rest[:-1]).sum() + (2 * widths**3).sum())
 
@@ -66,7 +66,7 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
     order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
     position = np.empty(size, dtype=np.int64)
     position[order] = np.arange(size)
-    # The last row, in the order, that each row or an earlier one is joined to.
+    # The last neighbour, in the order, of each row and all earlier ones.
     reach = np.arange(size)
     np.maximum.at(reach, position[sources], position[targets])
     np.maximum.at(reach, position[targets], position[sources])
@@ -81,15 +81,15 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
 
 
 class Shape:
-    """Where the entries of a matrix with a given graph are in its blocks.
+    """The positions of the entries of a matrix with a given graph in its blocks.
 
     Attributes:
-        levels: the levels.
-        diagonal: the flat indices of the diagonal entries (n,) in the concatenated A_i.
+        levels: The levels.
+        diagonal: Flat indices of the diagonal entries (n,) in the concatenated A_i.
     """
 
     def __init__(self, levels: Levels, rows: Integers, columns: Integers) -> None:
-        """Take the entries below the diagonal, their rows and columns in the order of the levels, rows > columns."""
+        """Take rows and columns of the entries below the diagonal, in the order of the levels (rows > columns)."""
         widths, starts = levels.widths, levels.starts
         self.levels = levels
         level = np.repeat(np.arange(widths.size), widths)
@@ -104,20 +104,20 @@ class Shape:
         base, width = self._own[level[r]], widths[level[r]]
         self._inside = np.concatenate([base + place[r] * width + place[c], base + place[c] * width + place[r]])
         r, c = rows[~within], columns[~within]
-        # A_i,i+1 = C_iᵀ has a row for each row of level i.
+        # A_i,i+1 = C_iᵀ has one row for each row of level i.
         self._beside = self._next[level[c]] + place[c] * widths[level[r]] + place[r]
 
     @property
     def size(self) -> int:
-        """How many numbers the factors of one matrix are."""
+        """Number of entries of the factors of one matrix."""
         return int(self._own[-1] + self._next[-1])
 
     def spread(
         self, diagonal: Floats, entries: Floats, own: Floats, beside: Floats
     ) -> tuple[list[Floats], list[Floats]]:
-        """Write b matrices, given by diagonals (n, b) and minus their entries (e, b), as blocks A_i and −C_iᵀ.
+        """Write b matrices, given by diagonals (n, b) and negated entries (e, b), as blocks A_i and −C_iᵀ.
 
-        `own` and `beside` are buffers of b · `size` numbers in all; the result lies there.
+        `own` and `beside` are buffers with b · `size` entries together, which contain the result.
         """
         blocks = diagonal.shape[1]
         own = own[: blocks * self._own[-1]].reshape(blocks, -1)
@@ -147,7 +147,7 @@ class Factors:
         self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
     def factor(self, own: list[Floats], beside: list[Floats]) -> bool:
-        """Factor matrices given as A_i, which are lost, and −C_iᵀ; return whether rounding allowed it."""
+        """Factor matrices given as A_i, which are overwritten, and −C_iᵀ; return whether rounding allowed it."""
         try:
             for i, block in enumerate(own):
                 if i:
@@ -175,8 +175,8 @@ class Factors:
     def add_inverse(self, scale: Floats, total: Floats, panels: Panels, some: slice = slice(None)) -> None:
         """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
-        Rows and columns are multiplied by `scale` (b, n) of these blocks, positive but where a row has no entries off
-        the diagonal; `panels` are two buffers (2, b, widest level, n), whose precision is that of the inverses.
+        Rows and columns are multiplied by `scale` (b, n), which is positive except for rows without off-diagonal
+        entries. `panels` are two buffers (2, b, widest level, n) with the precision of the inverses.
         """
         slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -198,14 +198,14 @@ class Factors:
 
 
 def _invert(matrices: Floats, out: Floats) -> None:
-    """Write the inverses of symmetric matrices (b, w, w) without positive entries off the diagonal to `out`.
+    """Write the inverses of symmetric matrices (b, w, w) without positive off-diagonal entries to `out`.
 
-    With halves [[A, −B], [−Bᵀ, C]], K = A⁻¹ B and T = (C − Bᵀ K)⁻¹ an inverse is [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]:
-    sums of terms of one sign, by products of matrices, in about half of the time that inverting the whole takes.
-    Raises LinAlgError where one is singular.
+    Let the halves be [[A, −B], [−Bᵀ, C]], K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is
+    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]: sums of terms of one sign. Products of matrices compute it in about half the time
+    of inverting the whole matrix. Raises `LinAlgError` for a singular matrix.
     """
     width = matrices.shape[1]
-    if width <= _LEAF:
+    if width <= _LEAF_ROWS:
         out[:] = np.linalg.inv(matrices)
         return
     half = width // 2
