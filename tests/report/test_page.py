@@ -22,7 +22,7 @@ from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import decimal, measure
+from mechdesign.model._words import decimal, recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import summary
 
@@ -264,11 +264,11 @@ def test_distances_are_recognised_by_their_values():
         ("Chebyshev distance", distances.chebyshev),
         ("great-circle distance", distances.haversine),
     ):
-        found = measure(function(grid), grid, grid)
+        found = recognise_measure(function(grid), grid, grid)
         assert (found.name, found.unit) == (name, "km")
-    assert measure(distances.hamming(grid), grid, grid).name == "Hamming distance"
-    assert measure(distances.hamming(3), None, None).name == "Hamming distance"
-    doubled = measure(2 * distances.euclidean(grid), grid, grid)
+    assert recognise_measure(distances.hamming(grid), grid, grid).name == "Hamming distance"
+    assert recognise_measure(distances.hamming(3), None, None).name == "Hamming distance"
+    doubled = recognise_measure(2 * distances.euclidean(grid), grid, grid)
     assert (doubled.name, doubled.unit) == ("", "")
 
 
