@@ -26,6 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Guides, README and the landing page have readers of another kind, and are checked by their own tests.
 CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
+# The sentences of the figures stand in the gallery, which belongs to the guides.
+EXCLUDED = "benchmarks/figures"
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.
 MIN_WORDS_OF_MESSAGE = 4
@@ -202,6 +204,8 @@ def sentences(paths: list[Path]) -> Iterator[Sentence]:
     """Yield the sentences of files and folders."""
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if EXCLUDED in file.as_posix():
+                continue
             if file.suffix in (".py", ".pyi"):
                 yield from python_sentences(file)
             elif file.suffix == ".md":
@@ -230,28 +234,42 @@ def is_participle(name: str) -> bool:
     return word in IRREGULAR or (word.endswith("ed") and word not in NOT_PARTICIPLES)
 
 
-def public_names(package: Path) -> set[str]:
-    """Return the names in the stubs of a package: users rely on them."""
-    stubs = (stub.read_text(encoding="utf-8") for stub in package.rglob("*.pyi"))
-    return {name for stub in stubs for name in re.findall(r"import \w+ as (\w+)", stub)}
+def public_names(package: Path) -> dict[str, set[str]]:
+    """Return the names in the stubs of a package, by room: users rely on them."""
+    names: dict[str, set[str]] = {}
+    for stub in package.rglob("*.pyi"):
+        text = stub.read_text(encoding="utf-8")
+        room = stub.parent.relative_to(package).parts[:1]
+        names.setdefault(room[0] if room else "", set()).update(re.findall(r"import \w+ as (\w+)", text))
+    return names
 
 
 def check_names(package: Path) -> Iterator[str]:
-    """Yield the private functions named by participles, except properties, and the names that two classes share."""
+    """Yield the private functions named by participles, except properties, and the names that two classes share.
+
+    Public functions, public methods of public classes, and classes that are public in every room keep their names.
+    """
     public = public_names(package)
-    classes: dict[str, list[str]] = {}
+    everywhere = set[str]().union(*public.values())
+    classes: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package.parent)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        place, tree = path.relative_to(package.parent), ast.parse(path.read_text(encoding="utf-8"))
+        room = place.parts[1]
+        methods = {
+            id(item) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name in everywhere
+            for item in node.body if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")
+        }  # fmt: skip
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                classes.setdefault(node.name, []).append(f"{place}:{node.lineno}")
+                classes.setdefault(node.name, []).append((room, f"{place}:{node.lineno}"))
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 is_value = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
-                if is_participle(node.name) and not is_value and node.name not in public:
+                is_public = node.name in everywhere or id(node) in methods
+                if is_participle(node.name) and not is_value and not is_public:
                     yield f"{place}:{node.lineno}: participle → verb: {node.name}"
     for name, places in classes.items():
-        if len(places) > 1:
-            yield f"{', '.join(places)}: one name for several classes: {name}"
+        if len(places) > 1 and not all(name in public.get(room, ()) for room, _ in places):
+            yield f"{', '.join(place for _, place in places)}: one name for several classes: {name}"
 
 
 def sample(paths: list[Path], count: int, seed: str) -> list[Sentence]:
