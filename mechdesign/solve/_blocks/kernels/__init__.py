@@ -80,7 +80,7 @@ def choose(
 def _time_to_compile(time_limit: float | None) -> bool:
     if time_limit is None or time_limit >= _MIN_LIMIT_TO_COMPILE_S:
         return True
-    found: bool = _load("numba").compiled()
+    found: bool = _load("numba").is_compiled()
     return found
 
 

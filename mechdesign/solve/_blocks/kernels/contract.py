@@ -72,14 +72,14 @@ class Kernel(Protocol):
     def multipliers(self) -> Floats:
         """Return y (B, n, n), or (B, K) for the K `pairs`; read-only."""
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         """Return all multipliers, including those of x >= 0, for `load`: (B, n, n), or (B, n + K) with `pairs`.
 
         They are not copied; the kernel must not be used afterwards.
         """
 
     def load(self, y: Floats, mu: float) -> None:
-        """Set y from an array that `saved` returned, and take ownership of it; μ is the unit of stored centres."""
+        """Return all multipliers, including those of x >= 0, for `load`: (B, n, n), or (B, n + K) with `pairs`.
 
     def diagonals(self) -> Floats:
         """Return the multipliers y_ss of x >= 0 (B, n); read-only."""

@@ -103,7 +103,7 @@ class Dense:
         y: Floats = self.y
         return y
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return self.multipliers()
 
     def load(self, y: Floats, mu: float) -> None:
@@ -436,7 +436,7 @@ class NumpyKernel(Dense):
         for tile in self._tiles(worker, blocks):
             q, phi, other = self._q[tile.whole], targets[tile.whole], others[tile.whole]
             aim = centre / self._unit
-            centred(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
+            correct_targets(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
             self._add_adjoint_of_targets(tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: float) -> None:
@@ -456,7 +456,7 @@ class NumpyKernel(Dense):
             self.y[tile.whole] *= change
 
 
-def centred(
+def correct_targets(
     phi: Singles, q: Singles, kappa: Singles, lengths: tuple[float, float], aim: float, spare: Sequence[Singles],
     out: Singles,
 ) -> None:  # fmt: skip

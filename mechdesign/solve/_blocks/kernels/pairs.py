@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._blocks.kernels.contract import MIN_MULTIPLIER_SHARE
-from mechdesign.solve._blocks.kernels.numpy import centred
+from mechdesign.solve._blocks.kernels.numpy import correct_targets
 from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a tile; an eighth of it makes an iteration 1.3 to 1.6 times slower.
@@ -139,7 +139,7 @@ class Pairs:
     def multipliers(self) -> Floats:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return np.concatenate([tile.y.T for tile in self._tiles])
 
     def load(self, y: Floats, mu: float) -> None:
@@ -168,7 +168,7 @@ class Pairs:
         size = self._entries * tile.size
         return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
-    def _ordered(self, tile: PairTile, vectors: Floats) -> Floats:
+    def _order_rows(self, tile: PairTile, vectors: Floats) -> Floats:
         """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in that order."""
         return vectors[tile.blocks].T[self.order]
 
@@ -191,7 +191,7 @@ class Pairs:
         self._unit = mu
         tile = self._tile(blocks)
         rho, z, _ = self._room(worker, tile)
-        point = self._ordered(tile, x)
+        point = self._order_rows(tile, x)
         if not self._growth(tile, point, rho, z):
             raise SolverError(
                 "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
@@ -202,7 +202,7 @@ class Pairs:
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
-        point = self._ordered(tile, x)
+        point = self._order_rows(tile, x)
         # The bound of multipliers does not depend on the point.
         added = self._adjoint @ tile.y
         self._add(tile, added, adjoint)
@@ -227,7 +227,7 @@ class Pairs:
     def _relative(self, worker: int, tile: PairTile, u: Floats, q: Singles) -> Singles:
         """Write q in single precision, from differences of u in double precision."""
         first, second, _ = self._room(worker, tile)
-        steps = self._ordered(tile, u)
+        steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=first, mode="clip")
         np.take(steps, self._t, axis=0, out=second, mode="clip")
         second -= first
@@ -272,15 +272,15 @@ class Pairs:
         tile = self._tile(blocks)
         phi, other = tile.targets[slot], tile.targets[1 - slot]
         spare, aim = self._singles(worker, tile), centre / self._unit
-        centred(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
+        correct_targets(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
         self._add_adjoint_of_targets(worker, tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: Floats | float) -> None:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
-        positive = self._growth(tile, self._ordered(tile, x), rho, z)
+        positive = self._growth(tile, self._order_rows(tile, x), rho, z)
         assert positive, "the point was assembled"
-        steps = self._ordered(tile, u)
+        steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=z, mode="clip")
         np.take(steps, self._t, axis=0, out=change, mode="clip")
         change -= z

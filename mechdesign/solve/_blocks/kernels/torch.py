@@ -142,7 +142,7 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return self.multipliers()
 
     def load(self, y: Floats, mu: float) -> None:
