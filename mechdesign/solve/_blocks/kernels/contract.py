@@ -79,7 +79,7 @@ class Kernel(Protocol):
         """
 
     def load(self, y: Floats, mu: float) -> None:
-        """Return all multipliers, including those of x >= 0, for `load`: (B, n, n), or (B, n + K) with `pairs`.
+        """Set y from an array of `export_multipliers`, and take ownership of it; μ is the unit of stored centres."""
 
     def diagonals(self) -> Floats:
         """Return the multipliers y_ss of x >= 0 (B, n); read-only."""
