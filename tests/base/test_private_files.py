@@ -251,7 +251,7 @@ def test_a_cache_that_others_can_write_is_left_alone(kept: tuple[Path, str], nam
     path = next(folder.rglob("*.npz")) if name == "entry" else folder / name
     path.chmod(opened)
     before = {each: each.read_bytes() for each in folder.rglob("*.npz")}
-    with pytest.warns(CacheWarning, match="[^,], and is ignored.*chmod"):
+    with pytest.warns(CacheWarning, match="[^,]; it is ignored.*chmod"):
         assert LossFunction(P)(1.0) == _true()(1.0) > 0
     # It is said once.
     assert cache.load("loss-function-1", digest) is None

@@ -1,4 +1,7 @@
-"""The array libraries that can do the heavy work of a solve, and the choice among them."""
+"""The array libraries that can do the heavy work of a solve, and the choice among them.
+
+Theory: interior_point, Memory and threads.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ vectors. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step
 
 A target T of complementarity (y dz + z dy = T − y z) is stored as φ = T/(y z), which gives dy/y = φ − 1 − q. Targets
 have single precision: any target is valid if the same one is used throughout a direction. In the same unit the centre
-of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st). Theory: interior_point, "The block method".
+of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
+
+Theory: interior_point, Newton system in relative steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The kernel with passes compiled by Numba: every pass reads and writes each large array once, without temporaries.
 
 ρ, z and q are recomputed wherever they are needed, which takes less time than reading them from memory.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The pairs (s, t) with a bound and the rows x_s >= 0 have multipliers and targets. These are E numbers for each block,
 stored as arrays (E, b) of b consecutive blocks. A Hessian has a diagonal and entries for the pairs; derived kernels
 factor it.
+
+Theory: interior_point, Sparse blocks.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 All arrays except vectors stay on the device; vectors are transferred once for each batch. As in the NumPy kernel,
 four arrays have single precision: ρ, κ for the centre μ₀, q of the last direction, and the targets. The multipliers and
 the Hessians have double precision.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations
