@@ -56,21 +56,25 @@ class PairTile:
 
 
 class PairLists:
-    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and the matrices that sum over them.
+    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and matrices that sum over them.
+
+    Args:
+        layout: Layout of the program.
+        order: Order of the rows in stored vectors (n,).
 
     Attributes:
-        order: Rows in the order in which vectors of them are kept (n,).
-        position: Places of the rows in that order (n,).
+        order: The order of the rows.
+        position: Position of each row in that order (n,).
         pairs: Rows s and t of the pairs.
-        s: Places of the rows s of all entries, those of x_s >= 0 first (E,).
-        t: Places of the rows t (E,).
+        s: Positions of the rows s of all entries, those of x_s >= 0 first (E,).
+        t: Positions of the rows t (E,).
         ratios: Coefficients g (E, 1).
         slope: Weights over coefficients (E, 1).
         adjoint: Matrix from y to Bᵀy (n, E).
-        low: Smaller place of each entry of a Hessian below its diagonal.
-        high: The larger one.
+        low: Smaller position of each off-diagonal entry of a Hessian.
+        high: Larger position of each off-diagonal entry of a Hessian.
         edges: Matrix that adds both directions of a pair.
-        ends: Matrix that adds the entries of a Hessian up by rows.
+        ends: Matrix that adds the entries of a Hessian by rows.
     """
 
     def __init__(self, layout: BlockLayout, order: Integers) -> None:
