@@ -32,7 +32,6 @@ EXCLUDED = (
     "benchmarks/figures",
     "mechdesign/graphs",
     "mechdesign/leakage",
-    "mechdesign/measures",
     "mechdesign/mechanisms",
     "mechdesign/traces",
     "docs/theory/leakage.md",

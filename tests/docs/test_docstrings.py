@@ -18,7 +18,6 @@ import mechdesign
 ROOMS_TO_DO: tuple[str, ...] = (
     "graphs",
     "leakage",
-    "measures",
     "mechanisms",
     "model",
     "traces",
