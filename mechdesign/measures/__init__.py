@@ -1,8 +1,8 @@
-"""What any channel guarantees, leaks and costs.
+"""Measures of the privacy and utility of any channel.
 
-`audit` finds the tight ε of a finite channel, the pairs that attain it, and what an adversary gains. `attack` has the
-optimal attacks. Error measures and baselines for comparison stand beside them. The room imports `synthesis`,
-`mechanisms`, `graphs` and what is below them.
+`audit` computes the tight ε of a finite channel, the pairs that attain it, and the adversary's error. `attack` contains
+the optimal attacks. There are also error measures, and baselines for comparison. The room imports `synthesis`,
+`mechanisms`, `graphs` and rooms below them.
 """
 
 from mechdesign.base import _lazy

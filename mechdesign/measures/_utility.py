@@ -1,14 +1,14 @@
-"""How useful a release is: the error measures of the papers' experiments.
+"""Error measures for the utility of a release, from the experiments of the papers.
 
-Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (n,), with rows and columns at places:
+The measures are expectations under a channel p(o|s), (n, m), and a prior π, (n,), for places f and regions R:
 
 - E_eu = Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂, the mean distance (PGLP, Cao et al. 2020, section 6.1; DPHMM, Xiao et al.
   2017, section 8), and its root mean square (DPHMM, Equation 3);
-- E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
-- E_poi, the same with categories for regions.
+- E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], where the regions have 5 × 5 cells in PGLP;
+- E_poi, the same expectation with categories instead of regions.
 
-The degree of protection is `mechdesign.graphs.degree_of_protection`. `distances` and `differs` give the same errors of
-released outputs, one by one.
+`distances` and `differs` return the same errors for individual outputs. The degree of protection is
+`mechdesign.graphs.degree_of_protection`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,19 @@ def euclidean_error(
     *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
-    """Return E_eu, the mean Euclidean distance from the true place to the released one, in the unit of the points.
+    """Return E_eu, the mean Euclidean distance between the true and the released place.
 
-    `points` (n, d) are the places of the secrets, `observables` (m, d) those of the outputs, the same unless given.
+    Args:
+        channel: p(o|s), (n, m).
+        prior: Probabilities of the secrets, (n,).
+        points: Places of the secrets, (n, d), or a domain.
+        observables: Places of the outputs, (m, d), or a domain; None means the places of the secrets.
+
+    Returns:
+        The mean distance, in the unit of the points.
+
+    >>> euclidean_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [4.0]])
+    1.0
     """
     matrix, weights = _joint(channel, prior)
     return float(weights @ (matrix * _lengths(matrix, points, observables)).sum(axis=1))
@@ -56,7 +66,17 @@ def root_mean_square_error(
 ) -> float:
     """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the Error of DPHMM, Equation 3.
 
-    Arguments are those of `euclidean_error`.
+    Args:
+        channel: p(o|s), (n, m).
+        prior: Probabilities of the secrets, (n,).
+        points: Places of the secrets, (n, d), or a domain.
+        observables: Places of the outputs, (m, d), or a domain; None means the places of the secrets.
+
+    Returns:
+        The root mean square distance, in the unit of the points.
+
+    >>> root_mean_square_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [4.0]])
+    2.0
     """
     matrix, weights = _joint(channel, prior)
     return math.sqrt(float(weights @ (matrix * _lengths(matrix, points, observables) ** 2).sum(axis=1)))
@@ -67,7 +87,14 @@ def mismatch_error(
 ) -> float:
     """Return the probability that the output has another label than the secret: E_r for regions, E_poi for categories.
 
-    `labels` holds a value for each secret, `observables` one for each output, the same unless given. See `regions`.
+    Args:
+        channel: p(o|s), (n, m).
+        prior: Probabilities of the secrets, (n,).
+        labels: The label of each secret, (n,), such as `regions`.
+        observables: The label of each output, (m,); None means the labels of the secrets.
+
+    Returns:
+        The probability.
 
     >>> mismatch_error([[0.75, 0.25], [0.0, 1.0]], [0.5, 0.5], ["home", "work"])
     0.125
@@ -81,7 +108,18 @@ def mismatch_error(
 
 
 def regions(domain: Domain | Grid, side: int = 5) -> Integers:
-    """Return the region of each cell of a grid, shape (n,): squares of side × side cells, counted from cell 0."""
+    """Return the region of each cell of a grid: squares of side × side cells, counted from cell 0.
+
+    Args:
+        domain: A grid with n cells.
+        side: The number of cells along a side of a region, at least 1.
+
+    Returns:
+        Region numbers, int64 (n,).
+
+    >>> regions(Domain.grid(columns=4, rows=1, width=4.0, height=1.0), side=2).tolist()
+    [0, 0, 1, 1]
+    """
     cells = as_grid(domain)
     length = as_integer(side, "side", 1)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
@@ -90,10 +128,21 @@ def regions(domain: Domain | Grid, side: int = 5) -> Integers:
 
 
 def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
-    """Return the Euclidean distance of each released place, shape (k, d), to the true one: shape (k,)."""
+    """Return the Euclidean distances between true and released places.
+
+    Args:
+        truth: True places, (k, d).
+        released: Released places, (k, d).
+
+    Returns:
+        Distances, (k,).
+
+    >>> distances([[0.0, 0.0]], [[3.0, 4.0]]).tolist()
+    [5.0]
+    """
     here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
     if here.shape != there.shape:
-        raise InputError("released", "differs in shape from the truth", value=there.shape, bound=str(here.shape))
+        raise InputError("released", "does not match the shape of truth", value=there.shape, bound=str(here.shape))
     for name, places in (("truth", here), ("released", there)):
         require(np.isfinite(places), places, name, "a finite number")
     lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
@@ -101,7 +150,18 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
 
 
 def differs(truth: Labels, released: Labels) -> Flags:
-    """Tell for each released label whether it is another one than the true one, ‖R(s*), R(z)‖₀ in PGLP: shape (k,)."""
+    """Return whether each released label differs from the true label, ‖R(s*), R(z)‖₀ in PGLP.
+
+    Args:
+        truth: True labels, (k,).
+        released: Released labels, (k,).
+
+    Returns:
+        Booleans, (k,).
+
+    >>> differs(["a", "b"], ["a", "c"]).tolist()
+    [False, True]
+    """
     here = as_labels(truth, "truth")
     there = _codes(released, "released", len(here))
     return np.array([one != other for one, other in zip(here, there, strict=True)], dtype=np.bool_)
@@ -111,12 +171,12 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
     matrix = rows_of(channel)
     weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
-        raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")
+        raise InputError("prior", "does not match the channel", value=len(weights), bound=f"{len(matrix)} probabilities")
     return matrix, weights
 
 
 def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
-    """Return the distance from every secret to every output."""
+    """Return the distances between secrets and outputs, (n, m)."""
     here = as_points(points)
     there = here if observables is None else as_points(observables, "observables")
     for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
@@ -129,5 +189,5 @@ def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | A
 def _codes(labels: Labels, path: str, count: int) -> list[Hashable]:
     names = as_labels(labels, path)
     if len(names) != count:
-        raise InputError(path, "differ in number", value=len(names), bound=f"{count} labels")
+        raise InputError(path, "has the wrong length", value=len(names), bound=f"{count} labels")
     return names
