@@ -1,4 +1,4 @@
-"""What a finite channel from anywhere guarantees, what it costs, and how far that is from the least cost."""
+"""Audits of finite channels: the guarantee, the cost, and the least cost with the same guarantee."""
 
 from __future__ import annotations
 
@@ -37,17 +37,25 @@ from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
 
-# Up to this ε times the largest distance the best constant answer is as good as the optimum, to within this share.
-_NEGLIGIBLE = 1e-9
+# Up to this value of ε times the largest distance, the best constant answer is optimal to within this share.
+_NEGLIGIBLE_EXPONENT = 1e-9
 
 _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
 
 
 @dataclass(frozen=True)
 class PairLoss:
-    """What one pair of secrets needs: the least ε that bounds p(o|s) by p(o|t) for all o, and the o that needs it.
+    """The least ε that bounds p(o|s) by p(o|t) for one pair of secrets.
 
-    `epsilon` is rounded to nearest; `likely` is p(o|s) and `unlikely` p(o|t).
+    Attributes:
+        pair: The secrets (s, t).
+        observable: The observable o with the largest ratio p(o|s) / p(o|t).
+        epsilon: The least ε for this pair, rounded to nearest.
+        likely: p(o|s).
+        unlikely: p(o|t).
+
+    >>> audit([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]]).worst_pairs(1)[0].pair
+    (0, 1)
     """
 
     pair: tuple[int, int]
@@ -59,22 +67,25 @@ class PairLoss:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What is true of a channel, whoever made it; nothing here rests on what its maker claims.
+    """The guarantee and cost of a channel, computed from its probabilities alone.
 
     Attributes:
-        epsilon: The tight ε: the least that holds for all pairs and observables, rounded up; `math.inf` where an answer
-            of one secret is never one of another, or where secrets at distance 0 differ.
-        witness: The pair of secrets (s, t) and the observable for which it is tight, or fails; None for ε = 0.
-        cost: The cost under the prior, rounded up, or None where no cost was given.
-        deviation: The largest distance of the sum of a row from 1, rounded up. Rows are divided by their sums first.
-        negative: How many entries are below zero; they count as zeros.
-        matrix: p(o|s) as floats, rows divided by their sums, shape (n, m).
-        bound: What was asked about: the pairs, each with its distance, stated at ε = 1.
-        prior: The prior (n,), uniform unless given.
+        epsilon: The tight ε: the least ε for all pairs and observables, rounded up. It is `math.inf` if a bounded pair
+            has an answer with p(o|s) > 0 = p(o|t), or secrets at distance 0 have different rows.
+        witness: The pair of secrets (s, t) and the observable with the tight or violated bound; None for ε = 0.
+        cost: The cost under the prior, rounded up, or None without a cost matrix.
+        deviation: The largest difference of a row sum from 1, rounded up, before rows are divided by their sums.
+        negative: The number of entries below zero; they count as zeros.
+        matrix: p(o|s) as floats, with rows divided by their sums, (n, m).
+        bound: The audited pairs with their distances, as a bound with ε = 1.
+        prior: The prior, (n,).
         costs: The cost matrix (n, m), or None.
-        error: The adversary's error (k, n): the distances where these are finite, else Hamming distance.
+        error: The adversary's error of each estimate for each secret, (k, n).
         objective: "expected" or "worst".
         secrets: The domain of the secrets, for labels and maps, or None.
+
+    >>> audit([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]]).holds("1.1")
+    True
     """
 
     epsilon: float
@@ -98,17 +109,24 @@ class Audit:
         return f"Audit({n} secrets, {m} observables, epsilon={self.epsilon!r})"
 
     def holds(self, epsilon: object) -> bool:
-        """Tell whether the channel keeps a stated ε: a number, or a text such as "0.6" or "3/5", taken exactly."""
+        """Return whether the channel keeps a given ε, by exact arithmetic.
+
+        Args:
+            epsilon: ε >= 0: a number, or a text such as "0.6" or "3/5".
+        """
         stated = exact(epsilon, "epsilon")
         if stated < 0:
             raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
         return self._tight.holds(stated)
 
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
-        """Return the pairs of secrets that need the largest ε, worst first; of pairs alike the likeliest, then nearest.
+        """Return the pairs of secrets with the largest ε, worst first; ties are ordered by likelihood, then distance.
 
-        Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
-        ε is enough, or none.
+        Each pair appears once, in the direction with the larger ε. Pairs at distance 0 are left out, because their
+        bound does not depend on ε.
+
+        Args:
+            count: The largest number of pairs.
         """
         count = as_integer(count, "count", 0)
         best, places = self._rates
@@ -124,15 +142,15 @@ class Audit:
 
     @cached_property
     def exposure(self) -> Floats:
-        """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest.
+        """For each secret, the largest ε of any pair that contains it, (n,), rounded to nearest.
 
-        Infinite where no ε is enough, for a pair at distance 0 that differs, too.
+        It is infinite if no ε suffices for a pair, for example a pair at distance 0 with different rows.
         """
         best, _ = self._rates
         most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
-        # Rates beyond the largest float are infinite as floats.
+        # Convert finite rates above the largest float to infinity.
         most[most == LARGEST] = math.inf
         for witness in unequal(self._rows, self.bound):
             most[list(witness.pair)] = math.inf
@@ -140,36 +158,35 @@ class Audit:
 
     @cached_property
     def ruled_out(self) -> Integers:
-        """For each secret how many others some answer to it rules out, shape (n,)."""
+        """For each secret, the number of other secrets that some of its answers excludes, (n,)."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @cached_property
     def revealed(self) -> tuple[int, ...]:
-        """The secrets that have an answer which no other secret is ever given, ascending, whatever was asked about."""
+        """The secrets with an answer that no other secret is ever given, ascending."""
         return revealed(self._rows.floats)
 
     @cached_property
     def design(self) -> Design | None:
-        """The certified design of least cost with the ε that the channel really has; designed when first asked for.
+        """The certified design of least cost with the tight ε of the channel, computed on first access.
 
-        None without a cost, and where the optimum needs no design: for ε = 0, where one answer serves all, and for
-        ε = ∞, where nothing is required.
+        It is None without a cost matrix, for ε close to 0 (a constant answer is optimal), and for ε = ∞ (no bound).
         """
         if self.costs is None or not self._needs_design:
             return None
-        # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such. Distances
-        # are taken as given, whether they are a metric or not.
+        # A requirement uses the decimal that ε prints, and ε was rounded up to such a decimal. The distances need not
+        # be a metric.
         with suppress_warnings(MetricWarning):
             requirement = self._requirement(self.epsilon)
-        # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
+        # Do not refuse secrets without bounds: the audited bounds allow their exact release.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
     @cached_property
     def optimum(self) -> float | None:
-        """The proved lower bound of the cost of any channel with this ε, rounded down; None without a cost.
+        """The certified lower bound on the cost of any channel with this ε, rounded down; None without a cost matrix.
 
-        Computed when first asked for, by `design` where one is needed.
+        It is computed on first access, from `design` if a design is necessary.
         """
         if self.costs is None:
             return None
@@ -177,9 +194,9 @@ class Audit:
             return self.design.certificate.lower_bound
         if self.epsilon == math.inf:
             each = [Fraction(value) for value in self.costs.min(axis=1).tolist()]
-            return float_down(_counted(each, self.prior, self.objective))
+            return float_down(_aggregate_costs(each, self.prior, self.objective))
         least = _constant(self.costs, self.prior, self.objective, self.bound)
-        # Within ε·d of a constant channel no cost is below exp(−ε·d) times its cost.
+        # With ε times the largest distance = r, every cost is at least exp(−r) >= 1 − r times that of a constant answer.
         return float_down(least * (1 - Fraction(self._reach)))
 
     @cached_property
@@ -188,7 +205,11 @@ class Audit:
         return float(attack.optimal(self.matrix, self.prior, self.error).distortion)
 
     def attacks(self, names: Sequence[str] = _ATTACKS) -> dict[str, float]:
-        """Return the figures of merit of attacks by their names in `mechdesign.attack`; the last two solve programs."""
+        """Return the expected errors of attacks by name; "minimax" and "pairwise_minimax" solve linear programs.
+
+        Args:
+            names: Names of functions in `mechdesign.attack`.
+        """
         names = as_list(names, "names", f"a list of {', '.join(_ATTACKS)}")
         for name in names:
             if name not in _ATTACKS:
@@ -206,7 +227,7 @@ class Audit:
 
     @property
     def _needs_design(self) -> bool:
-        return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE
+        return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE_EXPONENT
 
 
 @in_own_arithmetic
@@ -222,27 +243,31 @@ def audit(
     secrets: Domain | None = None,
     weights: bool = False,
 ) -> Audit:
-    """Compute what a finite channel p(o|s) guarantees, from its numbers as they are.
+    """Compute the tight ε and the cost of a finite channel p(o|s) from its exact numbers.
 
-    Floats are taken as the binary numbers they are, and each row is divided by its exact sum: that is what a program
-    draws from that weighs observables by these numbers. Ratios are compared as fractions.
+    Floats are exact binary numbers, and each row is divided by its exact sum. A program that draws observables with
+    these weights has exactly these probabilities. Ratios are compared as fractions.
 
     Args:
-        matrix: The channel (n, m), a row for each secret: a `Channel`, or floats, integers, or `fractions.Fraction`.
-        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'), infinite where nothing is asked; taken as given,
-            whether or not it is a metric.
-        graph: A policy graph instead: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
-        prior: How likely each secret is, shape (n,); uniform unless given.
-        cost: What answer o costs for secret s, shape (n, m); finite.
-        error: The adversary's error a(ŝ, s), shape (k, n); else the distances, or Hamming distance.
-        objective: Which cost is meant: "expected", or "worst" over secrets.
+        matrix: The channel (n, m), with a row for each secret: a `Channel`, floats, integers, or `fractions.Fraction`.
+        distance: d >= 0, (n, n), for the bounds p(o|s) ≤ exp(ε d(s, s')) p(o|s'); infinity means no bound. It need not
+            be a metric.
+        graph: A policy graph instead of distances, for the bounds p(o|s) ≤ e^ε p(o|s') on its edges.
+        prior: Probabilities of the secrets, (n,); None means uniform.
+        cost: Finite costs >= 0 of the answers for each secret, (n, m), or None.
+        error: The adversary's error a(ŝ, s), (k, n). None means the distances, or the Hamming distance if some are
+            infinite.
+        objective: The cost: "expected", or "worst" over secrets.
         secrets: The domain of the secrets, for labels and maps.
-        weights: Take entries as weights, so that rows may have any positive sum. Otherwise a row whose sum is not
-            within 0.001 of 1 is refused.
+        weights: Whether entries are weights, so that rows may have any positive sum. Otherwise row sums must be within
+            0.001 of 1.
+
+    Returns:
+        The audit.
 
     Raises:
-        InputError: An array has another shape, a row has no positive entry or another sum than 1, a secret is at a
-            distance from itself, or not exactly one of `distance` and `graph` is given.
+        InputError: An array has another shape, a row has no positive entry or a wrong sum, the diagonal of the distance
+            is not zero, or not exactly one of `distance` and `graph` is given.
 
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness
@@ -252,7 +277,7 @@ def audit(
     """
     rows = exact_rows(matrix, as_truth(weights, "weights"))
     n, m = rows.floats.shape
-    bound, errors, requirement = _asked(n, distance, graph)
+    bound, errors, requirement = _as_bound(n, distance, graph)
     if objective not in OBJECTIVES:
         raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
     if secrets is not None and secrets.size != n:
@@ -279,12 +304,12 @@ def audit(
     )
 
 
-def _asked(
+def _as_bound(
     n: int, distance: ArrayLike | None, graph: nx.Graph | None
 ) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
-    """Return the bound at ε = 1, the errors that go with it, and what makes a requirement of an ε."""
+    """Return the bound for ε = 1, the default errors, and the function that makes a requirement from an ε."""
     if (distance is None) == (graph is None):
-        problem = "is missing, and so is graph" if distance is None else "is given, and graph too"
+        problem = "is missing, and so is graph" if distance is None else "is given, and so is graph"
         raise InputError("distance", problem, bound="exactly one of distance and graph")
     if graph is not None:
         check_graph(graph, n, "graph")
@@ -328,18 +353,18 @@ def _cost(rows: Rows, prior: Floats, costs: Floats, objective: str) -> Fraction:
         given = np.flatnonzero(rows.floats[secret]).tolist()
         weighed = (rows.entry(secret, o) * Fraction(costs[secret, o]) for o in given)
         each.append(sum(weighed, Fraction(0)) / total)
-    return _counted(each, prior, objective)
+    return _aggregate_costs(each, prior, objective)
 
 
-def _counted(each: Sequence[Fraction], prior: Floats, objective: str) -> Fraction:
-    """Return the expected, or worst, of the costs of the secrets."""
+def _aggregate_costs(each: Sequence[Fraction], prior: Floats, objective: str) -> Fraction:
+    """Return the expected or the worst cost from the costs of the secrets."""
     if objective == "worst":
         return max(each)
     return sum((Fraction(weight) * value for weight, value in zip(prior.tolist(), each, strict=True)), Fraction(0))
 
 
 def _constant(costs: Floats, prior: Floats, objective: str, bound: ExponentBound) -> Fraction:
-    """Return the least cost of one answer for all secrets that bounds tie to each other, rounded down a little."""
+    """Return a lower bound on the cost with one answer for all tied secrets, slightly below the least cost."""
     n = len(prior)
     joined = np.zeros((n, n), dtype=np.bool_)
     joined[bound.sources, bound.targets] = True

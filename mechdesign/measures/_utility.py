@@ -171,7 +171,9 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
     matrix = rows_of(channel)
     weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
-        raise InputError("prior", "does not match the channel", value=len(weights), bound=f"{len(matrix)} probabilities")
+        raise InputError(
+            "prior", "does not match the channel", value=len(weights), bound=f"{len(matrix)} probabilities"
+        )
     return matrix, weights
 
 

@@ -283,7 +283,7 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([[1.0, 0.0]], None, {}), "exactly one"),
         (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
         (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
-        (([1.0], [[0.0]], {}), "is no matrix"),
+        (([1.0], [[0.0]], {}), "is not a matrix"),
         (([["a"]], [[0.0]], {}), "holds"),
         (([[1.0]], TWO, {}), "does not fit"),
         (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not fit"),

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
 from mechdesign.errors import InputError
-from mechdesign.measures._baselines import combined_bound, exponential
+from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
@@ -336,15 +336,15 @@ def test_decimals():
 def test_combined_bounds_are_shortest_paths():
     graph = nx.Graph([(0, 1), (1, 2), (3, 4)])
     problem = Problem(np.full(5, 0.2), 1 - np.eye(5), [GraphPrivacy("0.5", graph)])
-    bound = combined_bound(problem)
+    bound = combine_bounds(problem)
     assert_allclose(bound[0], [0, 0.5, 1.0, np.inf, np.inf])
     mechanism = exponential(bound)
     assert_allclose(mechanism.sum(axis=1), 1)
     assert mechanism[0, 3] == 0
-    assert combined_bound(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None
+    assert combine_bounds(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None
 
 
 def test_zero_distances_are_edges():
     apart = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [2.0, 2.0, 0.0]])
     problem = Problem(np.full(3, 1 / 3), apart, [MetricPrivacy(1, apart)])
-    assert_allclose(combined_bound(problem), apart)
+    assert_allclose(combine_bounds(problem), apart)
