@@ -196,7 +196,7 @@ class Audit:
             each = [Fraction(value) for value in self.costs.min(axis=1).tolist()]
             return float_down(_aggregate_costs(each, self.prior, self.objective))
         least = _constant(self.costs, self.prior, self.objective, self.bound)
-        # With ε times the largest distance = r, every cost is at least exp(−r) >= 1 − r times that of a constant answer.
+        # For r = ε times the largest distance, costs are at least exp(−r) >= 1 − r times the cost of a constant answer.
         return float_down(least * (1 - Fraction(self._reach)))
 
     @cached_property

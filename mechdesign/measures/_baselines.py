@@ -156,7 +156,7 @@ def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> It
 def exponential(bound: Floats) -> Floats:
     """Return p(o|s) ∝ exp(−λ E(s, o)), (n, n), with the largest λ that keeps all bounds of the metric E.
 
-    The largest ratio of the rows s and t is exp(λ E(s, t)) Z(t)/Z(s), where Z is the sum of the weights of a row. λ = 1/2
+    The largest ratio of the rows s and t is exp(λ E(s, t)) Z(t)/Z(s), where Z sums the weights of a row. λ = 1/2
     always keeps the bounds, and λ > 1 never does.
     """
     finite = np.isfinite(bound)
@@ -230,7 +230,7 @@ def _answers_are_secrets(problem: Problem) -> bool:
 
 
 def _find_missed_floor(problem: Problem, mechanism: Floats) -> str:
-    """Return a note if a mechanism violates a distortion floor by more than rounding errors, otherwise an empty text."""
+    """Return a note if a mechanism violates a distortion floor by more than rounding; otherwise an empty text."""
     for floor in problem.floors.values():
         joint = floor.prior_or(problem.prior)[:, None] * mechanism
         error = float((floor.error @ joint).min(axis=0).sum())

@@ -168,7 +168,7 @@ def _remedy(floats: Floats, total: Fraction) -> str:
         return "Transpose it, if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
-    return "Divide each row by its sum, or say that the entries are weights (weights=True, --weights)"
+    return "Divide each row by its sum, or declare that the entries are weights (weights=True, --weights)"
 
 
 def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:

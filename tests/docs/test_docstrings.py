@@ -16,9 +16,7 @@ import mechdesign
 
 # Rooms whose docstrings are still to be written.
 ROOMS_TO_DO: tuple[str, ...] = (
-    "graphs",
     "leakage",
-    "measures",
     "mechanisms",
     "model",
     "traces",
