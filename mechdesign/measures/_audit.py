@@ -237,7 +237,7 @@ class Audit:
 
     @property
     def _needs_design(self) -> bool:
-        return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE_EXPONENT
+        return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE
 
 
 @in_own_arithmetic

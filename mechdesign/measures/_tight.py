@@ -94,7 +94,7 @@ class Rows:
         mantissas, exponents = np.frexp(self.floats)
         exponents = exponents.astype(np.int64)
         if self.entries is not self.floats:
-            for secret, observable in np.argwhere((self.floats > 0) & (self.floats < _SMALLEST_NORMAL)).tolist():
+            for secret, observable in np.argwhere((self.floats > 0) & (self.floats < _PRECISE)).tolist():
                 found = _split(self.entry(secret, observable))
                 mantissas[secret, observable], exponents[secret, observable] = found
         sums = [_split(total) for total in self.sums]
@@ -105,13 +105,13 @@ class Rows:
         """Return p(o|s) rounded to floats (n, m); zero only if the probability is zero."""
         mantissas, exponents = self.split
         with np.errstate(under="ignore"):
-            divided: Floats = np.ldexp(mantissas, exponents.clip(-_MAX_EXPONENT, _MAX_EXPONENT).astype(np.intc))
+            divided: Floats = np.ldexp(mantissas, exponents.clip(-_FAR, _FAR).astype(np.intc))
         divided[(divided == 0) & (self.floats > 0)] = np.nextafter(0, 1)
         return read_only(divided)
 
 
 def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
-    """Return the exact rows of a channel or a matrix.
+    """Return the rows of a channel, of a matrix of floats or integers, or of one of fractions (dtype object).
 
     Args:
         matrix: The channel (n, m).
@@ -205,13 +205,13 @@ def _split(value: Fraction) -> tuple[float, int]:
 
 
 def _sum(row: list[float]) -> Fraction:
-    """Return the exact sum of nonnegative floats."""
+    """Return the exact sum of floats that are not negative."""
     total = 0
     for value in row:
         if value:
             numerator, denominator = value.as_integer_ratio()
-            total += numerator << (_SMALLEST_EXPONENT + 1 - denominator.bit_length())
-    return Fraction(total, 1 << _SMALLEST_EXPONENT)
+            total += numerator << (_SMALLEST + 1 - denominator.bit_length())
+    return Fraction(total, 1 << _SMALLEST)
 
 
 # Bound of the floating-point error of a rate times its weight, relative to 1 + |ln|.
@@ -368,7 +368,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
 def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
     """Return the pairs and observables that may determine ε, one for each combination of probabilities."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        blur = np.where(bound.weights > 0, _RATE_ERROR / bound.weights * (1 + best * bound.weights), 0.0)
+        blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
         least = float((best - blur).max())
         near = np.flatnonzero((best + blur >= least) & (bound.weights > 0))
     known: dict[tuple[float, ...], tuple[int, int]] = {}
@@ -378,7 +378,7 @@ def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int
         chosen = near[part]
         gains = _gains(rows, bound, chosen)
         limit = (least - blur[chosen]) * bound.weights[chosen]
-        for place, observable in np.argwhere((gains >= limit[:, None]) & (gains > -_RATE_ERROR)).tolist():
+        for place, observable in np.argwhere((gains >= limit[:, None]) & (gains > -_BLUR)).tolist():
             pair = int(chosen[place])
             s, t = int(bound.sources[pair]), int(bound.targets[pair])
             a, b = float(rows.floats[s, observable]), float(rows.floats[t, observable])
@@ -414,7 +414,7 @@ def _unequal(rows: Rows, bound: ExponentBound) -> Witness | None:
 
 
 def unequal(rows: Rows, bound: ExponentBound) -> Iterator[Witness]:
-    """Yield the pairs of secrets at distance 0 with different rows, each with the first observable likelier for s."""
+    """Yield the pairs of secrets at distance 0 that differ, each with the first observable that is likelier there."""
     for pair in np.flatnonzero(bound.weights == 0).tolist():
         s, t = int(bound.sources[pair]), int(bound.targets[pair])
         for observable in range(rows.floats.shape[1]):

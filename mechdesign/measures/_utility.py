@@ -190,7 +190,7 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
 
 
 def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
-    """Return the distances between secrets and outputs, (n, m)."""
+    """Return the distance from every secret to every output."""
     here = as_points(points)
     there = here if observables is None else as_points(observables, "observables")
     for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
@@ -203,5 +203,5 @@ def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | A
 def _codes(labels: Labels, path: str, count: int) -> list[Hashable]:
     names = as_labels(labels, path)
     if len(names) != count:
-        raise InputError(path, "has the wrong length", value=len(names), bound=f"{count} labels")
+        raise InputError(path, "differ in number", value=len(names), bound=f"{count} labels")
     return names

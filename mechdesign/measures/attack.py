@@ -40,11 +40,9 @@ Belief = Prior | ArrayLike | None
 # Largest excess of a strategy's value over the lower bound: relative to the value, and to the largest error if the
 # value is almost 0.
 _RELATIVE_GAP = 1e-6
-
-# Additional gap relative to the largest error, for values close to zero.
 _ABSOLUTE_GAP = 1e-8
 
-# Largest relative difference of two errors that is attributed to rounding.
+# Relative difference of two errors that rounding may cause.
 _TIE = 1e-12
 _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
@@ -291,7 +289,7 @@ class _Game:
         return int(self.distance.shape[0])
 
     def belief(self, given: Belief, path: str) -> Floats:
-        """Return the probabilities of a prior, after checking it."""
+        """Check a prior over the secrets."""
         if given is None:
             raise InputError(path, "is missing: this attack needs one", bound=f"of shape ({self.secrets},)")
         try:
@@ -308,7 +306,7 @@ class _Game:
         return belief if truth is None else self.belief(truth, "truth")
 
     def check(self, prior: Belief, truth: Belief) -> None:
-        """Check priors that the attack does not use."""
+        """Check priors that are not used."""
         for given, path in ((prior, "prior"), (truth, "truth")):
             if given is not None:
                 self.belief(given, path)

@@ -411,7 +411,10 @@ def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
     ("arguments", "says"),
     [
         ({"radius": 1}, "^domain: is missing"),
-        ({"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "radius": 1}, "^domain: is given together with distance"),
+        (
+            {"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "radius": 1},
+            "^domain: is given together with distance",
+        ),
         ({"domain": [[0.0], [1.0]]}, "^radius: is missing"),
         ({"distance": np.ones((2, 3)), "radius": 1}, "^distance: is not square"),
         ({"distance": [[0.0, -1.0], [1.0, 0.0]], "radius": 1}, "^distance"),

@@ -283,8 +283,8 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([[1.0, 0.0]], None, {}), "exactly one"),
         (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
         (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
-        (([1.0], [[0.0]], {}), "is not a matrix"),
-        (([["a"]], [[0.0]], {}), "has the type"),
+        (([1.0], [[0.0]], {}), "is no matrix"),
+        (([["a"]], [[0.0]], {}), "holds"),
         (([[1.0]], TWO, {}), "does not fit"),
         (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not fit"),
         (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has another length"),
@@ -397,7 +397,7 @@ def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
     with pytest.raises(InputError, match="in another unit; found 'm'"):
         md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
     north, south = (md.Domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
-    with pytest.raises(InputError, match="another plane"):
+    with pytest.raises(InputError, match="another origin"):
         md.mechanisms.PlanarLaplace(1, north).matrix(south)
     # Secrets may share a place, and then share a row.
     twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
