@@ -114,7 +114,7 @@ def test_other_answers_than_the_secrets():
     text = BLOCKS + "[observables]\ngrid = { columns = 2, rows = 2, width = 6, height = 4 }\n"
     result = run("design", write(text))
     assert result.exit_code == 2
-    assert "observables: are others than the secrets" in result.stderr
+    assert "observables: differ from the secrets" in result.stderr
     assert designed(text + '[policy]\nwithin = "map"\n')["holds"]
     # As many answers as secrets, but others: they keep their places.
     text = BLOCKS + '[observables]\ngrid = { columns = 4, rows = 6, width = 6, height = 4 }\n[policy]\nwithin = "map"\n'
