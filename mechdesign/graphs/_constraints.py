@@ -63,7 +63,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     Returns:
         Sorted indices.
 
-    >>> delta_set([0.1, 0.6, 0.3], 0.1).tolist()
+    >>> delta_set([0.125, 0.5, 0.375], 0.125).tolist()
     [1, 2]
     """
     probabilities = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities

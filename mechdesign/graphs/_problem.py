@@ -181,7 +181,7 @@ def _join_isolated(
             "graph",
             "has nodes without an edge, which the best channel would release exactly",
             value=nodes[left].tolist(),
-            remedy='join them to others with isolated="hull" or isolated="repair", or accept it with isolated="release"',
+            remedy='join them to others with isolated="hull" or isolated="repair", or use isolated="release"',
         )
     joined = repair(secrets, graph).graph if isolated == "repair" else graph
     left = alone(joined)

@@ -161,7 +161,7 @@ def test_secrets_without_an_edge_are_refused():
     assert '[policy] isolated = "repair"' in result.stderr
     assert 'isolated = "hull"' not in result.stderr
     result = run("design", write(LABELS + 'policy.isolated = "repair"\n'))
-    assert (result.exit_code, "domain: hold no place" in result.stderr) == (2, True)
+    assert (result.exit_code, "domain: is empty" in result.stderr) == (2, True)
 
 
 def test_possible_secrets_keep_their_labels_and_their_floor():
