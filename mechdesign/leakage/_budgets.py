@@ -147,7 +147,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
 
 
 def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tuple[Step, Step], tuple[Step, Step]]:
-    """Return bounds of the leakage carried under budgets of at most ε: (own, other) for the first and the last release."""
+    """Return bounds of the leakage carried under budgets of at most ε: (own, other) for the two end releases."""
     back, ahead = ceiling(that_count(before), epsilon), ceiling(that_count(after), epsilon)
     return (back, ahead), (ahead, back)
 

@@ -139,7 +139,7 @@ def require_same_states(backward: Iterable[LossFunction | None], forward: Iterab
             if known is not None and loss.n != known[1]:
                 raise InputError(
                     path,
-                    "has a different number of states",
+                    "has another number of states",
                     value=loss.n,
                     bound=f"{known[1]}, as in {known[0]}",
                     remedy="give correlations of the same chain",
@@ -215,9 +215,9 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
 def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array) -> str:
     """Return why no Markov chain has these correlations, Pr(before | now) and Pr(next | now), or an empty text.
 
-    Bayes' rule, π_i F[i, j] = μ_j B[j, i], connects the distributions π before and μ after a step. Therefore B must have
-    the support of the transpose of F, and the ratios around every cycle must agree. The most probable steps determine π
-    and μ. If both correlations hold at every step, π and μ are the stationary distribution.
+    Bayes' rule, π_i F[i, j] = μ_j B[j, i], connects the distributions π before and μ after a step. Therefore B must
+    have the support of the transpose of F, and the ratios around every cycle must agree. The most probable steps
+    determine π and μ. If both correlations hold at every step, π and μ are the stationary distribution.
 
     Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, count as rounding or estimation.
     Ratios are compared in matrices of up to four million entries. States without an observed departure or without an
@@ -262,7 +262,7 @@ def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
 
 
 def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
-    """Return the fit of F and the transpose of B, both of shape (n, m) and with the same support, for `states` states."""
+    """Return the fit of F and the transpose of B, both of shape (n, m) with the same support, for `states` states."""
     n, m = ahead.shape
     steps = sparse.coo_array(ahead)
     # In row order both have the same entries.

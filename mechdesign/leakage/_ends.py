@@ -65,11 +65,11 @@ def warn_of_smoothing(path: str, smoothing: float, loss: float, seen: float, ide
         seen: L(1) of the unsmoothed counts.
         identity: Whether the unsmoothed loss is L(α) = α, so that no positive budget lasts for ever.
     """
-    for_ever = ", by which no positive budget lasts for ever" if identity else ""
+    for_ever = ", for which no positive budget lasts for ever" if identity else ""
     warn(
-        f"{path} was counted with smoothing {smoothing:g}, which makes leakage smaller than what was seen: L(1) is "
-        f"{loss:.6g}, and {seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds count without "
-        'it, with ends="stay" for states that nobody was seen to leave, or give chain.unsmoothed()',
+        f"{path} was counted with smoothing {smoothing:g}, which lowers the leakage: L(1) is {loss:.6g}, and "
+        f"{seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds, count without "
+        'smoothing, with ends="stay" for states without an observed departure, or give chain.unsmoothed()',
         SmoothedChainWarning,
         stacklevel=4,
     )

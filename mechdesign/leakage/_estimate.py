@@ -67,8 +67,8 @@ def correlations_from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without such steps
-    keeps its column, and `ends` chooses its row. With smoothing every state has a row, and `ends` has no effect.
+    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without such
+    steps keeps its column, and `ends` chooses its row. With smoothing every state has a row, and `ends` has no effect.
 
     Both chains keep their counts and the smoothing. Smoothing lowers the leakage below that of the data. Use it for
     beliefs, not for bounds. `smooth(chain, s)` applies the smoothing of Equation (28) to a result.
@@ -82,15 +82,15 @@ def correlations_from_traces(
         only_visited: Whether to leave out the states that no trace visits.
         ends: "stay", a 1 on the diagonal; "mixture", any mixture of the observed rows; or "any", any row. The last two
             make an `OpenChain`.
-        border: "cut" leaves out the steps that leave the box; the chain then describes people who stay inside. "state"
+        border: "cut" leaves out the steps that leave the box. The chain then describes people who stay inside. "state"
             adds a state n outside the box, without departures, as their destination.
 
     Returns:
         Both chains, the distribution before a step, and the states that occur.
 
     Raises:
-        InputError: No step is counted; `initial` has weight on a state without departures; `initial` does not reach
-            every state that is entered; or `border` is "state" and the traces have no box.
+        InputError: If no step is counted, if `initial` has weight on a state without departures, or if it does not
+            reach every state that is entered. Also if `border` is "state" and the traces have no box.
 
     >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
     >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
@@ -161,7 +161,7 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
 
 
 def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, n: int, size: int) -> Prior:
-    """Return the distribution before a step over `states`; raise `InputError` for weight on states without departures."""
+    """Return the distribution before a step; raise `InputError` for weight on states without departures."""
     if initial is None:
         return Prior(left / left.sum())
     given = as_floats(initial, "initial", "(n,)")

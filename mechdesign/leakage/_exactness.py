@@ -87,23 +87,23 @@ def _keeps_absence_apart(components: Partition) -> bool:
 
 
 _REMEDY = (
-    "Leave one of them out, ask under one policy for both, or insist (together=True in Python, --together on the "
-    "command line), which the entry records"
+    "Leave out one of them, use the same policy for both, or force the release (together=True in Python, --together on "
+    "the command line); the entry records this"
 )
 
 
 def _refusal(entry: Entry, old: Entry, exact: Entry) -> str:
     which, other = ("new", "earlier") if exact is entry else ("earlier", "new")
     return (
-        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: the {which} release is exact, and tells "
-        f"apart values that the policy of the {other} one protects. {_REMEDY}"
+        f"{_named(entry)} was not released: it conflicts with {_named(old)} of {old.when}. The {which} release is exact "
+        f"and distinguishes values that the policy of the {other} release protects. {_REMEDY}"
     )
 
 
 def _doubtful(entry: Entry, old: Entry, reason: str) -> str:
     return (
-        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: whether what is exact tells apart what "
-        f"the policy of the other one protects cannot be decided, because {reason}. {_REMEDY}"
+        f"{_named(entry)} was not released: it may conflict with {_named(old)} of {old.when}. An exact release must not "
+        f"distinguish values that the other policy protects. This cannot be decided, because {reason}. {_REMEDY}"
     )
 
 

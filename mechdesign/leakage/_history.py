@@ -1,4 +1,4 @@
-"""The releases of an accountant as one immutable value: what each leaks by now, and what the next one would change."""
+"""The releases of an accountant as one immutable value, with the leakage of each one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from mechdesign.leakage._upwards import Amount, Step, advance, decimal, first, t
 
 
 class Worst(NamedTuple):
-    """The release that leaks most, counted from 0, and how much, in nats."""
+    """The release with the largest leakage.
+
+    Attributes:
+        step: Index of the release, from 0.
+        leakage: Its leakage in nats.
+    """
 
     step: int
     leakage: float
@@ -25,12 +30,22 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History:
-    """Releases under one promise. A longer history is another value, so that whoever reads one sees all of it or none.
+    """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
 
-    Make it with `of`. `before` is what earlier releases add to each one, `last` the backward step of the last one for
-    each candidate, `after` the forward steps of each release for each candidate, and `peaks` the worst of the releases
-    up to each one. Where the forward loss is the identity, `after` and `peaks` are empty: each release then leaks the
-    sum of all budgets from it on, and `key` is the largest share of this leakage that no later release changes.
+    Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the sum
+    of all budgets from its own on, in addition to the backward leakage.
+
+    Attributes:
+        back: Backward loss functions of the candidates.
+        ahead: Forward loss functions of the candidates.
+        epsilons: Budgets of the releases in nats.
+        spent: Exact sum of the budgets.
+        before: Amount that earlier releases add to each release.
+        last: Backward step of the last release, for each candidate.
+        after: Forward steps of each release, for each candidate.
+        peaks: For each release, the worst release up to it.
+        key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index of
+            its release.
     """
 
     back: tuple[LossFunction, ...]
@@ -45,7 +60,7 @@ class History:
 
     @classmethod
     def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> History:
-        """Return the history without releases under candidates of both directions."""
+        """Return the history without releases for the candidates of both directions."""
         following = tuple(that_count(ahead))
         return cls(tuple(that_count(back)), following, after=((),) * len(following))
 
@@ -54,7 +69,7 @@ class History:
 
     @property
     def worst(self) -> Worst | None:
-        """The release that leaks most by now, None where there is none."""
+        """The release with the largest leakage so far; None without releases."""
         if not self.epsilons:
             return None
         if self._sums_ahead:
@@ -63,28 +78,28 @@ class History:
 
     @property
     def latest(self) -> float:
-        """What the last release leaks by itself and through the past."""
+        """The backward leakage of the last release."""
         return total(self.before[-1], 0.0, self.epsilons[-1])
 
     @property
     def leakages(self) -> Floats:
-        """The temporal leakage of every release by now, shape (T,)."""
+        """The temporal leakage of every release so far, shape (T,)."""
         pairs = zip(self.before, self._carried_back(), self.epsilons, strict=True)
         return np.array([total(*each) for each in pairs])
 
     @property
     def backward(self) -> Floats:
-        """The backward leakage of every release, shape (T,), the largest over candidates."""
+        """The backward leakage of every release, shape (T,): the largest over all candidates."""
         return np.array([total(amount, 0.0, spent) for amount, spent in zip(self.before, self.epsilons, strict=True)])
 
     @property
     def forward(self) -> Floats:
-        """The forward leakage of every release by now, shape (T,), the largest over candidates."""
+        """The forward leakage of every release so far, shape (T,): the largest over all candidates."""
         pairs = zip(self._carried_back(), self.epsilons, strict=True)
         return np.array([total(amount, 0.0, spent) for amount, spent in pairs])
 
     def extended(self, epsilon: float) -> History:
-        """Return the history with one more release, of `epsilon`."""
+        """Return the history with one more release of budget `epsilon`."""
         exact = decimal(epsilon)
         if self.epsilons:
             steps = zip(self.back, self.last, strict=True)
@@ -95,7 +110,7 @@ class History:
         before, epsilons = (*self.before, carried), (*self.epsilons, epsilon)
         spent = self.spent + exact
         if self._sums_ahead:
-            # B_t + ε_t and all that is spent later is the sum of all ε and this share.
+            # B_t, ε_t and all later budgets add up to the sum of all ε and this share.
             share = (Fraction(carried) if math.isfinite(carried) else self.spent) - self.spent
             key = self.key if self.epsilons and self.key[0] >= share else (share, len(self))
             return History(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
@@ -108,9 +123,10 @@ class History:
         return History(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
 
     def largest(self, alpha: float) -> float:
-        """Return the largest budget of a next release under which none leaks more than `alpha`; 0.0 if there is none.
+        """Return the largest budget of a next release under which no release leaks more than `alpha`, or 0.0.
 
-        To the last digit where nothing is lost to later releases, or all is kept; else to a relative 2⁻⁵⁰ of α.
+        The result is exact to the last digit if the forward loss is 0 or the identity. Otherwise it is accurate to a
+        relative 2⁻⁵⁰ of α.
         """
         if self._exceeds(0.0, alpha):
             return 0.0
@@ -138,7 +154,7 @@ class History:
         return worst is not None and worst.leakage > alpha
 
     def _followed(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
-        """Return the forward steps after a release of `epsilon`, and the first release whose step changes."""
+        """Return the forward steps after a release of `epsilon`, and the index of the first changed step."""
         changed = len(self.epsilons)
         found = []
         for loss, steps in zip(self.ahead, self.after, strict=True):
@@ -148,7 +164,7 @@ class History:
                 spent = self.epsilons[index] if index < len(steps) else epsilon
                 step = advance(loss, tail[-1], spent, self.epsilons[index - 1])
                 if step == steps[index - 1]:
-                    # Nothing changes here, so nothing changes before.
+                    # This step is unchanged, and so are all earlier ones.
                     break
                 index -= 1
                 tail.append(step)
@@ -157,7 +173,7 @@ class History:
         return tuple(found), changed
 
     def _carried_back(self) -> list[Amount]:
-        """Return what later releases add to each one."""
+        """Return the amount that later releases add to each release."""
         if self._sums_ahead:
             rest, amounts = Fraction(0), list[Amount]()
             for index, epsilon in enumerate(reversed(self.epsilons)):

@@ -20,8 +20,8 @@ from mechdesign.model._open_chain import ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 _END_REMEDY = (
-    'put a 1 on its diagonal if people stay there, give OpenChain(matrix, "mixture"), or, in a file, write the word '
-    "stay, mixture or any in place of the row"
+    'put a 1 on its diagonal if people stay there; or give OpenChain(matrix, "mixture"); or, in a file, replace the row '
+    "with the word stay, mixture or any"
 )
 
 
@@ -173,7 +173,7 @@ _EXACT = (int, Fraction, Decimal)
 
 
 def as_alphas(alpha: ArrayLike) -> Floats:
-    """Return numbers α ≥ 0, infinity included, as float64 of any shape; raise `InputError` for the first invalid one."""
+    """Return numbers α ≥ 0 or infinity as float64 of any shape; raise `InputError` for the first invalid one."""
     bound = "numbers >= 0"
     require_unmasked(alpha, "alpha")
     try:
@@ -206,7 +206,7 @@ def as_target(alpha: float) -> float:
             "leaves no budget",
             value=number,
             bound="a number > 0",
-            remedy="alpha is what each release may leak, in nats, such as 1",
+            remedy="alpha is the largest leakage of each release in nats, such as 1",
         )
     return rounded_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
 
