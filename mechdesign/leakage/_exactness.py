@@ -95,15 +95,15 @@ _REMEDY = (
 def _refusal(entry: Entry, old: Entry, exact: Entry) -> str:
     which, other = ("new", "earlier") if exact is entry else ("earlier", "new")
     return (
-        f"{_named(entry)} was not released: it conflicts with {_named(old)} of {old.when}. The {which} release is exact "
-        f"and distinguishes values that the policy of the {other} release protects. {_REMEDY}"
+        f"{_named(entry)} was not released: it conflicts with {_named(old)} of {old.when}. The {which} release is "
+        f"exact and distinguishes values that the policy of the {other} release protects. {_REMEDY}"
     )
 
 
 def _doubtful(entry: Entry, old: Entry, reason: str) -> str:
     return (
-        f"{_named(entry)} was not released: it may conflict with {_named(old)} of {old.when}. An exact release must not "
-        f"distinguish values that the other policy protects. This cannot be decided, because {reason}. {_REMEDY}"
+        f"{_named(entry)} was not released: it may conflict with {_named(old)} of {old.when}. An exact release must "
+        f"not distinguish values that the other policy protects. This cannot be decided, because {reason}. {_REMEDY}"
     )
 
 

@@ -32,8 +32,8 @@ class Worst(NamedTuple):
 class History:
     """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
 
-    Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the sum
-    of all budgets from its own on, in addition to the backward leakage.
+    Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the
+    sum of all later budgets in addition to its backward leakage.
 
     Attributes:
         back: Backward loss functions of the candidates.
@@ -44,8 +44,8 @@ class History:
         last: Backward step of the last release, for each candidate.
         after: Forward steps of each release, for each candidate.
         peaks: For each release, the worst release up to it.
-        key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index of
-            its release.
+        key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index
+            of its release.
     """
 
     back: tuple[LossFunction, ...]

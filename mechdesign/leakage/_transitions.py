@@ -20,8 +20,8 @@ from mechdesign.model._open_chain import ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 _END_REMEDY = (
-    'put a 1 on its diagonal if people stay there; or give OpenChain(matrix, "mixture"); or, in a file, replace the row '
-    "with the word stay, mixture or any"
+    'put a 1 on its diagonal if people stay there; or give OpenChain(matrix, "mixture"); or, in a file, replace the '
+    "row with the word stay, mixture or any"
 )
 
 
