@@ -4,8 +4,8 @@ A budget is the decimal that its float prints. If L is 0 or the identity, leakag
 Otherwise L(x) is increased by a share 2⁻⁴⁸, because its relative error is at most 24 units of 2⁻⁵³. If L(x) is more
 than half of x, it is computed as x minus the deficit x − L(x), which is accurate by itself. Sums are rounded up once.
 
-Therefore rounding does not drift above a fixed point, for any number of releases. If ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as
-computed, a release with a budget of at most ε keeps a leakage of at most X at or below X; see `ceiling`.
+Therefore rounding does not drift above a fixed point, for any number of releases. Assume ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as
+computed. Then releases with budgets of at most ε never raise a leakage of at most X above X; see `ceiling`.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float)
 def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
     """Return bounds for ever under budgets of at most ε: the largest carried amount, and a bound X of the total.
 
-    X also holds if the first release spends more than ε, as long as its own leakage is at most X. Without losses nothing
-    is carried, and X is infinite. Both bounds are infinite if no finite bound is found.
+    X also holds if the first release spends more than ε, if its own leakage is at most X. Without losses nothing is
+    carried, and X is infinite. Both bounds are infinite if no finite bound is found.
     """
     if not losses:
         return Step(0.0, math.inf)
