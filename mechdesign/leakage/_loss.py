@@ -140,8 +140,8 @@ class Pieces(NamedTuple):
 class LossFunction:
     """The loss L(α) = max over rows q ≠ d of P and over e^−α ≤ x_j/x_k ≤ e^α of ln(q·x / d·x).
 
-    Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). The function accepts a number α ≥ 0 or an array of any shape,
-    in nats. One computation covers all α.
+    Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). The function accepts a number α ≥ 0 or an array of any
+    shape, in nats. One computation covers all α.
 
     For an `OpenChain` the maximum is over all rows that its ends may have. A mixture of other rows adds no pair:
     (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same holds for d. With one arbitrary row,
@@ -252,21 +252,13 @@ class LossFunction:
             object.__setattr__(self, name, value)
 
     @overload
-                                               """Return L(α) in nats: a float for a number, and an array of the same shape for an array.
-
-                                               α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α or a value that is not a number.
-                                               """
     def __call__(self, alpha: float) -> float: ...
     @overload
-                                                            """Return L(α) in nats: a float for a number, and an array of the same shape for an array.
-
-                                                            α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α or a value that is not a number.
-                                                            """
     def __call__(self, alpha: ArrayLike) -> Floats | float: ...
     def __call__(self, alpha: ArrayLike) -> Floats | float:
         """Return L(α) in nats: a float for a number, and an array of the same shape for an array.
 
-        α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α or a value that is not a number.
+        α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α and for other types.
         """
         if type(alpha) is float and alpha >= 0:
             return self.at(alpha)
@@ -349,8 +341,9 @@ class LossFunction:
     def supremum(self, epsilon: float) -> float:
         """Return the limit of the leakage under a constant budget ε: the smallest x = L(x) + ε, or `math.inf`.
 
-        Theorem 11, for the piece that is maximal at the fixed point x; no iteration is needed. The relative error is at most
-        1e-14 x/ε, because a change of L by 1e-14 changes x by that amount. It is 1e-15 if no two sets of columns nearly tie.
+        Theorem 11, for the piece that is maximal at the fixed point x; no iteration is needed. The relative error is at
+        most 1e-14 x/ε, because a change of L by 1e-14 changes x by that amount. It is 1e-15 if no sets of columns
+        nearly tie.
 
         Args:
             epsilon: Budget of every release in nats, at least 0.

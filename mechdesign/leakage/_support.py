@@ -30,16 +30,16 @@ from mechdesign.base._arrays import Floats, Integers
 class Line(NamedTuple):
     """The line G − μD of a set of columns of two rows q and d.
 
-    Each value is a sum that is rounded once. Therefore G is accurate for nearly equal rows, and 1 − Q for nearly disjoint
-    rows.
+    Each value is a sum that is rounded once. Therefore G is accurate for nearly equal rows, and 1 − Q for nearly
+    disjoint rows.
 
     Attributes:
         G: Sum of q_j − d_j over the set.
         D: Sum of d_j over the set.
         rest: 1 − Q, the sum of q_j outside the set.
 
-    >>> Line(0.6, 0.2, 0.2).at(1.0)
-    0.4
+    >>> Line(0.5, 0.25, 0.25).at(1.0)
+    0.25
     """
 
     G: float
@@ -106,7 +106,7 @@ class Support(Protocol):
         """Return the support functions of `units` at `mu`, accurate to a few roundings of G."""
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
-        """Return G of the lines of `units` at `mu`, as the scale of rounding errors; `values` are their values there."""
+        """Return G of the lines of `units` at `mu`, where their values are `values`; G scales the rounding errors."""
 
     def limits(self) -> Floats:
         """Return the support functions for slopes above `largest`, shape (count,): Σ q_j over d_j = 0."""
@@ -322,7 +322,7 @@ def _able(now: _Interval, crossing: float) -> _Interval:
 
 
 def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Floats]:
-    """Return the highest line at x, None if the known lines are as high; and the units' values or upper bounds there."""
+    """Return the highest line at x if it exceeds the known lines, and the units' values or upper bounds there."""
     height = _height(now, x)
     if len(now.units) > 0.15 * support.count:
         at_x, exact = support.screen(x, height)
@@ -386,9 +386,9 @@ def _sorted_out(lines: set[Line]) -> list[Line]:
 class SparseRows:
     """The support functions max over q of E_qd(μ), one for each row d of a sparse matrix, m in all.
 
-    E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of all
-    units takes time proportional to the number of entries that pairs of rows share, and memory in m. A column with entries
-    in all m rows costs m² steps. Values are exact to an absolute 1e-15 or so.
+    E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of
+    all units takes time proportional to the number of entries that pairs of rows share, and memory in m. A column with
+    entries in all m rows costs m² steps. Values are exact to an absolute 1e-15 or so.
     """
 
     def __init__(self, rows: sparse.csr_array) -> None:

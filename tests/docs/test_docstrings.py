@@ -18,7 +18,6 @@ import mechdesign
 ROOMS_TO_DO: tuple[str, ...] = (
     "face",
     "graphs",
-    "leakage",
     "measures",
     "mechanisms",
     "model",
