@@ -15,7 +15,7 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_target, rounded_down
+from mechdesign.leakage._transitions import as_target, round_down
 from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
 # Relative margin below α, so that rounding never raises the leakage above α.
@@ -83,8 +83,8 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
         elif back_identity != ahead_identity:
             _warn_of_zero("at one of the two releases", before, after)
         middle = 0.0
-        first = rounded_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
-        last = rounded_down(as_decimal(alpha) - as_decimal(first))
+        first = round_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
+        last = round_down(as_decimal(alpha) - as_decimal(first))
     else:
         middle = _constant(alpha, before, after)
         first, last = (_outermost(alpha, middle, *sides) for sides in _both_ceilings(middle, before, after))
@@ -157,7 +157,7 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
 
     The release must not raise its own direction above `own.reached`. Its budget is at least `middle`.
     """
-    most = rounded_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
+    most = round_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))
     for _ in range(_ROUNDINGS):
         if most <= middle or total(0.0, other.carried, most) <= alpha:

@@ -27,7 +27,7 @@ def end_states(matrix: Floats | sparse.csr_array) -> Integers:
     return np.flatnonzero((entries == 0) | ((entries == 1) & (matrix.diagonal() > 0))).astype(np.int64)
 
 
-def emptied(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | sparse.csr_array:
+def zero_rows(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | sparse.csr_array:
     """Return the matrix with rows of zeros for `states`."""
     kept = np.ones(matrix.shape[0])
     kept[states] = 0.0
@@ -39,7 +39,7 @@ def emptied(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | spa
     return found
 
 
-def known_rows(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:
+def select_known_rows(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:
     """Return the rows of a matrix that are not zero."""
     return matrix[np.diff(matrix.indptr) > 0] if sparse.issparse(matrix) else matrix[matrix.any(axis=1)]
 
@@ -50,7 +50,7 @@ def line_of_any(matrix: Floats | sparse.csr_array) -> Line:
     Against the unit row of column j, all other columns of a row q give D = 0 and Q = 1 − q_j. No pair of rows is worse.
     Two unknown rows may be disjoint.
     """
-    known = known_rows(matrix)
+    known = select_known_rows(matrix)
     least = float(known.min()) if known.shape[0] == matrix.shape[0] - 1 else 0.0
     return Line(1.0 - least, 0.0, least)
 

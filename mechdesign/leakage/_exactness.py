@@ -46,16 +46,16 @@ def _doubt(exact: Entry, other: Entry) -> str | None:
     """
     for each in (exact, other):
         if each.domain is None:
-            return f"the entry of {_named(each)} does not name its domain"
+            return f"the entry of {_name(each)} does not name its domain"
     if exact.domain != other.domain:
         return "their domains differ"
     for each in (exact, other):
         if each.components is None:
-            return f"{_named(each)} is under known counts, or its domain is too large to be compared"
+            return f"{_name(each)} is under known counts, or its domain is too large to be compared"
     assert exact.classes is not None
     assert other.components is not None
     if len(exact.classes) != len(other.components):
-        return f"the values that {_named(exact)} distinguishes are unknown"
+        return f"the values that {_name(exact)} distinguishes are unknown"
     return None
 
 
@@ -95,17 +95,17 @@ _REMEDY = (
 def _refusal(entry: Entry, old: Entry, exact: Entry) -> str:
     which, other = ("new", "earlier") if exact is entry else ("earlier", "new")
     return (
-        f"{_named(entry)} was not released: it conflicts with {_named(old)} of {old.when}. The {which} release is "
+        f"{_name(entry)} was not released: it conflicts with {_name(old)} of {old.when}. The {which} release is "
         f"exact and distinguishes values that the policy of the {other} release protects. {_REMEDY}"
     )
 
 
 def _doubtful(entry: Entry, old: Entry, reason: str) -> str:
     return (
-        f"{_named(entry)} was not released: it may conflict with {_named(old)} of {old.when}. An exact release must "
+        f"{_name(entry)} was not released: it may conflict with {_name(old)} of {old.when}. An exact release must "
         f"not distinguish values that the other policy protects. This cannot be decided, because {reason}. {_REMEDY}"
     )
 
 
-def _named(entry: Entry) -> str:
+def _name(entry: Entry) -> str:
     return f'"{entry.what}" ({entry.policy or entry.protects})'

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import rounded_down
+from mechdesign.leakage._transitions import round_down
 from mechdesign.leakage._upwards import Amount, Step, advance, decimal, first, that_count, total
 
 
@@ -29,7 +29,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History:
+class ReleaseHistory:
     """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
 
     Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the
@@ -59,7 +59,7 @@ class History:
     key: tuple[Fraction, int] = (Fraction(0), 0)
 
     @classmethod
-    def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> History:
+    def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> ReleaseHistory:
         """Return the history without releases for the candidates of both directions."""
         following = tuple(that_count(ahead))
         return cls(tuple(that_count(back)), following, after=((),) * len(following))
@@ -84,7 +84,7 @@ class History:
     @property
     def leakages(self) -> Floats:
         """The temporal leakage of every release so far, shape (T,)."""
-        pairs = zip(self.before, self._carried_back(), self.epsilons, strict=True)
+        pairs = zip(self.before, self._amounts_from_later(), self.epsilons, strict=True)
         return np.array([total(*each) for each in pairs])
 
     @property
@@ -95,10 +95,10 @@ class History:
     @property
     def forward(self) -> Floats:
         """The forward leakage of every release so far, shape (T,): the largest over all candidates."""
-        pairs = zip(self._carried_back(), self.epsilons, strict=True)
+        pairs = zip(self._amounts_from_later(), self.epsilons, strict=True)
         return np.array([total(amount, 0.0, spent) for amount, spent in pairs])
 
-    def extended(self, epsilon: float) -> History:
+    def extend(self, epsilon: float) -> ReleaseHistory:
         """Return the history with one more release of budget `epsilon`."""
         exact = decimal(epsilon)
         if self.epsilons:
@@ -113,14 +113,14 @@ class History:
             # B_t, ε_t and all later budgets add up to the sum of all ε and this share.
             share = (Fraction(carried) if math.isfinite(carried) else self.spent) - self.spent
             key = self.key if self.epsilons and self.key[0] >= share else (share, len(self))
-            return History(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
-        after, changed = self._followed(epsilon)
+            return ReleaseHistory(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
+        after, changed = self._steps_after(epsilon)
         peaks = list(self.peaks[:changed])
         for index in range(changed, len(epsilons)):
             following = max((steps[index].carried for steps in after), default=0.0)
             now = Worst(index, total(before[index], following, epsilons[index]))
             peaks.append(now if not peaks or now.leakage > peaks[-1].leakage else peaks[-1])
-        return History(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
+        return ReleaseHistory(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
 
     def largest(self, alpha: float) -> float:
         """Return the largest budget of a next release under which no release leaks more than `alpha`, or 0.0.
@@ -134,9 +134,9 @@ class History:
             return alpha
         low, high = 0.0, alpha
         if not self.ahead or self._sums_ahead:
-            spent = self.extended(0.0)
+            spent = self.extend(0.0)
             most = spent.key[0] + spent.spent if self._sums_ahead else Fraction(spent.before[-1])
-            high = rounded_down(decimal(alpha) - most)
+            high = round_down(decimal(alpha) - most)
             if not self._exceeds(high, alpha):
                 return high
         while True:
@@ -150,10 +150,10 @@ class History:
         return bool(self.ahead) and self.ahead[0].identity
 
     def _exceeds(self, epsilon: float, alpha: float) -> bool:
-        worst = self.extended(epsilon).worst
+        worst = self.extend(epsilon).worst
         return worst is not None and worst.leakage > alpha
 
-    def _followed(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
+    def _steps_after(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
         """Return the forward steps after a release of `epsilon`, and the index of the first changed step."""
         changed = len(self.epsilons)
         found = []
@@ -172,7 +172,7 @@ class History:
             found.append((*steps[:index], *reversed(tail)))
         return tuple(found), changed
 
-    def _carried_back(self) -> list[Amount]:
+    def _amounts_from_later(self) -> list[Amount]:
         """Return the amount that later releases add to each release."""
         if self._sums_ahead:
             rest, amounts = Fraction(0), list[Amount]()

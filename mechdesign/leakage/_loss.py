@@ -21,7 +21,14 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
 from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._values import cached_property
-from mechdesign.leakage._ends import as_open_rows, emptied, end_states, known_rows, line_of_any, warn_of_smoothing
+from mechdesign.leakage._ends import (
+    as_open_rows,
+    end_states,
+    line_of_any,
+    select_known_rows,
+    warn_of_smoothing,
+    zero_rows,
+)
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
 from mechdesign.leakage._transitions import (
     as_alphas,
@@ -201,9 +208,9 @@ class LossFunction:
     def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
         digest = matrix_digest(matrix, ends)
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
-        lines = _stored(digest) if keep else None
+        lines = _load_lines(digest) if keep else None
         if lines is None:
-            lines = [line_of_any(matrix)] if ends == "any" else _lines(known_rows(matrix))
+            lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(matrix))
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
         self._fill(matrix.shape[0], digest, lines, matrix, ends)
@@ -364,7 +371,7 @@ class LossFunction:
         """Whether only the ends cause L(α) = α: no two other rows have disjoint supports."""
         if not self.identity or self.matrix is None or len(self.end_states) == self.n:
             return False
-        return disjoint_rows(known_rows(emptied(self.matrix, self.end_states))) is None
+        return disjoint_rows(select_known_rows(zero_rows(self.matrix, self.end_states))) is None
 
     @cached_property
     def unsmoothed(self) -> LossFunction:
@@ -383,7 +390,7 @@ class LossFunction:
         if self.matrix is None or self.ends == "mixture" or len(ends) in (0, self.n):
             return self
         made = object.__new__(LossFunction)
-        made._find(emptied(self.matrix, ends), "mixture", None)
+        made._find(zero_rows(self.matrix, ends), "mixture", None)
         return made
 
     def __repr__(self) -> str:
@@ -410,7 +417,7 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     return G, D, rest
 
 
-def _stored(digest: str) -> list[Line] | None:
+def _load_lines(digest: str) -> list[Line] | None:
     """Return the lines in the cache, or None without valid lines of a loss function."""
     stored = caching.load(_KIND, digest)
     if stored is None or set(stored) != set(Line._fields):

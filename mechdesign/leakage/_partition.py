@@ -63,7 +63,7 @@ class Partition:
         _, first, inverse = np.unique(given[starts], return_index=True, return_inverse=True)
         order = np.empty(len(first), dtype=np.int64)
         order[np.argsort(first)] = np.arange(len(first))
-        return cls(_joined(order[inverse], np.diff(starts, append=len(given))))
+        return cls(_merge_runs(order[inverse], np.diff(starts, append=len(given))))
 
     @classmethod
     def of_lengths(cls, lengths: Iterable[int]) -> Partition:
@@ -76,7 +76,7 @@ class Partition:
         '0*1000000000000 1'
         """
         sizes = np.array(list(lengths), dtype=np.int64)
-        return cls(_joined(np.arange(len(sizes)), sizes))
+        return cls(_merge_runs(np.arange(len(sizes)), sizes))
 
     @classmethod
     def of_each(cls, size: int) -> Partition:
@@ -158,7 +158,7 @@ class Partition:
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> Partition:
-    plain = _unpacked(text.removeprefix(_PACKED)) if text.startswith(_PACKED) else text
+    plain = _decompress(text.removeprefix(_PACKED)) if text.startswith(_PACKED) else text
     runs = []
     for token in plain.split(" "):
         if (found := _TOKEN.fullmatch(token)) is None:
@@ -181,7 +181,7 @@ def _read(text: str) -> Partition:
     return made
 
 
-def _unpacked(text: str) -> str:
+def _decompress(text: str) -> str:
     unpack = zlib.decompressobj()
     content = unpack.decompress(base64.b64decode(text, validate=True), _LONGEST)
     if not unpack.eof or unpack.unused_data:
@@ -216,7 +216,7 @@ def _changes(partition: Partition, places: Integers) -> Integers:
     return np.asarray(before[run] + steps[run] * (places - starts[run]))
 
 
-def _joined(labels: Integers, lengths: Integers) -> Integers:
+def _merge_runs(labels: Integers, lengths: Integers) -> Integers:
     """Return runs of one class each, with successive single values merged into runs whose classes count up."""
     single = lengths == 1
     goes_on = single[1:] & single[:-1] & (np.diff(labels) == 1)

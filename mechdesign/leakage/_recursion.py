@@ -17,7 +17,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_not_negative, rounded_up
+from mechdesign.leakage._transitions import as_not_negative, round_up
 from mechdesign.leakage._upwards import Amount, advance, first, that_count, total
 
 
@@ -42,7 +42,7 @@ def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     [0.1, 0.2, 0.3]
     """
     budgets = as_budgets(epsilons)
-    carried = _carried(budgets.tolist(), step_functions(P, len(budgets), "backward"))
+    carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
     return _totals(carried, [0.0] * len(budgets), budgets)
 
 
@@ -63,7 +63,7 @@ def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
     [0.3, 0.2, 0.1]
     """
     budgets = as_budgets(epsilons)
-    carried = _carried_back(budgets.tolist(), step_functions(P, len(budgets), "forward"))
+    carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
     return _totals([0.0] * len(budgets), carried, budgets)
 
 
@@ -136,14 +136,14 @@ def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> t
     chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
     check_directions(chains[0], chains[1])
     values = budgets.tolist()
-    return _carried(values, chains[0]), _carried_back(values, chains[1])
+    return _amounts_from_earlier(values, chains[0]), _amounts_from_later(values, chains[1])
 
 
-def _carried_back(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
-    return _carried(budgets[::-1], [chain[::-1] for chain in chains])[::-1]
+def _amounts_from_later(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+    return _amounts_from_earlier(budgets[::-1], [chain[::-1] for chain in chains])[::-1]
 
 
-def _carried(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
     """Return the largest amount, over all candidates, that the earlier releases add to each release."""
     if all(len(set(map(id, chain))) <= 1 for chain in chains) and len(budgets) > 1:
         steps = len(budgets) - 1
@@ -225,7 +225,7 @@ def _windows(
     if further == 0:
         return [total(before[start], after[start], each[start]) for start in starts]
     sums = [Fraction(0), *itertools.accumulate(map(as_decimal, each))]
-    spent = [(start, rounded_up(sums[start + further + 1] - sums[start])) for start in starts]
+    spent = [(start, round_up(sums[start + further + 1] - sums[start])) for start in starts]
     return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
 
 
@@ -272,7 +272,7 @@ def guarantees(
     """
     budgets = as_budgets(epsilons)
     alone = windows(budgets, width)
-    spent = rounded_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
+    spent = round_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
     return Guarantees(
         event_independent=float(budgets.max()),
         event=float(windows(budgets, 1, backward, forward).max()),

@@ -129,7 +129,7 @@ class DensePairs:
             ratios = top / np.where(rows > 0, rows, np.inf).min(axis=0)
         self.largest = min(float(ratios.max()), LARGEST_SLOPE)
 
-    def _scaled(self, mu: float, which: Integers | slice = slice(None)) -> Floats:
+    def _scale_rows(self, mu: float, which: Integers | slice = slice(None)) -> Floats:
         """Return (1 + μ) d minus the least entry of each column, capped at the largest q of the column."""
         scaled = mu * self.rows[which]
         scaled += self._excess[which]
@@ -138,7 +138,7 @@ class DensePairs:
 
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
         """Bound or evaluate all support functions; see `Support`."""
-        scaled = self._scaled(mu)
+        scaled = self._scale_rows(mu)
         if 8 * self.rows.size * len(self.rows) <= _CACHE:
             heights = self._excess - scaled[:, None, :]
             np.maximum(heights, 0.0, out=heights)
@@ -188,13 +188,13 @@ class DensePairs:
     def values(self, units: Integers, mu: float) -> Floats:
         """Evaluate the support functions of `units`; see `Support`."""
         if len(units) > _MANY * self.count:
-            return self._directly(self._scaled(mu))[units]
+            return self._directly(self._scale_rows(mu))[units]
         m, n = self.rows.shape
         d_rows, place = units // m, np.arange(len(units))
         if len(units) > m:
             # For fewer units, finding repeated rows costs more than it saves.
             d_rows, place = np.unique(d_rows, return_inverse=True)
-        scaled = self._scaled(mu, d_rows)
+        scaled = self._scale_rows(mu, d_rows)
         q_rows = units % m
         out = np.empty(len(units))
         for block in _blocks(len(units), 8 * n):
@@ -211,7 +211,7 @@ class DensePairs:
         out = np.empty(len(units))
         for block in _blocks(len(units), 8 * n):
             d = self.rows.take(d_rows[block], axis=0)
-            above = self._excess.take(q_rows[block], axis=0) > self._scaled(mu, d_rows[block])
+            above = self._excess.take(q_rows[block], axis=0) > self._scale_rows(mu, d_rows[block])
             out[block] = np.einsum("ij,ij->i", d, above)
         return values + mu * out
 
@@ -301,7 +301,7 @@ def envelope(support: Support) -> list[Line]:
         found.add(best)
         stack.append(_Interval(x, now.b, best, now.right, now.units, at_x, now.at_b))
         stack.append(_Interval(now.a, x, now.left, best, now.units, now.at_a, at_x))
-    return _sorted_out(found)
+    return _remove_dominated(found)
 
 
 def _height(now: _Interval, x: float) -> float:
@@ -374,7 +374,7 @@ def _rising(support: Support, units: Integers, values: Floats, among: Integers, 
     return None
 
 
-def _sorted_out(lines: set[Line]) -> list[Line]:
+def _remove_dominated(lines: set[Line]) -> list[Line]:
     """Return the lines by falling D, without lines that have both a larger D and no larger G than another line."""
     kept: list[Line] = []
     for line in sorted(lines, key=lambda line: (line.D, -line.G)):

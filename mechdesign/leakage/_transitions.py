@@ -194,7 +194,7 @@ def as_not_negative(value: float, path: str) -> float:
     number = as_number(value, path)
     if number < 0:
         raise InputError(path, "is negative", value=number, bound="a number >= 0")
-    return rounded_up(exact(value, path)) if isinstance(value, _EXACT) else number
+    return round_up(exact(value, path)) if isinstance(value, _EXACT) else number
 
 
 def as_target(alpha: float) -> float:
@@ -208,18 +208,18 @@ def as_target(alpha: float) -> float:
             bound="a number > 0",
             remedy="alpha is the largest leakage of each release in nats, such as 1",
         )
-    return rounded_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
+    return round_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
 
 
-def rounded_up(number: Fraction) -> float:
+def round_up(number: Fraction) -> float:
     """Return the least float whose decimal is at least a fraction ≥ 0; `math.inf` if no float is large enough.
 
-    >>> rounded_up(3 * Fraction("0.1"))
+    >>> round_up(3 * Fraction("0.1"))
     0.3
     """
     return float_up(Fraction(number))
 
 
-def rounded_down(number: Fraction) -> float:
+def round_down(number: Fraction) -> float:
     """Return the largest float whose decimal is at most a fraction ≥ 0."""
     return float_down(Fraction(number))

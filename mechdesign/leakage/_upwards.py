@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import rounded_up
+from mechdesign.leakage._transitions import round_up
 
 Amount = Fraction | float
 """A leakage in nats: an exact fraction, or a float that is an upper bound; 0.0 is exact."""
@@ -99,7 +99,7 @@ def total(before: Amount, after: Amount, epsilon: float) -> float:
         return epsilon
     exact = isinstance(after, Fraction) or (isinstance(before, Fraction) and after == 0)
     if exact and before != math.inf:
-        return rounded_up(Fraction(before) + Fraction(after) + decimal(epsilon))
+        return round_up(Fraction(before) + Fraction(after) + decimal(epsilon))
     # Four roundings in the sum, and two in the conversion of decimals to floats.
     return math.nextafter((float(before) + float(after) + epsilon) * _SUMMED, math.inf)
 

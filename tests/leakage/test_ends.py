@@ -297,7 +297,10 @@ OPEN = leakage.OpenChain(ZEROS, "any")
         (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is not a Markov chain"),
         (lambda: leakage.cao2019.algorithm1(OPEN, 1.0), "P: is not a Markov chain"),
         (lambda: builders.transitions(OPEN), "is not a Markov chain"),
-        (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is not a Markov chain.*ends = "stay", which puts a 1'),
+        (
+            lambda: tracing.Adversary(OPEN, [0.5, 0.5]),
+            'transition: is not a Markov chain.*ends = "stay", which puts a 1',
+        ),
         (
             lambda: leakage.LossFunction(ZEROS),
             r"P\[1\]: is a row of zeros: no observed step leaves.*1 on its diagonal",
