@@ -36,7 +36,7 @@ from mechdesign.synthesis._normal import normalise
 from stopped_early import scene
 
 ROWS = Path(__file__).parent / "results" / "elimination.jsonl"
-TIMEOUT_S = 900.0
+TIMEOUT_S = 1800.0
 GAP, ROAD_GAP = 1e-6, 1e-5
 BASE = "all constants"
 OFF = 10**9
@@ -71,6 +71,13 @@ SWITCHES: dict[str, Callable[[Tuning], Tuning]] = {
     "one patience": _change(interior_point={"patience": ((-1.0, 5),)}),
     "no multipliers dropped": _change(interior_point={"dropped_share": 0.0}),
     "no column generation": lambda tuning: tuning,
+    "all together": _change(
+        correction={"few": 0.0, "max_loss": 0.0},
+        pricing={"near_min_rows": OFF, "neighbours": 1, "similar_slack": TUNING.estimates.active_slack},
+        merging={"coarse_large": MERGING.coarse, "loose_factor": 1.0, "with_floors": MERGING.sparse},
+        generation={"merge_care": 1.0, "inactive_floor": 0.0, "loose_gap": 0.0, "min_entering": 1},
+        interior_point={"repair_gap": math.inf, "patience": ((-1.0, 5),), "dropped_share": 0.0},
+    ),
 }
 
 
@@ -95,6 +102,7 @@ SCENES: dict[str, Callable[[], Any]] = {
 }
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 LONG: dict[str, Callable[[], Any]] = {
+    "city with floor, 300 cells": lambda: record_solves._block_program(record_solves._city(20, 15, 0.8, 0.8)),
     "city with floor, 576 cells": lambda: record_solves._block_program(record_solves._city(24, 24, 0.8, 0.8)),
     "city with floor, 840 cells": lambda: record_solves._block_program(record_solves._city(30, 28, 0.8, 0.8)),
     "900 road places": lambda: record_solves._block_program(record_solves._road_program(900, 5)),

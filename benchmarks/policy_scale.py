@@ -3,8 +3,8 @@
 Run ``python benchmarks/policy_scale.py [side]``. With a uniform prior the blocks of a size are one program; with a
 random one every block is its own. Each line is a separate process, which gives its peak memory. Seconds count
 everything from the grid to the certified design; "solving" is the part before the exact checks. By default the answers
-are the cells of the block. The variant "map" permits every cell. The variant "floor" requires an expected error of the
-best attack half way between its value without a floor and the maximum, over all blocks together.
+are the cells of the block. The variant "map" permits every cell. The variant "floor" sets one floor for all blocks:
+half way between the best attack's expected error without a floor and its maximum.
 """
 
 from __future__ import annotations

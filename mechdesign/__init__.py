@@ -1,7 +1,7 @@
 """Design, prove and export optimal privacy mechanisms.
 
-`design` finds the channel of least cost for a `Problem`, and proves it; `verify` checks what was written. Everything
-else stands in the modules listed here. Names load on first use, so that verifying a bundle never imports a solver.
+`design` finds and proves the channel of least cost for a `Problem`, and `verify` checks a bundle. Everything else is in
+the modules listed here. Names load on first use, so that verification never imports a solver.
 """
 
 from mechdesign.base import _lazy

@@ -76,7 +76,7 @@ def write_file(
         ExportError: The file cannot be written; an old file is unchanged.
     """
     target = as_path(path, "path")
-    temporary = target.parent / hidden_name(target.name, f".{secrets.token_hex(4)}.partial")
+    temporary = target.parent / make_hidden_name(target.name, f".{secrets.token_hex(4)}.partial")
     try:
         with _writing([temporary]):
             with os.fdopen(_open_new(temporary, target, private, shared), "wb") as file:
@@ -94,10 +94,10 @@ def write_file(
         _note_unsynchronised(target.parent)
 
 
-def hidden_name(name: str, ending: str) -> str:
+def make_hidden_name(name: str, ending: str) -> str:
     """Return the name of a hidden file that belongs to a file; long names are shortened, with a digest.
 
-    >>> hidden_name("a.csv", ".lock")
+    >>> make_hidden_name("a.csv", ".lock")
     '.a.csv.lock'
     """
     made = f".{name}{ending}"
@@ -254,7 +254,7 @@ def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
 def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> int:
     """Open a new file with the mode and group that `target` has or should have."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    old = _replaced(target)
+    old = _find_replaced(target)
     if old is not None and private and not shared and old.st_uid != os.geteuid():
         # The other user would decide who can read the new content.
         old = None
@@ -268,7 +268,7 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
     return descriptor
 
 
-def _replaced(target: Path) -> os.stat_result | None:
+def _find_replaced(target: Path) -> os.stat_result | None:
     """Return the status of the file that will be replaced; None if there is none, or it has no mode."""
     try:
         # The link itself is replaced, so that the mode of its target does not matter.

@@ -130,9 +130,10 @@ class MechdesignError(Exception):
 class InputError(MechdesignError, ValueError):
     """An input is invalid; nothing was computed or written.
 
-    Attributes:
+    The arguments are attributes, and `keys` has the steps of the path.
+
+    Args:
         path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
-        keys: The steps of that path.
         problem: A description of the problem.
         value: The value found, or None. For a cell of a file it is the form, such as ``9999-9-99 9:99``.
         bound: The accepted values; may be empty.
@@ -206,10 +207,11 @@ class SpecificationError(InputError):
 class InfeasibleError(MechdesignError):
     """No channel meets all requirements.
 
-    Attributes:
+    `path` is an attribute, and `keys` has the steps of the path.
+
+    Args:
         problem: A description of the conflict.
-        path: The path of the infeasible input, such as ``requirements[1]``; may be empty.
-        keys: The steps of that path.
+        path: The path of the infeasible input, such as ``requirements[1]``, or its steps; may be empty.
     """
 
     def __init__(self, problem: str, path: str | Keys = ()) -> None:
@@ -258,9 +260,9 @@ class SolverInterruptedError(SolverError):
 
 
 class CertificateError(MechdesignError):
-    """A certificate does not hold.
+    """A certificate does not hold. The arguments are attributes.
 
-    Attributes:
+    Args:
         reason: A sentence with the reason.
         pair: The worst pair of secrets ``(s, t)``, or None if the reason is not a pair.
     """
@@ -322,7 +324,9 @@ class MissingDependencyError(MechdesignError, ImportError):
 class LeakageExceededError(MechdesignError):
     """A release would make the leakage of some release exceed the limit; nothing was recorded.
 
-    Attributes:
+    The first three arguments are attributes.
+
+    Args:
         step: The release with the largest leakage, counted from 0.
         leakage: Its leakage.
         alpha: The limit.

@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mechdesign.base._atomic import hidden_name
+from mechdesign.base._atomic import make_hidden_name
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.base._warnings import warn
@@ -133,7 +133,7 @@ def exists(path: Path) -> bool:
 
 def lock_file_of(path: Path) -> Path:
     """Return the lock file of a file; it is in the same folder and is never removed."""
-    return path.parent / hidden_name(path.name, ".lock")
+    return path.parent / make_hidden_name(path.name, ".lock")
 
 
 def as_wait(value: object) -> float:

@@ -65,7 +65,7 @@ def memory_below_limits() -> int | None:
     Limits are those of addresses and data (RLIMIT_AS, RLIMIT_DATA), and those of control groups, versions 1 and 2,
     including parent groups.
     """
-    left = [*_left_by_process(), *_left_by_groups()]
+    left = [*_process_headrooms(), *_group_headrooms()]
     return max(0, min(left)) if left else None
 
 
@@ -79,7 +79,7 @@ def _available() -> int | None:
         return None
 
 
-def _left_by_process() -> Iterator[int]:
+def _process_headrooms() -> Iterator[int]:
     if sys.platform == "win32":
         return
     import resource
@@ -94,13 +94,13 @@ def _left_by_process() -> Iterator[int]:
             yield limit - (page * held[place] if len(held) > place else 0)
 
 
-def _left_by_groups() -> Iterator[int]:
+def _group_headrooms() -> Iterator[int]:
     for version, folder in find_groups("memory"):
-        if (left := _left_in(folder, *_FILES[version])) is not None:
+        if (left := _group_headroom(folder, *_FILES[version])) is not None:
             yield left
 
 
-def _left_in(folder: Path, limit: str, usage: str, unused: str) -> int | None:
+def _group_headroom(folder: Path, limit: str, usage: str, unused: str) -> int | None:
     """Return the bytes that a group leaves; the kernel can reclaim unused file pages, which are added."""
     most, held = (_number(folder / name) for name in (limit, usage))
     if most is None or held is None:

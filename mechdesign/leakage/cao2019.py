@@ -117,7 +117,7 @@ def algorithm2(P: Any) -> Tables:
     """Precompute the prefix sums of every pair of rows and the transition points between them (Theorems 8 and 9).
 
     Corrected for ties and for d_j = 0. Let q′ and d′ be the sums before column i. Then column i leaves the set for
-    good at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is zero. The sums exclude column i for accuracy.
+    good at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is 0. For accuracy, the sums exclude column i.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).

@@ -1,8 +1,8 @@
-"""What any channel guarantees, leaks and costs.
+"""The guarantees, leakage and cost of any channel.
 
-`audit` finds the tight ε of a finite channel, the pairs that attain it, and what an adversary gains. `attack` has the
-optimal attacks. Error measures and baselines for comparison stand beside them. The room imports `synthesis`,
-`mechanisms`, `graphs` and what is below them.
+`audit` finds the tight ε of a finite channel, the pairs that attain it, and the gain of an adversary. `attack` contains
+the optimal attacks. The room also has error measures, and baselines for comparison. It imports `synthesis`,
+`mechanisms`, `graphs` and lower rooms.
 """
 
 from mechdesign.base import _lazy

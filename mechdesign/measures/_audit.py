@@ -1,4 +1,4 @@
-"""What a finite channel from anywhere guarantees, what it costs, and how far that is from the least cost."""
+"""The guarantee of any finite channel, its cost, and the distance of its cost from the minimum."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
 
-# Up to this ε times the largest distance the best constant answer is as good as the optimum, to within this share.
+# Limit of ε times the largest distance below which a constant answer is optimal, up to this relative cost.
 _NEGLIGIBLE = 1e-9
 
 _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
@@ -45,9 +45,17 @@ _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
 
 @dataclass(frozen=True)
 class PairLoss:
-    """What one pair of secrets needs: the least ε that bounds p(o|s) by p(o|t) for all o, and the o that needs it.
+    """The privacy loss of one pair of secrets.
 
-    `epsilon` is rounded to nearest; `likely` is p(o|s) and `unlikely` p(o|t).
+    Attributes:
+        pair: The pair (s, t).
+        observable: The observable o that determines ε.
+        epsilon: The least ε that bounds p(o|s) by p(o|t) for all o, rounded to nearest.
+        likely: p(o|s).
+        unlikely: p(o|t).
+
+    >>> audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]]).worst_pairs(1)[0].likely
+    0.75
     """
 
     pair: tuple[int, int]
@@ -59,22 +67,25 @@ class PairLoss:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What is true of a channel, whoever made it; nothing here rests on what its maker claims.
+    """Facts about a channel, computed from its numbers and not from claims of its maker.
 
     Attributes:
-        epsilon: The tight ε: the least that holds for all pairs and observables, rounded up; `math.inf` where an answer
-            of one secret is never one of another, or where secrets at distance 0 differ.
-        witness: The pair of secrets (s, t) and the observable for which it is tight, or fails; None for ε = 0.
-        cost: The cost under the prior, rounded up, or None where no cost was given.
-        deviation: The largest distance of the sum of a row from 1, rounded up. Rows are divided by their sums first.
-        negative: How many entries are below zero; they count as zeros.
-        matrix: p(o|s) as floats, rows divided by their sums, shape (n, m).
-        bound: What was asked about: the pairs, each with its distance, stated at ε = 1.
+        epsilon: The tight ε, the least one for all pairs and observables, rounded up. It is `math.inf` if an observable
+            of one secret never occurs for another, or if secrets at distance 0 differ.
+        witness: The pair of secrets (s, t) and the observable that determine ε; None for ε = 0.
+        cost: The cost under the prior, rounded up; None without costs.
+        deviation: The largest distance of a row sum from 1, rounded up. Rows are divided by their sums.
+        negative: Number of negative entries; they count as zeros.
+        matrix: p(o|s) as floats (n, m), rows divided by their sums.
+        bound: The examined pairs with their distances, as a bound for ε = 1.
         prior: The prior (n,), uniform unless given.
         costs: The cost matrix (n, m), or None.
-        error: The adversary's error (k, n): the distances where these are finite, else Hamming distance.
+        error: The adversary's error (k, n): the distances if they are finite, else Hamming distance.
         objective: "expected" or "worst".
         secrets: The domain of the secrets, for labels and maps, or None.
+
+    >>> audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
+    Audit(2 secrets, 2 observables, epsilon=1.0986122886681098)
     """
 
     epsilon: float
@@ -98,17 +109,30 @@ class Audit:
         return f"Audit({n} secrets, {m} observables, epsilon={self.epsilon!r})"
 
     def holds(self, epsilon: object) -> bool:
-        """Tell whether the channel keeps a stated ε: a number, or a text such as "0.6" or "3/5", taken exactly."""
+        """Return whether the channel keeps an ε.
+
+        Args:
+            epsilon: A number, or a text such as "0.6" or "3/5", taken exactly.
+
+        Returns:
+            Whether it holds.
+        """
         stated = exact(epsilon, "epsilon")
         if stated < 0:
             raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
         return self._tight.holds(stated)
 
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
-        """Return the pairs of secrets that need the largest ε, worst first; of pairs alike the likeliest, then nearest.
+        """Return the pairs of secrets that need the largest ε, worst first.
 
-        Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
-        ε is enough, or none.
+        Among equal pairs, larger probabilities and then smaller distances come first. Each pair occurs once, in the
+        direction with the larger ε. Pairs at distance 0 are omitted: either any ε suffices for them, or none.
+
+        Args:
+            count: Largest number of pairs.
+
+        Returns:
+            The pairs.
         """
         count = as_integer(count, "count", 0)
         best, places = self._rates
@@ -124,15 +148,15 @@ class Audit:
 
     @cached_property
     def exposure(self) -> Floats:
-        """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest.
+        """The largest ε of any pair that contains a secret, for each secret (n,), rounded to nearest.
 
-        Infinite where no ε is enough, for a pair at distance 0 that differs, too.
+        It is infinite if no ε suffices, also for a pair at distance 0 that differs.
         """
         best, _ = self._rates
         most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
-        # Rates beyond the largest float are infinite as floats.
+        # Rates beyond the largest float are infinite.
         most[most == LARGEST] = math.inf
         for witness in unequal(self._rows, self.bound):
             most[list(witness.pair)] = math.inf
@@ -140,36 +164,36 @@ class Audit:
 
     @cached_property
     def ruled_out(self) -> Integers:
-        """For each secret how many others some answer to it rules out, shape (n,)."""
+        """For each secret, the number of other secrets that some observable rules out (n,)."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @cached_property
     def revealed(self) -> tuple[int, ...]:
-        """The secrets that have an answer which no other secret is ever given, ascending, whatever was asked about."""
+        """The secrets, ascending, with an observable that no other secret has, whichever pairs were examined."""
         return revealed(self._rows.floats)
 
     @cached_property
     def design(self) -> Design | None:
-        """The certified design of least cost with the ε that the channel really has; designed when first asked for.
+        """The certified design of least cost with the channel's tight ε; computed on first use.
 
-        None without a cost, and where the optimum needs no design: for ε = 0, where one answer serves all, and for
+        None without costs, and if the optimum needs no design: for ε = 0, where one answer serves all secrets, and for
         ε = ∞, where nothing is required.
         """
         if self.costs is None or not self._needs_design:
             return None
-        # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such. Distances
-        # are taken as given, whether they are a metric or not.
+        # A requirement uses the printed decimal of a float, and ε was rounded up as such. Distances need not be a
+        # metric.
         with suppress_warnings(MetricWarning):
             requirement = self._requirement(self.epsilon)
-        # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
+        # Isolated secrets are released, since the examined pairs allow that.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
     @cached_property
     def optimum(self) -> float | None:
-        """The proved lower bound of the cost of any channel with this ε, rounded down; None without a cost.
+        """The lower bound of the cost of any channel with this ε, rounded down; None without costs.
 
-        Computed when first asked for, by `design` where one is needed.
+        Computed on first use, with `design` if necessary.
         """
         if self.costs is None:
             return None
@@ -177,9 +201,9 @@ class Audit:
             return self.design.certificate.lower_bound
         if self.epsilon == math.inf:
             each = [Fraction(value) for value in self.costs.min(axis=1).tolist()]
-            return float_down(_counted(each, self.prior, self.objective))
+            return float_down(_aggregate(each, self.prior, self.objective))
         least = _constant(self.costs, self.prior, self.objective, self.bound)
-        # Within ε·d of a constant channel no cost is below exp(−ε·d) times its cost.
+        # Every cost is at least exp(−ε·d) times that of a constant channel.
         return float_down(least * (1 - Fraction(self._reach)))
 
     @cached_property
@@ -188,7 +212,14 @@ class Audit:
         return float(attack.optimal(self.matrix, self.prior, self.error).distortion)
 
     def attacks(self, names: Sequence[str] = _ATTACKS) -> dict[str, float]:
-        """Return the figures of merit of attacks by their names in `mechdesign.attack`; the last two solve programs."""
+        """Return the figures of merit of attacks.
+
+        Args:
+            names: Names of attacks in `mechdesign.attack`; the last two solve linear programs.
+
+        Returns:
+            The figures by name.
+        """
         names = as_list(names, "names", f"a list of {', '.join(_ATTACKS)}")
         for name in names:
             if name not in _ATTACKS:
@@ -222,27 +253,30 @@ def audit(
     secrets: Domain | None = None,
     weights: bool = False,
 ) -> Audit:
-    """Compute what a finite channel p(o|s) guarantees, from its numbers as they are.
+    """Compute the guarantee of a finite channel p(o|s) from its numbers.
 
-    Floats are taken as the binary numbers they are, and each row is divided by its exact sum: that is what a program
-    draws from that weighs observables by these numbers. Ratios are compared as fractions.
+    Floats are taken as binary numbers, and each row is divided by its exact sum, as a program does that draws
+    observables with these weights. Ratios are compared as fractions.
 
     Args:
-        matrix: The channel (n, m), a row for each secret: a `Channel`, or floats, integers, or `fractions.Fraction`.
-        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'), infinite where nothing is asked; taken as given,
-            whether or not it is a metric.
+        matrix: The channel (n, m), a row for each secret: a `Channel`, floats, integers, or `fractions.Fraction`.
+        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'). Infinite distances require nothing. It need not be a
+            metric.
         graph: A policy graph instead: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
-        prior: How likely each secret is, shape (n,); uniform unless given.
-        cost: What answer o costs for secret s, shape (n, m); finite.
-        error: The adversary's error a(ŝ, s), shape (k, n); else the distances, or Hamming distance.
-        objective: Which cost is meant: "expected", or "worst" over secrets.
+        prior: Probabilities of the secrets (n,); uniform unless given.
+        cost: Cost of answer o for secret s (n, m); finite.
+        error: The adversary's error a(ŝ, s) (k, n); the distances, or Hamming distance, unless given.
+        objective: "expected" cost, or "worst" cost over secrets.
         secrets: The domain of the secrets, for labels and maps.
-        weights: Take entries as weights, so that rows may have any positive sum. Otherwise a row whose sum is not
-            within 0.001 of 1 is refused.
+        weights: Whether entries are weights, so that rows may have any positive sum. Otherwise row sums must be within
+            0.001 of 1.
+
+    Returns:
+        The audit.
 
     Raises:
-        InputError: An array has another shape, a row has no positive entry or another sum than 1, a secret is at a
-            distance from itself, or not exactly one of `distance` and `graph` is given.
+        InputError: A shape does not match, or a row has no positive entry or a wrong sum. A secret has a distance from
+        itself. Both of `distance` and `graph` are given, or neither.
 
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness
@@ -252,7 +286,7 @@ def audit(
     """
     rows = exact_rows(matrix, as_truth(weights, "weights"))
     n, m = rows.floats.shape
-    bound, errors, requirement = _asked(n, distance, graph)
+    bound, errors, requirement = _make_bound(n, distance, graph)
     if objective not in OBJECTIVES:
         raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
     if secrets is not None and secrets.size != n:
@@ -279,12 +313,12 @@ def audit(
     )
 
 
-def _asked(
+def _make_bound(
     n: int, distance: ArrayLike | None, graph: nx.Graph | None
 ) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
-    """Return the bound at ε = 1, the errors that go with it, and what makes a requirement of an ε."""
+    """Return the bound at ε = 1, the matching errors, and a function from ε to a requirement."""
     if (distance is None) == (graph is None):
-        problem = "is missing, and so is graph" if distance is None else "is given, and graph too"
+        problem = "and graph are both missing" if distance is None else "and graph are both given"
         raise InputError("distance", problem, bound="exactly one of distance and graph")
     if graph is not None:
         check_graph(graph, n, "graph")
@@ -293,7 +327,7 @@ def _asked(
     assert distance is not None
     matrix = as_nonnegative(distance, "distance", 2, infinite=True)
     if matrix.shape != (n, n):
-        raise InputError("distance", "does not fit the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
+        raise InputError("distance", "does not match the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
     require(np.diag(matrix) == 0, np.diag(matrix), "distance of a secret from itself", "0")
     errors = matrix if np.isfinite(matrix).all() else distances.hamming(n)
     return PairBound.metric(Fraction(1), matrix), errors, partial(MetricPrivacy, distance=matrix)
@@ -311,14 +345,14 @@ def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
     costs = as_amounts(cost, "cost", "(n, m)")
     if costs.shape != shape:
-        raise InputError("cost", "does not fit the channel", value=costs.shape, bound=f"of shape {shape}")
+        raise InputError("cost", "does not match the channel", value=costs.shape, bound=f"of shape {shape}")
     return costs
 
 
 def _error(error: ArrayLike, n: int) -> Floats:
     found = as_nonnegative(error, "error", 2)
     if found.shape[1] != n or not len(found):
-        raise InputError("error", "does not fit the channel", value=found.shape, bound=f"of shape (k, {n})")
+        raise InputError("error", "does not match the channel", value=found.shape, bound=f"of shape (k, {n})")
     return found
 
 
@@ -328,18 +362,18 @@ def _cost(rows: Rows, prior: Floats, costs: Floats, objective: str) -> Fraction:
         given = np.flatnonzero(rows.floats[secret]).tolist()
         weighed = (rows.entry(secret, o) * Fraction(costs[secret, o]) for o in given)
         each.append(sum(weighed, Fraction(0)) / total)
-    return _counted(each, prior, objective)
+    return _aggregate(each, prior, objective)
 
 
-def _counted(each: Sequence[Fraction], prior: Floats, objective: str) -> Fraction:
-    """Return the expected, or worst, of the costs of the secrets."""
+def _aggregate(each: Sequence[Fraction], prior: Floats, objective: str) -> Fraction:
+    """Return the expected or the worst of the costs of the secrets."""
     if objective == "worst":
         return max(each)
     return sum((Fraction(weight) * value for weight, value in zip(prior.tolist(), each, strict=True)), Fraction(0))
 
 
 def _constant(costs: Floats, prior: Floats, objective: str, bound: ExponentBound) -> Fraction:
-    """Return the least cost of one answer for all secrets that bounds tie to each other, rounded down a little."""
+    """Return the least cost of one answer for each group of connected secrets, rounded down a little."""
     n = len(prior)
     joined = np.zeros((n, n), dtype=np.bool_)
     joined[bound.sources, bound.targets] = True

@@ -1,7 +1,7 @@
 """Well-known mechanisms for comparison with a design.
 
-All of them answer with the same observables. Their probabilities are computed in floating point and rounded to whole
-numbers over 2**62, and what is said of their privacy is decided on these, exactly.
+All of them answer with the same observables. Their probabilities are computed in floating point and rounded to integers
+over 2**62. Statements on their privacy are decided on these integers, exactly.
 """
 
 from __future__ import annotations
@@ -27,18 +27,24 @@ NO_INFORMATION = "no information: always the same answer"
 
 @dataclass(frozen=True)
 class Reference:
-    """The cost of a mechanism that a reader knows; `note` says what it lacks."""
+    """The cost of a well-known mechanism.
+
+    Attributes:
+        name: Its name.
+        cost: Its cost.
+        note: A requirement that it misses, or empty.
+    """
 
     name: str
     cost: float
     note: str = ""
 
 
-def combined_bound(problem: Problem) -> Floats | None:
-    """Return the largest metric E (n, n) such that p(o|s) <= exp(E(s, t)) p(o|t) implies every bound on pairs.
+def combine_bounds(problem: Problem) -> Floats | None:
+    """Return the largest metric E (n, n) such that p(o|s) <= exp(E(s, t)) p(o|t) implies every pair bound.
 
-    It is the length of the shortest path where a bounded pair is an edge, in both directions, of the length ln g.
-    Infinite where nothing is required; None when no pair is bounded.
+    It is the shortest-path length in the graph of the bounded pairs, in both directions, with edge lengths ln g. It is
+    infinite if nothing is required; None if no pair is bounded.
     """
     n = len(problem.prior)
     bounds = np.full((n, n), np.inf)
@@ -48,28 +54,28 @@ def combined_bound(problem: Problem) -> Floats | None:
     np.fill_diagonal(bounds, 0.0)
     if not np.isfinite(bounds[~np.eye(n, dtype=np.bool_)]).any():
         return None
-    # A plain matrix would take lengths of zero for missing edges.
+    # In a plain matrix, lengths of zero would count as missing edges.
     lengths: Floats = shortest_path(csgraph_from_masked(np.ma.masked_invalid(bounds)), method="FW")
     return lengths
 
 
-# Added to each entry, so that rounding what is very unlikely changes no ratio of two secrets by much.
+# Units added to each entry, so that rounding small entries hardly changes ratios.
 _UNITS = 2**20
-# More products of pairs and answers than this are not compared for a baseline: it would take minutes.
-_MOST = 10**8
+# Largest number of pairs times answers for which a baseline is compared; more would take minutes.
+_MAX_COMPARISONS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A mechanism that a reader knows, as an exact channel.
+    """A well-known mechanism as an exact channel.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         channel: The channel.
         cost: Its cost under the objective of the problem, in floating point.
         error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
-        tight: For each bound on pairs the least ε, or factor, that holds, rounded up; None where the problem is large.
-        note: Which requirement it misses, if any.
+        tight: For each pair bound the least ε or factor, rounded up; None for large problems.
+        note: A requirement that it misses, or empty.
     """
 
     name: str
@@ -81,13 +87,13 @@ class Baseline:
 
 
 def baselines(problem: Problem) -> tuple[Baseline, ...]:
-    """Return the baselines that make sense for a problem, in no order of cost."""
+    """Return the baselines for a problem, in no particular order of cost."""
     error = attack_measure(problem).matrix
-    return tuple(_measured(name, problem, numerators, error) for name, numerators in _channels(problem))
+    return tuple(_measure(name, problem, numerators, error) for name, numerators in _channels(problem))
 
 
 def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Reference, ...]:
-    """Return the costs of the baselines, and of telling the truth: every secret gets the answer that costs it least."""
+    """Return the costs of the baselines, and of the best answer for each secret without privacy."""
     least = problem.cost.min(axis=1)
     truth = float(problem.prior @ least if problem.objective == "expected" else least.max())
     return (
@@ -97,10 +103,10 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
 
 
 def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
-    """Return the least ε, or factor, that holds for each of the `bounds`, rounded up; None for large problems."""
+    """Return the least ε or factor of each of the `bounds`, rounded up; None for large problems."""
     asked, between = bounds(problem), problem.point_bounds
     pairs = sum(len(numerators) if place in between else len(problem.pair_bounds[place]) for place in asked)
-    if pairs * numerators.shape[1] > _MOST:
+    if pairs * numerators.shape[1] > _MAX_COMPARISONS:
         return None
     return tuple(
         between[place].least(between[place].steepest(numerators))
@@ -111,7 +117,7 @@ def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] 
 
 
 def bounds(problem: Problem) -> tuple[int, ...]:
-    """Return which claims bound how well secrets are told apart: of continuous privacy the one between all points."""
+    """Return the indices of the claims that bound pairs; for continuous privacy, the claim between all points."""
     continuous = {problem.places[index] for index in problem.point_bounds}
     between_pairs = {index for index in problem.pair_bounds if problem.places[index] not in continuous}
     return tuple(sorted(between_pairs | problem.point_bounds.keys()))
@@ -119,7 +125,7 @@ def bounds(problem: Problem) -> tuple[int, ...]:
 
 def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
     """Yield the names and numerators of the channels that give no forbidden answer."""
-    bound = combined_bound(problem)
+    bound = combine_bounds(problem)
     if bound is not None:
         places, sites = problem.secrets, answers(problem)
         if (rate := _planar_rate(problem, bound)) is not None:
@@ -143,39 +149,39 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
 
 
 def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> Iterator[tuple[str, Integers]]:
-    """Yield a channel, if it is to be shown `plain`, and with its outputs replaced by the best answers on average."""
-    if plain and _permitted(problem, masses):
+    """Yield a channel, if `plain` names it, and the channel with outputs replaced by the best answers on average."""
+    if plain and _is_permitted(problem, masses):
         yield plain, masses
     if problem.objective == "expected":
-        remapped = _remapped(problem, masses)
-        if _permitted(problem, remapped):
+        remapped = _remap(problem, masses)
+        if _is_permitted(problem, remapped):
             yield f"{name}, remapped", remapped
 
 
 def exponential(bound: Floats) -> Floats:
-    """Return p(o|s) ∝ exp(−λ E(s, o)), (n, n), with the largest λ that keeps every bound of the metric E exactly.
+    """Return p(o|s) ∝ exp(−λ E(s, o)) (n, n) with the largest λ that keeps every bound of the metric E exactly.
 
-    The largest ratio of two rows is exp(λ E(s, t)) Z(t)/Z(s), with Z the sums of the weights. λ = 1/2 always keeps the
-    bounds, and λ > 1 never does.
+    The largest ratio of two rows is exp(λ E(s, t)) Z(t)/Z(s), where Z are the sums of the weights. λ = 1/2 always keeps
+    the bounds, and λ > 1 never does.
     """
     finite = np.isfinite(bound)
 
-    def kept(scale: float) -> bool:
+    def keeps_bounds(scale: float) -> bool:
         sums = np.log(np.where(finite, np.exp(-scale * np.where(finite, bound, 0.0)), 0.0).sum(axis=1))
         excess = (scale - 1) * np.where(finite, bound, 0.0) + sums[None, :] - sums[:, None]
         return bool((excess[finite] <= 1e-15).all())
 
     low, high = 0.5, 1.0
-    if kept(high):
+    if keeps_bounds(high):
         low = high
     while high - low > 1e-12:
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        low, high = (middle, high) if keeps_bounds(middle) else (low, middle)
     return falling(bound, low)
 
 
 def _planar_rate(problem: Problem, bound: Floats) -> float | None:
-    """Return the largest ε for which ε times the distance in the plane keeps all bounds; None without such places."""
+    """Return the largest ε for which ε times the plane distance keeps all bounds; None without such places."""
     places, sites = problem.secrets, answers(problem)
     if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
         return None
@@ -187,8 +193,8 @@ def _planar_rate(problem: Problem, bound: Floats) -> float | None:
     return rate or None
 
 
-def _remapped(problem: Problem, numerators: Integers) -> Integers:
-    """Replace each output by the answer that is best on average given that output: this costs no privacy."""
+def _remap(problem: Problem, numerators: Integers) -> Integers:
+    """Replace each output by the best answer on average, given that output; this costs no privacy."""
     finite = np.isfinite(problem.cost)
     costs = numerators.T.astype(np.float64) @ (problem.prior[:, None] * np.where(finite, problem.cost, 0.0))
     barred = (numerators > 0).T.astype(np.float64) @ ~finite > 0
@@ -199,27 +205,27 @@ def _remapped(problem: Problem, numerators: Integers) -> Integers:
 
 
 def _whole(masses: Floats, filled: Flags) -> Integers:
-    """Round the masses of each row to whole numbers that sum to 2**62; those that are `filled` are not 0."""
+    """Round the masses of each row to integers that sum to 2**62; `filled` ones stay positive."""
     extra = _UNITS * filled
     scale = 2.0**EXPONENT - extra.sum(axis=1, keepdims=True)
     numerators: Integers = np.floor(masses * scale).astype(np.int64) + extra
-    # In Python's integers: 2**62 and a little more is too much for sums of others.
+    # Python integers avoid overflow: sums may slightly exceed 2**62.
     rest = [2**EXPONENT - sum(row) for row in numerators.tolist()]
     numerators[np.arange(len(numerators)), masses.argmax(axis=1)] += np.array(rest, dtype=np.int64)
     return numerators
 
 
-def _measured(name: str, problem: Problem, numerators: Integers, error: Floats) -> Baseline:
+def _measure(name: str, problem: Problem, numerators: Integers, error: Floats) -> Baseline:
     channel = Channel(numerators)
     matrix = channel.matrix
     costs = (matrix * np.where(matrix > 0, problem.cost, 0.0)).sum(axis=1)
     cost = float(problem.prior @ costs if problem.objective == "expected" else costs.max())
     erred = attack.optimal(channel, problem.prior, error).distortion
-    note = _missed_floor(problem, matrix)
+    note = _describe_missed_floor(problem, matrix)
     return Baseline(name, channel, cost, float(erred), tight_epsilons(problem, numerators), note)
 
 
-def _permitted(problem: Problem, numerators: Integers) -> bool:
+def _is_permitted(problem: Problem, numerators: Integers) -> bool:
     return not bool(((numerators > 0) & np.isinf(problem.cost)).any())
 
 
@@ -228,8 +234,8 @@ def _answers_are_secrets(problem: Problem) -> bool:
     return n == m and bool((np.diagonal(problem.cost) == problem.cost.min(axis=1)).all())
 
 
-def _missed_floor(problem: Problem, mechanism: Floats) -> str:
-    """Say which floor on the adversary's error a mechanism does not keep; it may lie below by rounding only."""
+def _describe_missed_floor(problem: Problem, mechanism: Floats) -> str:
+    """Return a note on a violated floor on the adversary's error, beyond rounding; otherwise an empty text."""
     for floor in problem.floors.values():
         joint = floor.prior_or(problem.prior)[:, None] * mechanism
         error = float((floor.error @ joint).min(axis=0).sum())

@@ -1,9 +1,8 @@
-"""Tight epsilon of exact rows.
+"""The tight ε of exact rows.
 
-Floats find candidates, exact fractions decide. With u = 2**-53 the float ratio of two probabilities, apart from powers
-of two, is within 8u of the true one, and its logarithm within 16u + 4u·|ln|: pairs whose rate comes within `_BLUR` of
-the largest are compared as fractions, those of one weight with each other, and by rigorous logarithms where weights
-differ.
+Floats select candidates, and exact fractions decide. Let u = 2**-53. The float ratio of two probabilities, up to powers
+of two, is within 8u of the exact one, and its logarithm within 16u + 4u·|ln|. Pairs whose rate is within `_BLUR` of the
+largest are compared exactly: as fractions if their weights are equal, and by rigorous logarithms otherwise.
 """
 
 from __future__ import annotations
@@ -27,25 +26,28 @@ from mechdesign.certify._exponential import ln_below, ln_upper
 from mechdesign.model._channel import Channel
 
 SUM_TOLERANCE = Fraction(1, 1000)
-"""How far the sum of a row of probabilities may be from 1: what people round to three places."""
+"""Largest distance of a row sum from 1, for probabilities that people rounded to three places."""
 
-# Every float64 is a multiple of 2**-1074, and below 2**-1022 they have fewer digits.
+# Every float64 is a multiple of 2**-1074; below 2**-1022 floats have fewer digits.
 _SMALLEST = 1074
 _PRECISE = 2.0**-1022
-# Times a power of two as small as this one, every probability is 0 as a float.
+# Largest exponent of two that matters: smaller powers make every probability 0 as a float.
 _FAR = 5000
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a channel before they are divided by their sums; negative entries are counted, and stand as zeros.
+    """The rows of a channel before division by their sums; negative entries are counted and replaced by zeros.
 
     Attributes:
-        floats: The entries rounded to nearest, float64 of shape (n, m), read-only; zero only where the entry is.
-        entries: The exact entries: `floats` itself where they are floats; else as they were given.
-        scale: What the entries are multiples of: 2**-62 for a `Channel`, else 1.
+        floats: The entries rounded to nearest, float64 (n, m), read-only; zero only if the entry is zero.
+        entries: The exact entries: `floats` itself for float input, else the given numbers.
+        scale: The unit of the entries: 2**-62 for a `Channel`, else 1.
         sums: The exact sums of the rows.
-        negative: How many entries were below zero.
+        negative: Number of negative entries.
+
+    >>> exact_rows([[0.5, 0.5]]).sums
+    (Fraction(1, 1),)
     """
 
     floats: Floats
@@ -55,24 +57,40 @@ class Rows:
     negative: int
 
     def entry(self, secret: int, observable: int) -> Fraction:
-        """Return an entry exactly, before its row is divided by its sum."""
+        """Return an entry exactly, before its row is divided by its sum.
+
+        Args:
+            secret: Row.
+            observable: Column.
+
+        Returns:
+            The entry.
+        """
         if self.floats[secret, observable] == 0:
             return Fraction(0)
         value = self.entries[secret, observable]
         return Fraction(value.item() if isinstance(value, np.generic) else value) * self.scale
 
     def probability(self, secret: int, observable: int) -> Fraction:
-        """Return p(o|s) exactly."""
+        """Return p(o|s) exactly.
+
+        Args:
+            secret: Row.
+            observable: Column.
+
+        Returns:
+            The probability.
+        """
         return self.entry(secret, observable) / self.sums[secret]
 
     @property
     def deviation(self) -> Fraction:
-        """The largest distance of a row's sum from 1."""
+        """The largest distance of a row sum from 1."""
         return max(abs(total - 1) for total in self.sums)
 
     @cached_property
     def split(self) -> tuple[Floats, Integers]:
-        """p(o|s) as x·2**e, both (n, m): within 3·2**-53 of it relatively, whatever the size of entries and sums."""
+        """p(o|s) as x·2**e, both (n, m), within 3·2**-53 relatively, for any size of entries and sums."""
         mantissas, exponents = np.frexp(self.floats)
         exponents = exponents.astype(np.int64)
         if self.entries is not self.floats:
@@ -84,7 +102,7 @@ class Rows:
         return mantissas, exponents - np.array([exponent for _, exponent in sums])[:, None]
 
     def normalised(self) -> Floats:
-        """Return p(o|s) rounded to floats, shape (n, m); zero only where it is."""
+        """Return p(o|s) rounded to floats (n, m); zero only if the probability is zero."""
         mantissas, exponents = self.split
         with np.errstate(under="ignore"):
             divided: Floats = np.ldexp(mantissas, exponents.clip(-_FAR, _FAR).astype(np.intc))
@@ -95,16 +113,24 @@ class Rows:
 def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
     """Return the rows of a channel, of a matrix of floats or integers, or of one of fractions (dtype object).
 
-    With `weights` the sums of rows may be any positive numbers; without, they are 1 to within `SUM_TOLERANCE`.
+    Args:
+        matrix: The channel (n, m).
+        weights: Whether row sums may be any positive numbers; otherwise they are 1 within `SUM_TOLERANCE`.
+
+    Returns:
+        The rows.
 
     Raises:
-        InputError: It is no matrix of finite numbers, is empty, or has a row without a positive entry, or of another
-            sum.
+        InputError: It is not a matrix of finite numbers, is empty, or has a row without a positive entry or with a
+            wrong sum.
+
+    >>> exact_rows([[1, 1]], weights=True).normalised()
+    array([[0.5, 0.5]])
     """
     if isinstance(matrix, Channel):
         n = len(matrix.numerators)
         return Rows(matrix.matrix, matrix.numerators, Fraction(1, matrix.denominator), (Fraction(1),) * n, 0)
-    given = _given(matrix)
+    given = _as_matrix(matrix)
     if given.dtype == object:
         floats = np.array([[nearest(Fraction(value)) for value in row] for row in given], dtype=np.float64)
         lost = np.array([[Fraction(value) > 0 for value in row] for row in given]) & (floats == 0)
@@ -120,9 +146,9 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
         sums = tuple(sum((Fraction(value) for value in row if value > 0), Fraction(0)) for row in given.tolist())
     for secret, total in enumerate(sums):
         if total == 0:
-            remedy = "give what is answered for this secret, or leave the secret out"
+            remedy = "give the probabilities of this secret, or remove the secret"
             if negative:
-                remedy = "give probabilities; of their logarithms take exp"
+                remedy = "give probabilities; apply exp to logarithms"
             raise InputError(
                 f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities", remedy=remedy
             )
@@ -132,47 +158,47 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
                 "does not sum to 1",
                 value=Shown(f"{nearest(total):.6g}"),
                 bound=f"1, to within {float(SUM_TOLERANCE):g}",
-                remedy=_remedy(floats, total),
+                remedy=_suggest_remedy(floats, total),
             )
     read_only(floats)
     return Rows(floats, floats if given.dtype.kind == "f" else given, Fraction(1), sums, negative)
 
 
-def _remedy(floats: Floats, total: Fraction) -> str:
-    """Say what a matrix may be whose row has another sum than 1."""
+def _suggest_remedy(floats: Floats, total: Fraction) -> str:
+    """Return a remedy for a matrix with a wrong row sum."""
     if (np.abs(floats.sum(axis=0) - 1) <= float(SUM_TOLERANCE)).all():
         return "Transpose it, if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
-    return "Divide each row by its sum, or say that the entries are weights (weights=True, --weights)"
+    return "Divide each row by its sum, or declare the entries as weights (weights=True, --weights)"
 
 
-def _given(matrix: ArrayLike) -> NDArray[Any]:
+def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:
     bound = "a matrix (n, m) of probabilities, a row for each secret"
     require_unmasked(matrix, "matrix")
     try:
         raw = np.asarray(matrix)
     except (TypeError, ValueError) as error:
-        raise InputError("matrix", f"is no matrix ({error})", bound=bound) from error
+        raise InputError("matrix", f"is not a matrix ({error})", bound=bound) from error
     if raw.ndim != 2 or 0 in raw.shape:
-        raise InputError("matrix", "is no matrix", value=raw.shape, bound=bound)
+        raise InputError("matrix", "is not a matrix", value=raw.shape, bound=bound)
     if raw.dtype == object:
         if all(isinstance(value, int | Fraction) for value in raw.flat):
             return raw.copy()
         try:
             raw = raw.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError("matrix", "holds other things than numbers", bound=bound) from error
+            raise InputError("matrix", "contains values that are not numbers", bound=bound) from error
     if raw.dtype.kind in "iu":
         return raw.astype(object)
     if raw.dtype.kind != "f":
         raise InputError("matrix", f"holds {raw.dtype}", bound=bound)
-    # Narrower floats are numbers of float64, too.
+    # Narrower floats convert to float64 exactly.
     return raw.astype(np.float64)
 
 
 def _split(value: Fraction) -> tuple[float, int]:
-    """Return x and e with x·2**e the float next to a positive number, or what it would be if exponents had no end."""
+    """Return x and e with x·2**e the float nearest to a positive number, with an unlimited exponent."""
     shift = value.numerator.bit_length() - value.denominator.bit_length()
     mantissa, exponent = math.frexp(nearest(value / Fraction(2) ** shift))
     return mantissa, exponent + shift
@@ -188,18 +214,26 @@ def _sum(row: list[float]) -> Fraction:
     return Fraction(total, 1 << _SMALLEST)
 
 
-# How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
+# Bound of the floating-point error of a rate times its weight, relative to 1 + |ln|.
 _BLUR = 2.0**-46
 LARGEST = math.nextafter(math.inf, 0)
-"""What stands for rates that are larger, but finite."""
-# A limit of 900 digits, times a weight, comes no closer to a logarithm than 60 · 2**6 digits tell, but by design.
+"""The replacement of larger, but finite rates."""
+# Doublings of 60 digits; a limit of 900 digits times a weight differs from a logarithm within 60 · 2**6 digits.
 _DOUBLINGS = 9
-# Ratios worked on at a time.
-_CHUNK = 2**21
+# Ratios of one block.
+_BLOCK_ENTRIES = 2**21
 
 
 class Witness(NamedTuple):
-    """Where a bound is tight: the observable is likelier under the first secret of the pair than under the second."""
+    """The pair and the observable that determine a tight ε; the observable is likelier under the first secret.
+
+    Attributes:
+        pair: The secrets (s, t).
+        observable: The observable.
+
+    >>> Witness((0, 1), 2).pair
+    (0, 1)
+    """
 
     pair: tuple[int, int]
     observable: int
@@ -207,13 +241,17 @@ class Witness(NamedTuple):
 
 @dataclass(frozen=True)
 class Tight:
-    """The least ε that a channel keeps.
+    """The least ε of a channel.
 
     Attributes:
-        epsilon: It, rounded up to a float; infinite where none holds.
-        bound: It, rounded up to a fraction of some 38 digits; None where none holds.
-        witness: Where it is tight, or fails; None where all rows that are bounded are the same.
-        deciding: The ratios that may decide it, each with its weight: ε holds where none is above exp(ε·w).
+        epsilon: ε, rounded up to a float; infinite if no ε holds.
+        bound: ε, rounded up to a fraction of about 38 digits; None if no ε holds.
+        witness: The pair and the observable that determine it; None if all bounded rows are equal.
+        deciding: The ratios that may decide, with their weights: ε holds if none exceeds exp(ε·w).
+
+    >>> from fractions import Fraction
+    >>> Tight(0.0, Fraction(0), None).holds(Fraction(0))
+    True
     """
 
     epsilon: float
@@ -222,17 +260,38 @@ class Tight:
     deciding: tuple[tuple[Fraction, Fraction], ...] = ()
 
     def holds(self, epsilon: Fraction) -> bool:
-        """Decide whether the channel keeps ε, exactly."""
+        """Decide exactly whether the channel keeps ε.
+
+        Args:
+            epsilon: ε.
+
+        Returns:
+            Whether it holds.
+        """
         return self.bound is not None and all(_is_at_most(ratio, epsilon * weight) for ratio, weight in self.deciding)
 
 
 def tight(rows: Rows, bound: ExponentBound) -> Tight:
-    """Return the least ε with p(o|s) <= exp(ε·w) p(o|t) for all observables and all pairs of `bound`."""
+    """Return the least ε with p(o|s) <= exp(ε·w) p(o|t) for all observables and all pairs of a bound.
+
+    Args:
+        rows: The rows of the channel.
+        bound: The pairs and their weights.
+
+    Returns:
+        The tight ε.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import PairBound
+    >>> bound = PairBound.metric(Fraction(1), [[0, 1], [1, 0]])
+    >>> tight(exact_rows([[0.75, 0.25], [0.25, 0.75]]), bound).witness
+    Witness(pair=(0, 1), observable=0)
+    """
     best, _ = rates(rows, bound)
     if not len(best):
         return Tight(0.0, Fraction(0), None)
     if best.max() == math.inf:
-        return Tight(math.inf, None, _broken(rows, bound, best))
+        return Tight(math.inf, None, _find_broken(rows, bound, best))
     unequal = _unequal(rows, bound)
     if unequal is not None:
         return Tight(math.inf, None, unequal)
@@ -257,20 +316,30 @@ def tight(rows: Rows, bound: ExponentBound) -> Tight:
 def _is_at_most(ratio: Fraction, limit: Fraction) -> bool:
     """Decide whether ln(ratio) <= limit for a ratio above 1, whose logarithm is irrational."""
     for digits in (60 << doubled for doubled in range(_DOUBLINGS)):
-        # ln(b/a) from below is ln(a/b) from above.
+        # A lower bound of ln(b/a) gives an upper bound of ln(a/b).
         above = -ln_below(ratio.denominator, ratio.numerator, digits)
         if above <= limit:
             return True
         if ln_below(ratio.numerator, ratio.denominator, digits) > limit:
             return False
-    raise ArithmeticError(f"ln({ratio}) and {limit} are too close to each other")
+    raise ArithmeticError(f"ln({ratio}) and {limit} are too close to decide")
 
 
 def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, Integers]:
-    """Return for each pair the least ε that it needs by itself, up to rounding, and the observable that needs it.
+    """Return for each pair the least ε that it needs, up to rounding, and the observable that needs it.
 
-    Both have shape (k,). The ε is infinite where the second secret never gives what the first does, and only there; a
-    pair of weight 0 needs 0 here.
+    Args:
+        rows: The rows of the channel.
+        bound: The pairs and their weights.
+
+    Returns:
+        ε (k,) and observables (k,). ε is infinite if and only if an observable of the first secret never occurs for
+        the second. It is 0 for a pair of weight 0.
+
+    >>> from fractions import Fraction
+    >>> from mechdesign.certify import PairBound
+    >>> rates(exact_rows([[1, 0], [0, 1]]), PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))[0]
+    array([inf, inf])
     """
     best, places = np.zeros(len(bound)), np.zeros(len(bound), dtype=np.int64)
     for part in _parts(len(bound), rows.floats.shape[1]):
@@ -285,11 +354,11 @@ def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, Integers]:
 
 
 def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
-    """Return ln p(o|s) − ln p(o|t), shape (pairs, m): −∞ where p(o|s) is 0, ∞ where only p(o|t) is."""
+    """Return ln p(o|s) − ln p(o|t) (pairs, m): −∞ if p(o|s) is 0, and ∞ if only p(o|t) is 0."""
     mantissas, exponents = rows.split
     sources, targets = bound.sources[part], bound.targets[part]
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        # Without their powers of two no quotient overflows, or has too few digits.
+        # Quotients of mantissas neither overflow nor lose digits.
         gains: Floats = np.log(mantissas[sources] / mantissas[targets])
         gains += (exponents[sources] - exponents[targets]) * math.log(2)
     gains[mantissas[sources] == 0] = -math.inf
@@ -297,7 +366,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
 
 
 def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
-    """Return pairs and observables that may be where ε is tight, one for each combination of probabilities."""
+    """Return the pairs and observables that may determine ε, one for each combination of probabilities."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
         least = float((best - blur).max())
@@ -315,14 +384,14 @@ def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int
             a, b = float(rows.floats[s, observable]), float(rows.floats[t, observable])
             if a == b and rows.sums[s] == rows.sums[t] and rows.entry(s, observable) == rows.entry(t, observable):
                 continue
-            # Symmetric channels are tight in thousands of places with the same numbers.
+            # Symmetric channels attain ε at thousands of pairs with equal numbers.
             exactly = (a, b, sums[s], sums[t]) if rows.floats is rows.entries else (a, b, pair, observable)
             known.setdefault((float(bound.weights[pair]), *exactly), (pair, observable))
     return set(known.values())
 
 
-def _broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
-    """Return where an answer of the first secret is never one of the second: the likeliest one, of the nearest pair."""
+def _find_broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
+    """Return the likeliest observable of a first secret that never occurs for the second, of the nearest pair."""
     most: tuple[float, float] = (-1.0, 0.0)
     found = Witness((0, 0), 0)
     matrix = rows.normalised()
@@ -340,7 +409,7 @@ def _broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
 
 
 def _unequal(rows: Rows, bound: ExponentBound) -> Witness | None:
-    """Return where two secrets at distance 0 differ, None where they do not."""
+    """Return a pair of secrets at distance 0 that differ; None if there is none."""
     return next(unequal(rows, bound), None)
 
 
@@ -355,5 +424,5 @@ def unequal(rows: Rows, bound: ExponentBound) -> Iterator[Witness]:
 
 
 def _parts(pairs: int, observables: int) -> list[slice]:
-    size = max(1, _CHUNK // observables)
+    size = max(1, _BLOCK_ENTRIES // observables)
     return [slice(start, min(start + size, pairs)) for start in range(0, pairs, size)]

@@ -1,14 +1,15 @@
-"""How useful a release is: the error measures of the papers' experiments.
+"""Error measures of the papers' experiments.
 
-Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (n,), with rows and columns at places:
+Expectations use a channel p(o|s) (n, m) and a prior π (n,), with rows and columns at places:
 
 - E_eu = Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂, the mean distance (PGLP, Cao et al. 2020, section 6.1; DPHMM, Xiao et al.
-  2017, section 8), and its root mean square (DPHMM, Equation 3);
-- E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
-- E_poi, the same with categories for regions.
+  2017, section 8);
+- its root mean square (DPHMM, Equation 3);
+- E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], where R is the region, 5 × 5 cells in PGLP;
+- E_poi, the same with categories instead of regions.
 
-The degree of protection is `mechdesign.graphs.degree_of_protection`. `distances` and `differs` give the same errors of
-released outputs, one by one.
+`mechdesign.graphs.degree_of_protection` computes the degree of protection. `distances` and `differs` give the same
+errors for single released outputs.
 """
 
 from __future__ import annotations
@@ -39,9 +40,22 @@ def euclidean_error(
     *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
-    """Return E_eu, the mean Euclidean distance from the true place to the released one, in the unit of the points.
+    """Return E_eu, the mean Euclidean distance between the true and the released place.
 
-    `points` (n, d) are the places of the secrets, `observables` (m, d) those of the outputs, the same unless given.
+    Args:
+        channel: p(o|s) (n, m).
+        prior: π (n,).
+        points: Places of the secrets (n, d).
+        observables: Places of the observables (m, d); those of the secrets unless given.
+
+    Returns:
+        The distance, in the unit of the points.
+
+    Raises:
+        InputError: Shapes do not match.
+
+    >>> euclidean_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
+    0.5
     """
     matrix, weights = _joint(channel, prior)
     return float(weights @ (matrix * _lengths(matrix, points, observables)).sum(axis=1))
@@ -54,9 +68,22 @@ def root_mean_square_error(
     *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
-    """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the Error of DPHMM, Equation 3.
+    """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the error of DPHMM, Equation 3.
 
-    Arguments are those of `euclidean_error`.
+    Args:
+        channel: p(o|s) (n, m).
+        prior: π (n,).
+        points: Places of the secrets (n, d).
+        observables: Places of the observables (m, d); those of the secrets unless given.
+
+    Returns:
+        The error, in the unit of the points.
+
+    Raises:
+        InputError: Shapes do not match.
+
+    >>> root_mean_square_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
+    1.0
     """
     matrix, weights = _joint(channel, prior)
     return math.sqrt(float(weights @ (matrix * _lengths(matrix, points, observables) ** 2).sum(axis=1)))
@@ -65,9 +92,19 @@ def root_mean_square_error(
 def mismatch_error(
     channel: Channel | ArrayLike, prior: Prior | ArrayLike, labels: Labels, *, observables: Labels | None = None
 ) -> float:
-    """Return the probability that the output has another label than the secret: E_r for regions, E_poi for categories.
+    """Return the probability that output and secret have different labels: E_r for regions, E_poi for categories.
 
-    `labels` holds a value for each secret, `observables` one for each output, the same unless given. See `regions`.
+    Args:
+        channel: p(o|s) (n, m).
+        prior: π (n,).
+        labels: A label for each secret; see `regions`.
+        observables: A label for each output; those of the secrets unless given.
+
+    Returns:
+        The probability.
+
+    Raises:
+        InputError: Shapes do not match.
 
     >>> mismatch_error([[0.75, 0.25], [0.0, 1.0]], [0.5, 0.5], ["home", "work"])
     0.125
@@ -81,7 +118,19 @@ def mismatch_error(
 
 
 def regions(domain: Domain | Grid, side: int = 5) -> Integers:
-    """Return the region of each cell of a grid, shape (n,): squares of side × side cells, counted from cell 0."""
+    """Return the region of each cell of a grid: squares of side × side cells, counted from cell 0.
+
+    Args:
+        domain: The grid.
+        side: Cells along a side of a region.
+
+    Returns:
+        Numbers of regions (n,).
+
+    >>> import mechdesign as md
+    >>> regions(md.Domain.grid(4, 2, 4.0, 2.0), 2)
+    array([0, 0, 1, 1, 0, 0, 1, 1])
+    """
     cells = as_grid(domain)
     length = as_integer(side, "side", 1)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
@@ -90,10 +139,24 @@ def regions(domain: Domain | Grid, side: int = 5) -> Integers:
 
 
 def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
-    """Return the Euclidean distance of each released place, shape (k, d), to the true one: shape (k,)."""
+    """Return the Euclidean distances between true and released places.
+
+    Args:
+        truth: True places (k, d).
+        released: Released places (k, d).
+
+    Returns:
+        Distances (k,).
+
+    Raises:
+        InputError: Shapes differ, or an entry is not finite.
+
+    >>> distances([[0.0, 0.0]], [[3.0, 4.0]])
+    array([5.])
+    """
     here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
     if here.shape != there.shape:
-        raise InputError("released", "differs in shape from the truth", value=there.shape, bound=str(here.shape))
+        raise InputError("released", "has another shape than the truth", value=there.shape, bound=str(here.shape))
     for name, places in (("truth", here), ("released", there)):
         require(np.isfinite(places), places, name, "a finite number")
     lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
@@ -101,7 +164,18 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
 
 
 def differs(truth: Labels, released: Labels) -> Flags:
-    """Tell for each released label whether it is another one than the true one, ‖R(s*), R(z)‖₀ in PGLP: shape (k,)."""
+    """Return for each released label whether it differs from the true one, ‖R(s*), R(z)‖₀ in PGLP.
+
+    Args:
+        truth: True labels (k,).
+        released: Released labels (k,).
+
+    Returns:
+        Truth values (k,).
+
+    >>> differs(["home"], ["work"])
+    array([ True])
+    """
     here = as_labels(truth, "truth")
     there = _codes(released, "released", len(here))
     return np.array([one != other for one, other in zip(here, there, strict=True)], dtype=np.bool_)
@@ -111,7 +185,7 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
     matrix = rows_of(channel)
     weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
-        raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")
+        raise InputError("prior", "has a wrong number of secrets", value=len(weights), bound=f"{len(matrix)}")
     return matrix, weights
 
 
@@ -121,7 +195,7 @@ def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | A
     there = here if observables is None else as_points(observables, "observables")
     for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
         if places.shape != (count, here.shape[1]):
-            raise InputError(name, "do not fit the channel", value=places.shape, bound=f"({count}, {here.shape[1]})")
+            raise InputError(name, "do not match the channel", value=places.shape, bound=f"({count}, {here.shape[1]})")
     lengths: Floats = np.sqrt(((here[:, None] - there) ** 2).sum(axis=2))
     return lengths
 

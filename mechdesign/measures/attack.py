@@ -1,8 +1,8 @@
-"""Attacks on a channel: from what is observed, guess the secret (paper 004, section 9 and appendix A).
+"""Attacks on a channel: guess the secret from the observable (paper 004, section 9 and appendix A).
 
-Every attack takes the channel p(o|s), of shape (n, m), the attacker's prior and the error a(ŝ, s) of estimating ŝ
-when s is true, of shape (k, n), and returns a strategy q(ŝ|o). With E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s), the expected
-error (26) given the secret,
+Every attack takes the channel p(o|s) (n, m), the attacker's prior, and the error a(ŝ, s) (k, n) of the estimate ŝ for
+the secret s. It returns a strategy q(ŝ|o). Given the secret, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s)
+(26).
 
 - `optimal` minimises Σ_s π_s E_s (19),
 - `bayes` draws the estimate from the posterior (25),
@@ -10,7 +10,7 @@ error (26) given the secret,
 - `minimax` minimises max_s E_s (28),
 - `pairwise_minimax` minimises the maximum of Pr(ŝ|s) a(ŝ, s) over pairs (29).
 
-An attacker may be wrong about the prior: `truth` is then the one by which the attack is judged.
+An attacker may have a wrong prior; `truth` is then the prior by which the attack is judged.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ __dir__ = _lazy.listing(__all__)
 
 Belief = Prior | ArrayLike | None
 
-# How far the value of a strategy may lie above what the multipliers prove: relative to the value, and to the
-# largest error where the value is next to nothing.
+# Largest excess of a strategy's value over the lower bound: relative to the value, and to the largest error if the
+# value is almost 0.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
 
@@ -49,10 +49,16 @@ _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterrup
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack:
-    """A strategy against a channel, and how well it does.
+    """A strategy against a channel, and its success.
 
-    `strategy` is q(ŝ|o), of shape (m, k), rows summing to 1; `per_secret` is E_s, of shape (n,); `distortion` is the
-    figure of merit of the attack called `name`, in the unit of the error: see the function of that name.
+    Attributes:
+        name: Name of the attack.
+        distortion: Its figure of merit, in the unit of the error; see the function of that name.
+        strategy: q(ŝ|o) (m, k), rows summing to 1.
+        per_secret: E_s (n,).
+
+    >>> optimal([[1.0], [1.0]], [0.5, 0.5], [[0, 1], [1, 0]])
+    Attack(optimal, distortion: 0.5, 2 secrets)
     """
 
     name: str
@@ -66,10 +72,22 @@ class Attack:
 
 @in_own_arithmetic
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Estimate, for each observable, what has the least expected error under the posterior (19).
+    """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s, which is Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) when the attacker knows the truth. For an
-    observable that the attacker holds impossible the estimate is the best one a priori.
+    `distortion` is Σ_s E_s truth_s. It equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) for an attacker with the true prior. For an
+    observable with probability 0 under the attacker's prior, the estimate is the best one a priori.
+
+    Args:
+        channel: p(o|s) (n, m), rows summing to 1.
+        prior: The attacker's prior (n,).
+        distance: Errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+
+    Returns:
+        The attack.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
 
     >>> optimal([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0, 1], [1, 0]]).distortion
     0.25
@@ -81,9 +99,21 @@ def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *,
 
 @in_own_arithmetic
 def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Draw the estimate from the posterior (25); for an observable held impossible, from the prior.
+    """Draw the estimate from the posterior (25), or from the prior for observables of probability 0.
 
-    Estimates are secrets here, so `distance` must be square. `distortion` is Σ_s E_s truth_s.
+    Estimates are secrets, so that `distance` must be square. `distortion` is Σ_s E_s truth_s.
+
+    Args:
+        channel: p(o|s) (n, m), rows summing to 1.
+        prior: The attacker's prior (n,).
+        distance: Errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+
+    Returns:
+        The attack.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
 
     >>> bayes([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0, 1], [1, 0]]).distortion
     0.375
@@ -101,9 +131,24 @@ def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, t
 
 @in_own_arithmetic
 def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Minimise Σ_s E_s, every secret counting the same (27).
+    """Minimise Σ_s E_s, with equal weights for all secrets (27).
 
-    `distortion` is Σ_s E_s truth_s, with `prior` for want of a truth, and the mean of E_s for want of both.
+    `distortion` is Σ_s E_s truth_s. Without `truth` it uses `prior`, and without both it is the mean of E_s.
+
+    Args:
+        channel: p(o|s) (n, m), rows summing to 1.
+        prior: The attacker's prior (n,), or None.
+        distance: Errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+
+    Returns:
+        The attack.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
+
+    >>> prior_free([[0.75, 0.25], [0.25, 0.75]], None, [[0, 1], [1, 0]]).distortion
+    0.25
     """
     game = _game(channel, distance)
     belief = game.belief(prior, "prior") if prior is not None else np.full(game.secrets, 1 / game.secrets)
@@ -121,33 +166,48 @@ def minimax(
     solver: str = "highs",
     options: Options | None = None,
 ) -> Attack:
-    """Minimise the largest expected error over the secrets (28), by a linear program.
+    """Minimise the largest expected error over the secrets with a linear program (28).
 
-    `distortion` is max_s E_s of the strategy as returned. No prior enters: `prior` and `truth` are only checked, and
-    may be None.
+    `distortion` is max_s E_s of the returned strategy. Priors have no effect; they are only checked.
 
-    Raises SolverError when the solver's multipliers do not prove that value to 1e-6 of it (or to 1e-8 of the largest
-    error), and its subclasses TimeLimitError and SolverInterruptedError.
+    Args:
+        channel: p(o|s) (n, m), rows summing to 1.
+        prior: The attacker's prior (n,), or None.
+        distance: Errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+        solver: Name of a solver of linear programs.
+        options: Its options.
+
+    Returns:
+        The attack.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
+        SolverError: The solver fails, or its multipliers do not prove the value to 1e-6, relatively.
+        TimeLimitError: The time limit was reached.
+
+    >>> round(minimax([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]], solver="scipy").distortion, 9)
+    0.25
     """
-    game = _game(channel, _given(distance))
+    game = _game(channel, _require_distance(distance))
     game.check(prior, truth)
-    columns, group = game.observed()
-    # An estimate that is nowhere better than another is not needed.
-    kept = _undominated(game.distance)
+    columns, group = game.merge_observables()
+    # Dominated estimates are not needed.
+    kept = _find_undominated(game.distance)
     scale, error = _unit(game.distance[kept])
     size, estimates, secrets = columns.shape[1], len(kept), game.secrets
     errors = np.einsum("so,es->soe", columns, error).reshape(secrets, size * estimates)
     program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), size, estimates)
 
     def bound(multipliers: Floats) -> float:
-        # Σ_s w_s E_s is no more than max_s E_s, for any distribution w, and what `optimal` minimises.
+        # Σ_s w_s E_s ≤ max_s E_s for any distribution w; `optimal` minimises the left-hand side.
         return float((error @ (multipliers[:, None] * columns)).min(axis=0).sum())
 
     q, weights = _solve(program, size, estimates, solver, options)
     strategy = np.zeros((game.observables, game.estimates))
     strategy[:, kept] = q[group]
     attack = game.attack("minimax", game.fill(strategy, group), None)
-    return _proved(attack, float(attack.per_secret.max()), scale, bound(weights))
+    return _certify_value(attack, float(attack.per_secret.max()), scale, bound(weights))
 
 
 @in_own_arithmetic
@@ -160,19 +220,37 @@ def pairwise_minimax(
     solver: str = "highs-ipx",
     options: Options | None = None,
 ) -> Attack:
-    """Minimise the largest Pr(ŝ|s) a(ŝ,s) over pairs of a secret and an estimate (29), by a linear program.
+    """Minimise the largest Pr(ŝ|s) a(ŝ,s) over pairs of a secret and an estimate with a linear program (29).
 
-    `distortion` is that maximum for the strategy as returned. No prior enters: `prior` and `truth` are only checked,
-    and may be None. The program has a row for every pair: 49 secrets take seconds, 100 take minutes.
+    `distortion` is that maximum for the returned strategy. Priors have no effect; they are only checked. The program
+    has a row for every pair: 49 secrets take seconds, 100 take minutes.
 
-    Raises as `minimax` does.
+    Args:
+        channel: p(o|s) (n, m), rows summing to 1.
+        prior: The attacker's prior (n,), or None.
+        distance: Errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+        solver: Name of a solver of linear programs.
+        options: Its options.
+
+    Returns:
+        The attack.
+
+    Raises:
+        InputError: Shapes do not match, or values are out of range.
+        SolverError: The solver fails, or its multipliers do not prove the value to 1e-6, relatively.
+        TimeLimitError: The time limit was reached.
+
+    >>> channel = [[0.75, 0.25], [0.25, 0.75]]
+    >>> round(pairwise_minimax(channel, distance=[[0, 1], [1, 0]], solver="scipy").distortion, 6)
+    0.25
     """
-    game = _game(channel, _given(distance))
+    game = _game(channel, _require_distance(distance))
     game.check(prior, truth)
-    columns, group = game.observed()
+    columns, group = game.merge_observables()
     scale, error = _unit(game.distance)
     size, estimates = columns.shape[1], game.estimates
-    # Row (s, ŝ): Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0, left out where the error is zero.
+    # Row (s, ŝ): Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0, omitted if the error is zero.
     secret, estimate = np.nonzero(error.T)
     errors = sparse.csr_array(columns[secret] * error[estimate, secret][:, None]).tocoo()
     place = errors.col * estimates + estimate[errors.row]
@@ -188,12 +266,12 @@ def pairwise_minimax(
     strategy = game.fill(q[group], group)
     attack = game.attack("pairwise_minimax", strategy, None)
     largest = float(((game.channel @ strategy) * game.distance.T).max())
-    return _proved(attack, largest, scale, bound(weights))
+    return _certify_value(attack, largest, scale, bound(weights))
 
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """A checked channel, (n, m), and error, (k, n)."""
+    """A checked channel (n, m) and error (k, n)."""
 
     channel: Floats
     distance: Floats
@@ -224,7 +302,7 @@ class _Game:
         return probabilities
 
     def judge(self, truth: Belief, belief: Floats) -> Floats:
-        """Give the prior by which an attack is judged."""
+        """Return the prior by which an attack is judged."""
         return belief if truth is None else self.belief(truth, "truth")
 
     def check(self, prior: Belief, truth: Belief) -> None:
@@ -234,21 +312,22 @@ class _Game:
                 self.belief(given, path)
 
     def best_estimates(self, weights: Floats) -> Floats:
-        """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, and argmin_ŝ Σ_s w_s a(ŝ,s) where the weights exclude o."""
+        """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, or argmin_ŝ Σ_s w_s a(ŝ,s) if o has weight 0."""
         joint = weights[:, None] * self.channel
         errors = self.distance @ joint
-        # Of estimates that rounding alone tells apart, the first one counts, whatever the unit of the errors.
+        # The first of estimates that differ only by rounding counts, in every unit of the errors.
         chosen = (errors <= (1 + _TIE) * errors.min(axis=0)).argmax(axis=0)
         chosen[joint.sum(axis=0) == 0] = (self.distance @ weights).argmin()
         strategy = np.zeros((self.observables, self.estimates))
         strategy[np.arange(self.observables), chosen] = 1.0
         return strategy
 
-    def observed(self) -> tuple[Floats, Integers]:
-        """Merge observables that say the same of the secret, and drop those that never occur.
+    def merge_observables(self) -> tuple[Floats, Integers]:
+        """Merge proportional columns, and drop observables that never occur.
 
-        Return the merged columns, of shape (n, g), and for each observable its column, or -1. Two proportional columns
-        say the same: an attack on the merged one does as well on either, and the mean of two strategies as on both.
+        Return the merged columns (n, g) and for each observable its column, or -1. Proportional columns carry the same
+        information. A strategy for the merged column is as good on each of them, and the mean of two strategies is as
+        good as both.
         """
         total = self.channel.sum(axis=0)
         occurs = np.flatnonzero(total)
@@ -261,31 +340,31 @@ class _Game:
         return merged, group
 
     def fill(self, strategy: Floats, group: Integers) -> Floats:
-        """Give observables that never occur the estimate of least total error."""
+        """Assign the estimate with the least total error to observables that never occur."""
         strategy[group < 0] = 0.0
         strategy[group < 0, self.distance.sum(axis=1).argmin()] = 1.0
         return strategy
 
     def attack(self, name: str, strategy: Floats, weights: Floats | None) -> Attack:
-        """Evaluate a strategy: by the mean of E_s under `weights`, or by its maximum."""
+        """Evaluate a strategy by the mean of E_s under `weights`, or by its maximum."""
         per_secret = ((self.channel @ strategy) * self.distance.T).sum(axis=1)
         distortion = float(per_secret.max() if weights is None else per_secret @ weights)
         return Attack(name, distortion, read_only(strategy), read_only(per_secret))
 
 
-def _given(distance: ArrayLike | None) -> ArrayLike:
-    """Insist on a distance, which has a default only so that the prior before it may be left out."""
+def _require_distance(distance: ArrayLike | None) -> ArrayLike:
+    """Require a distance; it has a default only so that the preceding prior may be omitted."""
     if distance is None:
         raise InputError("distance", "is missing", bound="of shape (estimates, secrets)", remedy="write distance=…")
     return distance
 
 
 def rows_of(channel: Channel | ArrayLike) -> Floats:
-    """Return p(o|s) of a channel, or of a matrix (n, m) that is one; raise `InputError` for any other."""
+    """Return p(o|s) of a channel or a matrix (n, m); raise `InputError` for any other value."""
     if isinstance(channel, Channel):
         return channel.matrix
     if isinstance(getattr(channel, "channel", None), Channel):
-        raise InputError("channel", "is a design", bound="a Channel", remedy="give its channel, design.channel")
+        raise InputError("channel", "is a design", bound="a Channel", remedy="use its channel, design.channel")
     matrix = as_amounts(channel, "channel", "(n, m)", "a probability")
     if 0 in matrix.shape:
         raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
@@ -298,14 +377,14 @@ def rows_of(channel: Channel | ArrayLike) -> Floats:
 def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
     matrix, error = rows_of(channel), as_amounts(distance, "distance", "(k, n)")
     if error.shape[0] == 0 or error.shape[1] != matrix.shape[0]:
-        raise InputError("distance", "does not fit the channel", value=error.shape, bound=f"(k, {matrix.shape[0]})")
+        raise InputError("distance", "does not match the channel", value=error.shape, bound=f"(k, {matrix.shape[0]})")
     return _Game(matrix, error)
 
 
-def _undominated(distance: Floats) -> Integers:
-    """Find the estimates that no other one beats or equals for every secret; of equals, keep the first."""
+def _find_undominated(distance: Floats) -> Integers:
+    """Return the estimates that no other one beats or equals for every secret; of equal ones, the first."""
     kept: list[int] = []
-    # In order of total error, whoever dominates an estimate has been seen before it.
+    # In order of total error, a dominating estimate precedes a dominated one.
     for estimate in np.argsort(distance.sum(axis=1), kind="stable").tolist():
         if not (distance[kept] <= distance[estimate]).all(axis=1).any():
             kept.append(estimate)
@@ -313,13 +392,13 @@ def _undominated(distance: Floats) -> Integers:
 
 
 def _unit(distance: Floats) -> tuple[float, Floats]:
-    """Scale errors to at most 1, which is what the tolerances of solvers are made for."""
+    """Scale errors to at most 1, for the tolerances of solvers."""
     scale = float(distance.max())
     return (scale, distance / scale) if scale > 0 else (1.0, distance)
 
 
 def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estimates: int) -> LinearProgram:
-    """Minimise y subject to errors @ q - y <= 0, rows of q summing to 1, q >= 0; q is laid out row by row."""
+    """Minimise y subject to errors @ q - y <= 0, rows of q summing to 1, q >= 0; q is stored row by row."""
     sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
     matrix = sparse.block_array([[errors, sparse.csr_array(-ones[:, None])], [sums, None]], format="csr")
     rows, columns = len(ones), size * estimates
@@ -339,7 +418,7 @@ def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estim
 def _solve(
     program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
 ) -> tuple[Floats, Floats]:
-    """Solve, and repair what rounding did: make rows of q distributions, and the multipliers of the errors too."""
+    """Solve, and correct rounding: normalise the rows of q and the multipliers of the errors."""
     solution = solve(program, solver, options)
     if solution.status is not Status.OPTIMAL:
         kind = _RAISES.get(solution.status, SolverError)
@@ -350,12 +429,12 @@ def _solve(
     return q / q.sum(axis=1, keepdims=True), weights / total if total > 0 else weights
 
 
-def _proved(attack: Attack, value: float, scale: float, bound: float) -> Attack:
-    """Give the attack its value, provided that no strategy does noticeably better."""
+def _certify_value(attack: Attack, value: float, scale: float, bound: float) -> Attack:
+    """Set the value of the attack; raise unless no strategy is noticeably better."""
     lower = bound * scale
     if not value - lower <= _RELATIVE_GAP * value + _ABSOLUTE_GAP * scale:
         raise SolverError(
-            f"{attack.name}: the solver's strategy errs by {value!r}, but its multipliers prove only that none errs by "
-            f"less than {lower!r}; try another solver or a smaller tolerance"
+            f"{attack.name}: the solver's strategy has the error {value!r}, but its multipliers prove only the lower "
+            f"bound {lower!r}; try another solver or a smaller tolerance"
         )
     return replace(attack, distortion=value)

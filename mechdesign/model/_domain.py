@@ -675,7 +675,7 @@ def _warn_of_interchange(box: BoundingBox) -> None:
 
 def _warn_of_order(box: BoundingBox) -> None:
     """Warn of a box whose numbers make a far smaller box if they are read as west, south, east and north."""
-    if (box.north - box.south) * (box.east - box.west) > _SUSPICIOUS_AREA_RATIO * _reordered_area(box):
+    if (box.north - box.south) * (box.east - box.west) > _SUSPICIOUS_AREA_RATIO * _reorder_area(box):
         warn(
             f"{box} is large: the numbers look like west, south, east and north. The order is south, north, west, east",
             InterchangedWarning,
@@ -683,7 +683,7 @@ def _warn_of_order(box: BoundingBox) -> None:
         )
 
 
-def _reordered_area(box: BoundingBox) -> float:
+def _reorder_area(box: BoundingBox) -> float:
     """Return the area in square degrees if the numbers of a box are read as west, south, east and north."""
     west, south, east, north = box.south, box.north, box.west, box.east
     possible = west < east and -90 <= south < north <= 90

@@ -41,7 +41,7 @@ _FACTS = ("edges_added", "isolated", "within")
 class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
-    A forbidden answer has infinite cost. It is then also forbidden to the secrets that bounds tie to s; the field `cost`
+    A forbidden answer has infinite cost. It is then also forbidden to secrets that bounds tie to s; the field `cost`
     is infinite for these pairs as well.
 
     Args:

@@ -1,8 +1,8 @@
-"""Places as their coordinates were written, and lengths between them, rounded down.
+"""Places with exact decimal coordinates, and lengths between them, rounded down.
 
-A coordinate stands for the decimal that its float prints; those of a grid are whole steps times its exact side. Lengths
-are computed in floating point with twice the digits and a bound of the error. Where that does not tell on which side of
-a float64 a length lies, whole numbers decide: each result is the largest float64 that is not above the exact length.
+A coordinate means the decimal that its float prints; coordinates of a grid are multiples of its exact step. Lengths are
+computed in double-double arithmetic with an error bound. If the bound does not decide on which side of a float64 the
+exact length lies, integer arithmetic does. Each result is the largest float64 that is not above the exact length.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from mechdesign.certify._exact import as_decimal, is_flushing, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
 
-# A float is this near to where rounding leads to.
-_NEAR = 4
+# Largest number of float64 steps between a rounded root and the largest float64 below the exact one.
+_MAX_STEPS = 4
 _LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
-# Differences of whole numbers up to here are whole float64, and so are scales.
+# Differences of integers up to this magnitude, and scales up to it, are exact in float64.
 _LARGEST_WHOLE = 2.0**51
 
-# A sum of k products of pairs of floats is off by less than this, times k + 4, relatively.
-_ROUNDING = 2.0**-100
+# The relative error of a sum of k products in double-double arithmetic is below this times k + 4.
+_PRODUCT_ERROR = 2.0**-100
 
-# A difference of coordinates x and y, as a pair of floats, is off by less than this times |x| + |y|.
-_SLACK = 2.0**-100
+# The error of a difference of coordinates x and y, as a double-double number, is below this times |x| + |y|.
+_DIFFERENCE_ERROR = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places that are known exactly.
+    """Places with exact coordinates.
 
     Attributes:
-        floats: their coordinates in floating point, float64 (n, d).
-        rest: what is missing to the exact ones, rounded to float64, (n, d).
-        whole: the exact ones times `scale`, (n, d): whole float64 where all are small enough, else Python's integers.
-        scale: a whole number.
+        floats: Coordinates rounded to float64, (n, d).
+        rest: Exact coordinates minus `floats`, rounded to float64, (n, d).
+        whole: Exact coordinates times `scale`, (n, d): integral float64 if all are small enough, else Python integers.
+        scale: A positive integer.
     """
 
     floats: Floats
@@ -56,7 +56,7 @@ class Places:
 
     @classmethod
     def of_points(cls, points: Floats) -> Places:
-        """Return the places whose coordinates are the decimals that floats print."""
+        """Return places with the decimals that the given floats print as exact coordinates."""
         axes = []
         for column in points.T:
             values, index = np.unique(column, return_inverse=True)
@@ -65,13 +65,16 @@ class Places:
 
     @classmethod
     def of_axes(cls, points: Floats, axes: Sequence[tuple[Sequence[Fraction], Integers]]) -> Places:
-        """Return the places near `points` with exact coordinates: for each axis some numbers, and which each has."""
+        """Return places with exact coordinates near `points`.
+
+        For each axis, `axes` contains distinct exact numbers and the index of the number of each place.
+        """
         scale = math.lcm(*{value.denominator for values, _ in axes for value in values})
         whole = [[value.numerator * (scale // value.denominator) for value in values] for values, _ in axes]
         kind = _kind(itertools.chain.from_iterable(whole), scale)
         rest = np.empty(points.shape)
         for axis, (values, index) in enumerate(axes):
-            # All that have one number have one float.
+            # Places with the same exact number also have the same float.
             near = np.zeros(len(values))
             near[index] = points[:, axis]
             missing = [nearest(value - Fraction(each)) for value, each in zip(values, near.tolist(), strict=True)]
@@ -79,7 +82,7 @@ class Places:
         columns = [np.array(numbers, dtype=kind)[index] for numbers, (_, index) in zip(whole, axes, strict=True)]
         return cls(points, rest, np.column_stack(columns), scale)
 
-    def scaled(self, scale: int) -> Places:
+    def rescale(self, scale: int) -> Places:
         """Return the same places at a multiple of their scale."""
         if scale == self.scale:
             return self
@@ -89,11 +92,11 @@ class Places:
 
 
 def places_of(domain: Domain | Floats) -> Places:
-    """Return the places of a domain in its unit, or points (n, d), as they were written."""
+    """Return the places of a domain, or points (n, d), with their exact decimal coordinates."""
     if isinstance(domain, Domain) and (steps := steps_of(domain)) is not None:
         columns, rows = shape_of(domain)
         row, column = np.divmod(np.arange(domain.size), columns)
-        # Centres of cells lie half a step off the corner.
+        # The centre of a cell is half a step from its corner.
         start = Fraction(1, 2) if domain.cells is not None else Fraction(0)
         x, y = (
             [(number + start) * step for number in range(count)]
@@ -121,12 +124,12 @@ def shape_of(grid: Domain) -> tuple[int, int]:
 
 
 def _alike(points: Floats, others: Floats) -> bool:
-    """Tell whether places are the same, to within the rounding of earlier versions."""
+    """Return whether places are equal up to the rounding errors of earlier versions."""
     return points.shape == others.shape and bool((np.abs(points - others) <= 4 * np.spacing(np.abs(others))).all())
 
 
 def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, norm: Norm) -> Floats:
-    """Return the lengths of the ways across a grid, (rows, columns): i steps along x and j along y at (j, i)."""
+    """Return the lengths of displacements on a grid, (rows, columns): entry (j, i) is for i steps in x and j in y."""
     row, column = np.divmod(np.arange(columns * rows), columns)
     exactly = [[number * step for number in range(count)] for step, count in zip(steps, (columns, rows), strict=True)]
     axes = list(zip(exactly, (column, row), strict=True))
@@ -137,26 +140,26 @@ def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, no
 
 
 class Norm(ABC):
-    """A norm whose lengths are found in floating point, and decided in whole numbers where they must be."""
+    """A norm whose lengths are computed in double-double arithmetic, and in integer arithmetic if that is ambiguous."""
 
     power: int = 1
 
     @abstractmethod
     def near(self, differences: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-        """Return lengths as pairs of floats, from differences as pairs of floats."""
+        """Return lengths from differences, both as double-double numbers (pairs of float64)."""
 
     @abstractmethod
     def terms(self, differences: list[Floats]) -> list[Floats]:
-        """Return terms whose exact sum is the length of whole differences, to the `power`."""
+        """Return terms whose exact sum is the length of integral differences, to the `power`."""
 
     @abstractmethod
     def exact(self, differences: Sequence[int]) -> int:
-        """Return the length of whole differences, to the `power`."""
+        """Return the length of integer differences, to the `power`."""
 
     def lengths(self, first: Places, second: Places, rows: Integers, columns: Integers) -> Floats:
-        """Return the lengths between the places `rows` of `first` and `columns` of `second`, which broadcast.
+        """Return the lengths between the places `rows` of `first` and `columns` of `second`, with broadcasting.
 
-        Both have one scale. Each length is the largest float64 that is not above the exact one.
+        Both sets of places must have the same scale. Each length is the largest float64 not above the exact length.
         """
         slack: Floats = np.zeros(np.broadcast_shapes(rows.shape, columns.shape))
         differences = []
@@ -167,20 +170,20 @@ class Norm(ABC):
             slack += np.abs(x) + np.abs(y)
         value, rest = self.near(differences)
         value, rest = expansions.two_sum(value, rest)
-        error = (len(differences) + 4) * _ROUNDING * value + _SLACK * slack
+        error = (len(differences) + 4) * _PRODUCT_ERROR * value + _DIFFERENCE_ERROR * slack
         found = np.where(rest < 0, np.nextafter(value, 0), value)
-        # Where the error is large beside a unit in the last place, not even that is sure.
+        # If the error bound is large relative to a unit in the last place, `value` may be off by more than one step.
         hard = 8 * error > np.spacing(value)
         doubtful = np.flatnonzero(((np.abs(rest) <= error) | hard) & (value > 0))
         if doubtful.size:
             i, j = (np.broadcast_to(some, found.shape).ravel()[doubtful] for some in (rows, columns))
             flat = found.ravel()
-            flat[doubtful] = self._decided(first, second, i, j, value.ravel()[doubtful], hard.ravel()[doubtful])
+            flat[doubtful] = self._decide(first, second, i, j, value.ravel()[doubtful], hard.ravel()[doubtful])
             found = flat.reshape(found.shape)
         return found
 
-    def _decided(self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: Flags) -> Floats:
-        """Return the largest float64 not above each length; where not `hard`, it is `value` or the one below."""
+    def _decide(self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: Flags) -> Floats:
+        """Return the largest float64 not above each length: `value` or the float64 below it, unless `hard`."""
         pairs = list(zip(first.whole.T, second.whole.T, strict=True))
         scale = first.scale
         found = np.empty(len(i))
@@ -208,7 +211,7 @@ class Norm(ABC):
 
     @staticmethod
     def _minus(high: Floats, low: Floats) -> list[Floats]:
-        """Return terms whose exact sum is −(high + low), to the power of the norm."""
+        """Return terms whose exact sum is −(high + low) to the power of the norm."""
         return [-low, -high]
 
 
@@ -275,33 +278,33 @@ EUCLIDEAN, MANHATTAN, CHEBYSHEV = _Euclidean(), _Manhattan(), _Chebyshev()
 
 
 def _kind(whole: Iterable[int], scale: int) -> type[float] | type[object]:
-    """Return the type of arrays in which whole numbers, their differences and their scale are exact."""
+    """Return the array type in which the given integers, their differences and the scale are exact."""
     return float if scale <= _LARGEST_WHOLE and all(abs(number) <= _LARGEST_WHOLE for number in whole) else object
 
 
 def _integers(whole: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers as Python's integers."""
+    """Return integral numbers as Python integers."""
     return whole if whole.dtype == object else whole.astype(np.int64).astype(object)
 
 
 def _is_above(near: float, length: int, scale: int, power: int) -> bool:
-    """Tell whether a float, to a power, is above `length` / `scale` to that power."""
+    """Return whether `near` to the power exceeds `length` divided by `scale` to the power."""
     numerator, denominator = near.as_integer_ratio()
     return bool((numerator * scale) ** power > length * denominator**power)
 
 
 def _floor(length: int, scale: int, power: int) -> float:
-    """Return the largest float64 whose power is not above `length` / `scale` to that power."""
+    """Return the largest float64 whose power is at most `length` divided by `scale` to the power."""
     limit = Fraction(length, scale**power)
     if limit < _LEAST_NORMAL**power and is_flushing():
         return 0.0
     found = nearest(limit) if power == 1 else math.sqrt(nearest(limit))
-    # One rounding, or two of them, lead to a neighbour at most.
-    for _ in range(_NEAR):
+    # One or two roundings move the result by at most one step.
+    for _ in range(_MAX_STEPS):
         if Fraction(found) ** power <= limit:
             break
         found = math.nextafter(found, 0)
-    for _ in range(_NEAR):
+    for _ in range(_MAX_STEPS):
         if Fraction(above := math.nextafter(found, math.inf)) ** power > limit:
             break
         found = above

@@ -1,17 +1,16 @@
 """Distances between secrets, rounded down.
 
-A privacy requirement allows a loss of ε·d(s, s'), so a distance that is too long would weaken it, and a pair at exactly
-a radius must not fall outside. Every distance that this module computes is therefore a float64 *not above* the exact
-distance between the coordinates as they were written: a coordinate means the decimal that its float prints, and the
-cells of a grid are whole steps times the exact side apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` give the
-largest such float64 (and so the exact distance whenever a float64 can hold it); `haversine`, `shortest_path`, and
-`euclidean` between places in latitude and longitude, state their margins. Matrices are read-only float64 of shape
-(n, m), rows for the first argument, columns for the second; with one argument they are symmetric to the bit with zeros
-on the diagonal. Sums of products of coordinates are exact for coordinates that are zero or between 1e-100 and 1e100 in
-magnitude; others are refused.
+A privacy requirement allows a loss of ε·d(s, s'). A distance that is too long would weaken it, and a pair at exactly a
+radius must count as within. Every distance of this module is therefore a float64 *not above* the exact distance of the
+exact coordinates. A coordinate means the decimal that its float prints, and the cells of a grid are multiples of its
+exact step apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` return the largest such float64, so the exact
+distance if it is a float64. `haversine`, `shortest_path`, and `euclidean` between places in latitude and longitude
+state their margins. Matrices are read-only float64 of shape (n, m), with rows for the first argument and columns for
+the second. With one argument they are exactly symmetric with zeros on the diagonal. Coordinates must be zero or between
+1e-100 and 1e100 in magnitude; sums of their products are then exact.
 
-Where only floats are known (a matrix of your own, places in degrees, coordinates that were computed), rounding may have
-lengthened a distance. `reach` is the largest distance that counts as within a radius.
+If only floats are known (a user's matrix, places in degrees, computed coordinates), rounding may have lengthened a
+distance. `reach` is the largest distance that counts as within a radius.
 """
 
 from __future__ import annotations
@@ -65,37 +64,39 @@ __all__ = [
 __dir__ = _lazy.listing(__all__)
 
 
-# Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
+# For these magnitudes no square overflows, and no product of two rounding errors underflows below the subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
-# Pairs worked on at a time: their temporary arrays then stay in the processor's cache.
+# Number of pairs processed at a time: their temporary arrays then fit the processor's cache.
 _PAIRS_PER_BLOCK = 2**14
 
-# Sources of shortest paths at a time.
-_SOURCES = 64
+# Number of sources of shortest paths processed at a time.
+_SOURCES_PER_BLOCK = 64
 
-# Relative excess over an equation or inequality that rounding alone may cause.
-# A radius so many times the largest distance is in another unit, such as metres for kilometres.
-_UNLIKELY = 100
+# A radius this many times the largest distance is probably in another unit, such as metres instead of kilometres.
+_SUSPICIOUS_RADIUS_RATIO = 100
+
+# Largest relative violation of symmetry or the triangle inequality that is attributed to rounding.
 _METRIC_TOLERANCE = 1e-12
 
-# How many sums of two distances are formed at a time.
-_TRIPLES = 100_000
+# Number of sums of two distances formed at a time.
+_SUMS_PER_BLOCK = 100_000
 
-# Whole numbers up to here are exact float64.
+# Integers up to this magnitude are exact in float64.
 _LARGEST_WHOLE = 2**53
 
 # Unit roundoff of float64: the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
-# See `haversine` and `euclidean`.
+# Relative margins by which `haversine` and `euclidean` are rounded down.
 _HAVERSINE_MARGIN = 1e-14
 _PLANE_MARGIN = 1e-14
 
-# What counts as within a radius: a longer distance by so much, relatively and in units in the last place of the largest
-# coordinate.
+# Relative amount by which a distance may exceed a radius and still count as within.
 _RADIUS_MARGIN = Fraction(1, 10**9)
-_COORDINATE_MARGIN = 4
+
+# Margin for rounded coordinates, in units in the last place of the largest coordinate.
+_COORDINATE_MARGIN_ULPS = 4
 
 _Number = float | int | str | Decimal | Fraction
 
@@ -103,15 +104,22 @@ _Kernel = Callable[[Integers, Integers], Floats]
 
 
 def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
-    """Return the Euclidean distances √(Σ_k (x_k − y_k)²), the largest float64 not above each.
+    """Return the Euclidean distances √(Σ_k (x_k − y_k)²), each rounded down to float64.
 
-    Domains made from latitudes and longitudes are measured in their `Plane`: R √((c Δλ)² + Δφ²), from the coordinates
-    as stored. With the c of `Plane.over` no such distance exceeds the great circle. Its dozen roundings, each of
-    relative size 2⁻⁵² at most, are covered by a factor 1 − 1e-14.
+    Distances between places in latitude and longitude are computed in their `Plane`: R √((c Δλ)² + Δφ²), from the
+    stored coordinates. With the c of `Plane.over`, no such distance exceeds the great-circle distance. A factor
+    1 − 1e-14 covers its roundings: about a dozen, each with a relative error of at most 2⁻⁵².
+
+    Args:
+        domain: A domain with places, or points (n, d).
+        other: A second domain or points (m, d), in the same unit; None compares the first argument with itself.
+
+    Returns:
+        Distances, (n, m), in the unit of the domain.
 
     Raises:
-        InputError: For a domain that touches a pole or is half as wide as the globe, where no plane distance stays
-            below the great circle, and for two domains in different planes.
+        InputError: A domain touches a pole or is half as wide as the globe, so that plane distances may exceed great
+            circles; or the two domains are in different planes.
 
     >>> euclidean([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
@@ -125,29 +133,35 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
 
 
 def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
-    """Return the pairs (i, j), i < j, whose Euclidean distance is at most `radius`: int64 of shape (k, 2), sorted.
+    """Return the pairs (i, j), i < j, whose Euclidean distance is at most a radius.
 
-    These are the pairs for which `euclidean(domain)` is at most `reach(radius, margin(domain))`: a pair at exactly the
-    radius is among them. Far fewer pairs than n² are looked at where the radius is small.
+    These are the pairs for which `euclidean(domain)` is at most `reach(radius, margin(domain))`; pairs at exactly the
+    radius are included. For a small radius, far fewer than n² pairs are examined.
 
     Args:
-        domain: A domain, or points (n, d); distances between secrets are no points.
-        radius: In the unit of the domain, finite and not negative.
+        domain: A domain, or points (n, d); not a matrix of distances.
+        radius: In the unit of the domain, finite and >= 0.
+
+    Returns:
+        Pairs, int64 of shape (k, 2), sorted.
 
     Raises:
-        InputError: As `euclidean` does; for a square array with a zero diagonal, and for a wrong radius.
+        InputError: As in `euclidean`; or a square array with a zero diagonal is given, or the radius is invalid.
+
+    >>> pairs_within([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]], 2).tolist()
+    [[0, 1], [1, 2]]
     """
     refuse_distances(domain, "domain", "use numpy.argwhere(distance <= distances.reach(radius))")
     points = _points(domain, "domain")
     limit = reach(radius, margin(domain))
     if isinstance(domain, Domain) and domain.plane is None and (steps := steps_of(domain)) is not None:
         return _cells_within(domain, steps, limit)
-    # The tree rounds its distances, and points in a plane are rounded, by far less than this.
+    # The margins far exceed the rounding errors of the tree's distances and of points in a plane.
     wide = limit * (1 + 1e-9) + _absolute_margin(domain)
     near: Integers = cKDTree(points).query_pairs(wide, output_type="ndarray").astype(np.int64)
     near.sort(axis=1)
     near = near[np.lexsort((near[:, 1], near[:, 0]))]
-    # Only places that have others near are looked at closely.
+    # Compute exact distances only for places that have neighbours.
     members, ends = np.unique(near, return_inverse=True)
     ends = ends.reshape(near.shape)
     kernel: _Kernel
@@ -166,10 +180,10 @@ def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
 
 
 def _cells_within(domain: Domain, steps: tuple[Fraction, Fraction], limit: float) -> Integers:
-    """Return the pairs of cells of a grid at most `limit` apart, sorted."""
+    """Return the pairs of cells of a grid with a distance of at most `limit`, sorted."""
     columns, rows = shape_of(domain)
     numbers = np.arange(columns * rows).reshape(rows, columns)
-    # No farther than the radius reaches along x and along y.
+    # Numbers of steps along x and along y that the radius covers.
     across, up = (
         min(count, int(limit / nearest(step)) + 2) for step, count in zip(steps, (columns, rows), strict=True)
     )
@@ -185,17 +199,26 @@ def _cells_within(domain: Domain, steps: tuple[Fraction, Fraction], limit: float
 
 
 def _apart(numbers: Integers, up: int, across: int) -> Integers:
-    """Return the pairs of cells that are so many rows and columns apart, (k, 2), the lower one first."""
+    """Return the pairs of cells that are `up` rows and `across` columns apart, (k, 2), the lower cell first."""
     rows, columns = numbers.shape
     lower, upper = numbers[: rows - up, : columns - across], numbers[up:, across:]
     return np.column_stack((lower.ravel(), upper.ravel()))
 
 
 def reach(radius: _Number, margin: float = 0.0) -> float:
-    """Return the largest distance that counts as within `radius`: radius · (1 + 1e-9) + `margin`, rounded down.
+    """Return the largest distance that counts as within a radius: radius · (1 + 1e-9) + margin, rounded down.
 
-    Rounding may have made a distance of exactly the radius longer. `margin` is for coordinates, see the function of
-    that name. Raises `InputError` for a radius or a margin that is not a finite number >= 0.
+    The tolerance includes distances of exactly the radius that rounding has lengthened.
+
+    Args:
+        radius: The radius, finite and >= 0.
+        margin: The possible rounding error of coordinates, finite and >= 0; see the function `margin`.
+
+    Returns:
+        The largest distance.
+
+    Raises:
+        InputError: An argument is negative or not finite.
 
     >>> 0.1 + 0.2 <= 0.3, 0.1 + 0.2 <= reach(0.3)
     (False, True)
@@ -210,23 +233,36 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
 
 
 def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None:
-    """Warn where a radius is more than a hundred times the largest distance: its unit may be another one."""
-    if 0 < largest < math.inf and nearest(exact(radius, "radius")) > _UNLIKELY * largest:
+    """Warn if a radius is more than a hundred times the largest distance: it may be in another unit."""
+    if 0 < largest < math.inf and nearest(exact(radius, "radius")) > _SUSPICIOUS_RADIUS_RATIO * largest:
         found = "the largest distance" if values_are_withheld() else f"the largest distance, {largest:.6g}"
-        warn(f"radius is more than {_UNLIKELY} times {found}: check its unit", MetricWarning, stacklevel=stacklevel)
+        warn(
+            f"radius is more than {_SUSPICIOUS_RADIUS_RATIO} times {found}: check its unit",
+            MetricWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:
-    """Return distances, read-only, with the radius in place of those that are longer and yet within it (`reach`)."""
+    """Return distances, read-only, where those between the radius and its `reach` are replaced by the radius."""
     exactly = nearest(exact(radius, "radius"))
     return read_only(np.where((distance > exactly) & (distance <= reach(radius, margin)), exactly, distance))
 
 
 def margin(domain: Domain | ArrayLike) -> float:
-    """Return by how much rounding may have lengthened distances between coordinates, in the unit of the domain.
+    """Return the amount by which rounding of coordinates may have lengthened distances.
 
-    That is 4 units in the last place of the largest coordinate: a kilometre between coordinates in metres of some
-    millions is known to a few 1e-9 m. Of places in degrees it is in km; without places it is 0.
+    It is 4 units in the last place of the largest coordinate. For example, distances between coordinates of some
+    millions of metres are accurate to a few 1e-9 m.
+
+    Args:
+        domain: A domain, or points (n, d).
+
+    Returns:
+        The margin in the unit of the domain, in km for places in degrees, and 0 without places.
+
+    >>> margin([[0.0, 1.0]]) == 4 * 2.0**-52
+    True
     """
     unit = 1.0
     if not isinstance(domain, Domain):
@@ -235,13 +271,13 @@ def margin(domain: Domain | ArrayLike) -> float:
         places, unit = domain.coordinates, DEGREE_KM
     else:
         places = domain.points
-    return _COORDINATE_MARGIN * float(np.spacing(np.abs(places).max())) * unit if places.size else 0.0
+    return _COORDINATE_MARGIN_ULPS * float(np.spacing(np.abs(places).max())) * unit if places.size else 0.0
 
 
 def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: int = 2) -> None:
-    """Raise `InputError` for a square array with a zero diagonal, given as `least` points or more: it holds distances.
+    """Raise `InputError` for a square array of at least `least` rows with a zero diagonal: it may contain distances.
 
-    Points may look like that, too: those in a domain are not doubted.
+    Points can have this form, too; points in a domain are accepted.
     """
     if isinstance(points, Domain):
         return
@@ -249,7 +285,7 @@ def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: 
     if array.shape[0] == array.shape[1] >= least and not array.diagonal().any():
         raise InputError(
             path,
-            "is square with a zero diagonal, as distances are, and is taken for points",
+            "is square with a zero diagonal like distances, but points are expected",
             value=array.shape,
             bound="a domain, or points of shape (n, d)",
             remedy=f"{remedy}; if they are points, give Domain.from_points(points)",
@@ -257,19 +293,49 @@ def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: 
 
 
 def manhattan(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
-    """Return the Manhattan distances Σ_k |x_k − y_k|, the largest float64 not above each."""
+    """Return the Manhattan distances Σ_k |x_k − y_k|, each rounded down to float64.
+
+    Args:
+        domain: A domain with places, or points (n, d).
+        other: A second domain or points (m, d), in the same unit; None compares the first argument with itself.
+
+    Returns:
+        Distances, (n, m), in the unit of the domain.
+
+    >>> manhattan([[0.0, 0.0], [3.0, 4.0]]).tolist()
+    [[0.0, 7.0], [7.0, 0.0]]
+    """
     return _pairwise(domain, other, MANHATTAN)
 
 
 def chebyshev(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
-    """Return the Chebyshev distances max_k |x_k − y_k|, the largest float64 not above each."""
+    """Return the Chebyshev distances max_k |x_k − y_k|, each rounded down to float64.
+
+    Args:
+        domain: A domain with places, or points (n, d).
+        other: A second domain or points (m, d), in the same unit; None compares the first argument with itself.
+
+    Returns:
+        Distances, (n, m), in the unit of the domain.
+
+    >>> chebyshev([[0.0, 0.0], [3.0, 4.0]]).tolist()
+    [[0.0, 4.0], [4.0, 0.0]]
+    """
     return _pairwise(domain, other, CHEBYSHEV)
 
 
 def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
-    """Return 0 for the same secret and 1 for another.
+    """Return the Hamming distances: 0 for equal secrets and 1 for different ones.
 
-    `domain` is a domain or a number n of secrets. With `other`, two secrets are the same when their labels are.
+    Args:
+        domain: A domain, or the number n of secrets.
+        other: A second domain, whose members are compared by label; None compares the first argument with itself.
+
+    Returns:
+        Distances, (n, m).
+
+    >>> hamming(2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
     if isinstance(domain, Domain) and isinstance(other, Domain):
         rows, columns = (np.array(labels, dtype=object) for labels in (domain.labels, other.labels))
@@ -285,15 +351,23 @@ def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
 def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return great-circle distances in km on a sphere of radius `EARTH_RADIUS_KM`.
 
-    Arguments are domains with `coordinates`, or arrays of shape (n, 2): latitude and longitude in degrees.
+    Let Δφ and Δλ be the differences of latitude and longitude. The distance is 2R atan2(√a, √b), with
+    a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2) and, for the antipode of the second place,
+    b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). All terms are nonnegative and computed from accurate angles (a
+    cosine is the sine of the complementary angle). Nothing cancels, even near the poles, the antimeridian or the
+    antipode. With 2⁻⁵³ for each arithmetic operation and 4 units in the last place for each sin, hypot and arctan2, the
+    relative error is below 80 · 2⁻⁵³ < 0.9e-14. A factor 1 − 1e-14 ensures that the result is never above the exact
+    distance; the relative difference is less than 2e-14.
 
-    With Δφ, Δλ the differences of latitude and longitude, the distance is 2R atan2(√a, √b),
-    a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2) and b the same towards the antipode of the second place,
-    b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). Both are sums of terms that are not negative, computed from angles
-    that are themselves accurate (a cosine as the sine of the angle's distance from 90°), so nothing cancels, not even
-    near the poles, the antimeridian or the antipode. Counting 2⁻⁵³ for each arithmetic operation and 4 units in the
-    last place for each sin, hypot and arctan2, the relative error is below 80 · 2⁻⁵³ < 0.9e-14. The result is shrunk by
-    the factor 1 − 1e-14, and so never above the exact distance and less than 2e-14 of it below.
+    Args:
+        domain: A domain with coordinates in degrees, or latitudes and longitudes in degrees, (n, 2).
+        other: A second domain or coordinates (m, 2); None compares the first argument with itself.
+
+    Returns:
+        Distances in km, (n, m).
+
+    >>> haversine([[0.0, 0.0], [0.0, 90.0]]).round(3).tolist()
+    [[0.0, 10007.557], [10007.557, 0.0]]
     """
     first = _coordinates(domain, "domain")
     second = first if other is None else _coordinates(other, "other")
@@ -301,15 +375,25 @@ def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
 
 
 def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
-    """Return the lengths of the shortest paths between all nodes of a NetworkX graph; inf where there is none.
+    """Return the lengths of the shortest paths between all nodes of a NetworkX graph; inf without a path.
 
-    The nodes must be 0, …, n−1. Edges have length 1, or the number in their attribute `weight`, zero or between 1e-100
-    and 1e100; of parallel edges the shortest counts. In a directed graph entry (i, j) is the way from i to j.
+    A length means the decimal that it prints. If all lengths are multiples of one decimal, such as 1 or 0.1, and paths
+    are at most 2⁵³ times as long, each result is the largest float64 not above the exact length. Otherwise it is not
+    above the exact length, and its relative error is at most (3k + 3) · 2⁻⁵³, for paths with up to k edges.
 
-    A length means the decimal that it prints. The result is the largest float64 not above the exact length when the
-    lengths are multiples of one decimal and their sums no more than 2⁵³ of it (whole numbers, or tenths). Otherwise it
-    is not above the exact length, and below it by at most 3k + 3 units of 2⁻⁵³, where k is the largest number of edges
-    that a path of that length can have.
+    Args:
+        graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is for the path from i to j. The
+            shortest of parallel edges counts.
+        weight: The edge attribute with the length, zero or between 1e-100 and 1e100; None gives every edge length 1.
+
+    Returns:
+        Lengths, (n, n), read-only.
+
+    Raises:
+        InputError: The graph has other nodes, or a length is missing or out of range.
+
+    >>> shortest_path(nx.path_graph(3)).tolist()
+    [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     require_kind(graph, nx.Graph, "graph", "a NetworkX graph")
     n = graph.number_of_nodes()
@@ -319,7 +403,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         if index not in graph:
             raise InputError(
                 "graph",
-                f"lacks node {index}",
+                f"has no node {index}",
                 bound=f"the nodes 0 to {n - 1}",
                 remedy="rename the nodes with networkx.convert_node_labels_to_integers",
             )
@@ -333,10 +417,10 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     known = {length: float(value * scale) if whole else _at_most(value) for length, value in exactly.items()}
     lengths = np.array([known[length] for length in shortest.values()])
     edges = csr_array((lengths, (rows, columns)), shape=(n, n))
-    # A few sources at a time: SciPy hears no Ctrl-C.
+    # Process a few sources at a time, because SciPy does not react to Ctrl-C.
     parts = [
-        dijkstra(edges, directed=True, indices=np.arange(start, min(start + _SOURCES, n)))
-        for start in range(0, n, _SOURCES)
+        dijkstra(edges, directed=True, indices=np.arange(start, min(start + _SOURCES_PER_BLOCK, n)))
+        for start in range(0, n, _SOURCES_PER_BLOCK)
     ]
     result = np.vstack(parts)
     if whole:
@@ -346,20 +430,30 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
-        # Two more for rounding in the multiplication itself.
+        # Add two units for the rounding of the multiplication.
         shrunk = result * (1 - (np.nan_to_num(additions, nan=n) + 2) * _ROUNDOFF)
         result = np.where((additions > 0) & np.isfinite(result), shrunk, result)
         if not graph.is_directed():
-            # The two ways along one path may have been rounded differently.
+            # Rounding may differ between the two directions of a path.
             result = np.minimum(result, result.T)
     return read_only(result)
 
 
 def matrix(values: ArrayLike, n: int | None = None) -> Floats:
-    """Return a user's distances as a read-only float64 matrix, taken exactly as given.
+    """Return a user's distances as a read-only float64 matrix, without changing them.
 
-    Entries must not be negative; inf means that a pair is not protected from each other at all. With `n` the matrix
-    must be n × n. Raises `InputError` naming the first offending entry.
+    Args:
+        values: Distances >= 0, (n, m); inf means no bound on a pair.
+        n: The required number of rows and columns, or None.
+
+    Returns:
+        The matrix.
+
+    Raises:
+        InputError: The shape is wrong, or an entry is negative; the message names the first one.
+
+    >>> matrix([[0, 1], [1, 0]], n=2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
     result = as_floats(values, "distances", "(n, m)")
     if n is not None and result.shape != (n, n):
@@ -372,11 +466,20 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
 
 
 def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
-    """Warn with `MetricWarning` where a square matrix of distances is not a metric.
+    """Warn with `MetricWarning` if a square matrix of distances is not a metric.
 
-    A warning each for a diagonal that is not zero, for asymmetry and for the triangle inequality
-    d(i, j) ≤ d(i, k) + d(k, j), the latter two if exceeded by more than 1e-12 of the smaller side; each names the worst
-    entries. Time grows as n³, about a second or two for n = 1000.
+    There is one warning each for a nonzero diagonal, for asymmetry, and for violations of the triangle inequality
+    d(i, j) ≤ d(i, k) + d(k, j). Violations up to 1e-12 of the smaller side are ignored. Each warning names the worst
+    entries. Time grows as n³: one or two seconds for n = 1000.
+
+    Args:
+        matrix: Distances >= 0, (n, n); inf is allowed.
+        path: The name of the argument in messages.
+
+    Raises:
+        InputError: The matrix is not square, or an entry is negative.
+
+    >>> check_metric([[0, 1], [1, 0]])
     """
     distances = as_floats(matrix, path, "(n, n)")
     if distances.shape[0] != distances.shape[1]:
@@ -410,12 +513,12 @@ def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
 
 
 def _warn(message: str) -> None:
-    # The line to blame is the one that called check_metric.
+    # Attribute the warning to the caller of check_metric.
     warn(message, MetricWarning, stacklevel=3)
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
-    """Return value / limit − 1 where positive, else 0; inf/inf and 0/0 are no excess."""
+    """Return value / limit − 1 if positive, else 0; inf/inf and 0/0 count as 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
@@ -424,11 +527,11 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
     """Return (excess, i, k, j) for the largest relative excess of d(i, j) over d(i, k) + d(k, j)."""
     worst = (0.0, 0, 0, 0)
     size = len(distances)
-    # Sums are formed for so many k at a time that they stay in a core's cache.
-    height = min(size, max(1, _TRIPLES // size))
+    # Limit the number of k processed at a time, so that the sums fit a core's cache.
+    height = min(size, max(1, _SUMS_PER_BLOCK // size))
     buffer = np.empty((height, size))
     for i, row in enumerate(distances):
-        # An infinite d(i, k) makes the way through k infinite; skipping it pays where most are.
+        # An infinite d(i, k) makes the path through k infinite; skipping such k saves time if most are infinite.
         ways = np.flatnonzero(np.isfinite(row))
         every = 2 * ways.size > size
         least = np.full(size, np.inf)
@@ -471,18 +574,18 @@ def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], 
 
 
 def _at_most(value: Fraction) -> float:
-    """Return the largest float64 that is not above a number."""
+    """Return the largest float64 not above an exact number."""
     found = nearest(value)
     return found if Fraction(found) <= value else math.nextafter(found, 0)
 
 
 def _divide_down(whole: Floats, scale: int) -> Floats:
-    """Return the largest float64 not above `whole` / `scale`, for whole numbers up to 2⁵³; inf stays."""
+    """Return the largest float64 not above `whole` / `scale`, for integers up to 2⁵³; inf stays inf."""
     finite = np.isfinite(whole)
     number = np.where(finite, whole, 0.0)
     quotient = number / scale
     high, low = expansions.two_product(quotient, np.full_like(quotient, float(scale)))
-    # The rounded quotient times the scale is so near the number that the first difference is exact.
+    # The rounded quotient times the scale is close enough to the number for an exact first difference.
     return np.where(finite, np.where((number - high) - low < 0, np.nextafter(quotient, 0), quotient), np.inf)
 
 
@@ -490,12 +593,12 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
     points = domain.points if isinstance(domain, Domain) else as_floats(domain, path, "(n, d)")
     if points.shape[1] == 0:
         raise InputError(
-            path, "has no points to measure between", value=points.shape, remedy="use hamming, or a matrix of your own"
+            path, "has no places, so no distances", value=points.shape, remedy="use hamming, or your own matrix"
         )
     if isinstance(domain, Domain) and domain.plane is not None and not domain.plane.shorter:
         raise InputError(
             path,
-            "touches a pole or is half as wide as the globe: no distance in a plane stays below the great circle",
+            "touches a pole or is half as wide as the globe: plane distances may exceed the great circle",
             value=Shown(domain),
             remedy="use haversine, or a smaller box",
         )
@@ -539,21 +642,21 @@ def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, norm
         return _blocks(len(first), len(first), True, functools.partial(norm.lengths, here, here))
     there = places_of(other if isinstance(other, Domain) else second)
     scale = math.lcm(here.scale, there.scale)
-    kernel = functools.partial(norm.lengths, here.scaled(scale), there.scaled(scale))
+    kernel = functools.partial(norm.lengths, here.rescale(scale), there.rescale(scale))
     return _blocks(len(first), len(second), False, kernel)
 
 
 def _across(lengths: Floats) -> Floats:
-    """Return the distances between all cells of a grid from those of its steps: `lengths` (rows, columns)."""
+    """Return the distances between all cells of a grid from the lengths of displacements, (rows, columns)."""
     rows, columns = lengths.shape
-    # Reflected, so that steps to the left and down stand there, too: entry (rows − 1 + j, columns − 1 + i).
+    # Reflect to include steps to the left and down: i and j are at entry (rows − 1 + j, columns − 1 + i).
     every = np.pad(lengths, ((rows - 1, 0), (columns - 1, 0)), mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(every, (rows, columns))
     return read_only(np.ascontiguousarray(windows[::-1, ::-1]).reshape(lengths.size, lengths.size))
 
 
 def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return the points to measure between; raise `InputError` unless they are in one space and unit."""
+    """Return two arrays of points; raise `InputError` unless they have the same dimension, unit and plane."""
     first = _points(domain, "domain")
     if other is None:
         return first, first
@@ -566,7 +669,7 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
         if (domain.coordinates is None) != (other.coordinates is None):
             raise InputError(
                 "other",
-                "mixes places on a plane with places in degrees, whose origins are not known to agree",
+                "has another kind of coordinates than domain",
                 bound="both on the plane, or both in latitude and longitude",
             )
         if domain.unit != other.unit:
@@ -575,7 +678,7 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
         if projected and (domain.plane is None or domain.plane != other.plane):
             raise InputError(
                 "other",
-                "may be projected from another origin",
+                "may be in another plane",
                 value=Shown(other),
                 remedy="use haversine, or domains over the same bounding box",
             )
@@ -583,12 +686,12 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
 
 
 def _absolute_margin(domain: Domain | ArrayLike) -> float:
-    """Return by how much, in km, distances of rounded points in a plane may differ from those of coordinates."""
+    """Return the largest difference, in km, between distances of rounded points in a plane and of coordinates."""
     return 1e-9 if isinstance(domain, Domain) and domain.plane is not None else 0.0
 
 
 def _blocks(n: int, m: int, symmetric: bool, kernel: _Kernel) -> Floats:
-    """Fill a matrix (n, m) from `kernel`, some rows at a time; of a symmetric one only the half above the diagonal."""
+    """Compute a matrix (n, m) in blocks of rows; for a symmetric one, only entries above the diagonal."""
     result = np.zeros((n, m))
     step = max(1, _PAIRS_PER_BLOCK // m)
     for start in range(0, n, step):
@@ -605,7 +708,7 @@ def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
     east = DEGREE_KM * plane.cosine
 
     def kernel(rows: Integers, columns: Integers) -> Floats:
-        # A difference of two float64 is itself rounded by no more than 2⁻⁵³ of it.
+        # The relative rounding error of each difference is at most 2⁻⁵³.
         north, aside = (first[rows, axis] - second[columns, axis] for axis in (0, 1))
         lengths: Floats = (1 - _PLANE_MARGIN) * np.hypot(DEGREE_KM * north, east * aside)
         return lengths
@@ -616,7 +719,7 @@ def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
 def _haversine(places: Floats, others: Floats, rows: Integers, columns: Integers) -> Floats:
     first, second = places[rows, 0], others[columns, 0]
     east, rest = expansions.two_sum(places[rows, 1], -others[columns, 1])
-    # Δλ in 0..360 as an exact pair; then min(Δλ, 360 − Δλ) and its distance from 180, each rounded once.
+    # Δλ in [0, 360] as an exact pair; then min(Δλ, 360 − Δλ) and its difference from 180, each rounded once.
     east, rest = np.where(east < 0, -east, east), np.where(east < 0, -rest, rest)
     around, around_rest = expansions.two_sum(np.full_like(east, 360.0), -east)
     straight, straight_rest = expansions.two_sum(np.full_like(east, 180.0), -east)

@@ -256,6 +256,9 @@ class Store:
     def claim(self, key: str) -> Iterator[bool]:
         """Claim a row for this process, for the duration of the context.
 
+        Args:
+            key: The key of the row.
+
         Yields:
             Whether this process may run it: False if another process has claimed or finished it.
         """

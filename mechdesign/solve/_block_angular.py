@@ -167,7 +167,7 @@ def objective(program: BlockProgram, x: Floats) -> float:
     )
 
 
-def repaired(program: BlockProgram, x: Floats) -> Floats:
+def repair(program: BlockProgram, x: Floats) -> Floats:
     """Return x (n, m) with normalised rows and satisfied floors; floors are met by mixing with the cheapest constant.
 
     If the row sums of x are close to 1, ratio bounds are violated by at most a similar amount.
@@ -200,12 +200,12 @@ def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
         floor.minimum * float(_beyond_rewards(floor, _cover_rewards(floor, values)).min())
         for floor, values in zip(program.floors, multipliers.floors, strict=True)
     )
-    return total + float(reduced_costs(program, multipliers).min(axis=1).sum())
+    return total + float(compute_reduced_costs(program, multipliers).min(axis=1).sum())
 
 
-def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Floats:
+def compute_reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Floats:
     """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m); min_o r[s, o] is the multiplier of row sum s."""
-    reduced = priced_cost(program, multipliers.weights).copy()
+    reduced = weigh_costs(program, multipliers.weights).copy()
     for floor, values in zip(program.floors, multipliers.floors, strict=True):
         reduced -= floor.error.T @ _cover_rewards(floor, values)
     s, t, o, y = (getattr(multipliers.ratios, name) for name in ("sources", "targets", "columns", "values"))
@@ -234,7 +234,7 @@ def _beyond_rewards(floor: FloorBlock, values: Floats) -> Floats:
     return total if floor.rewards is None else np.maximum(total - floor.rewards, 0.0)
 
 
-def priced_cost(program: BlockProgram, weights: Floats | None) -> Floats:
+def weigh_costs(program: BlockProgram, weights: Floats | None) -> Floats:
     """Return the costs (n, m), or those of `worst` with weights ω scaled to sum 1 (equal weights if None)."""
     if program.worst is None:
         return program.cost
@@ -248,7 +248,7 @@ def priced_cost(program: BlockProgram, weights: Floats | None) -> Floats:
 _IMPLIED_TOLERANCE = 1e-9
 
 
-def implied_exponents(exponents: Floats) -> Floats:
+def imply_exponents(exponents: Floats) -> Floats:
     """Return the exponents (n, n) that chains of finite ones imply: shortest paths, 0 on the diagonal."""
     sources, targets = np.nonzero(np.isfinite(exponents))
     # In a dense matrix SciPy would treat entries below 1e-8 as missing edges.

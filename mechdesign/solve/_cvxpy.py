@@ -154,6 +154,12 @@ def back_end(method: str) -> BackEnd:
     refuses time limits, threads and extra options. Ctrl-C takes effect when the solver returns, without numbers; SCS
     checks for it earlier.
 
+    Args:
+        method: Name of the solver in CVXPY, in upper case.
+
+    Returns:
+        The back end.
+
     Raises:
         InputError: CVXPY does not know the solver.
         MissingDependencyError: The solver is not installed.

@@ -200,7 +200,7 @@ def price_budgets(
         window: The number of successive releases whose leakage is bounded together.
         tolerance: Relative difference in cost at which to stop.
         told: Called with a sentence before each design.
-        changed: Fields of `SolveSettings`, as for `Specification.design`.
+        **changed: Fields of `SolveSettings`, as for `Specification.design`.
 
     Returns:
         The budgets and costs.

@@ -159,6 +159,9 @@ class Specification:
     def problem(self) -> Problem:
         """Return the problem.
 
+        Returns:
+            The problem.
+
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε, see `problems`.
             InfeasibleError: A floor is higher than any channel reaches.
@@ -185,7 +188,7 @@ class Specification:
         """Design and certify the least-cost channel, with policy graphs treated according to ``[policy]``.
 
         Args:
-            changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
+            **changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
                 ``time_limit``, ``rows``, ``threads``, ``options`` and ``progress``.
 
         Returns:
@@ -211,7 +214,7 @@ class Specification:
         """Yield each distinct ε of a file of budgets with its design.
 
         Args:
-            changed: Settings that override ``[solver]``, see `design`.
+            **changed: Settings that override ``[solver]``, see `design`.
 
         Yields:
             Pairs of ε and the design.
@@ -270,7 +273,7 @@ class Specification:
             save: Function that writes a design into a folder: `Design.save`, or `md.report.save` to add a page.
             force: Whether to write into a folder that holds other files.
             overwrite: Whether to replace designs of another specification.
-            changed: Settings that override ``[solver]``, see `design`.
+            **changed: Settings that override ``[solver]``, see `design`.
 
         Yields:
             Pairs of ε and the design.

@@ -544,6 +544,9 @@ class ReleaseSpecification:
     def query(self) -> Query[Any]:
         """Return the query.
 
+        Returns:
+            The query.
+
         Raises:
             SpecificationError: A key is wrong.
         """

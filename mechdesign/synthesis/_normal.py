@@ -33,7 +33,7 @@ from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._components import label_components
 from mechdesign.model._problem import Problem
-from mechdesign.solve._block_angular import implied_exponents
+from mechdesign.solve._block_angular import imply_exponents
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._result import SolveSummary
 
@@ -124,7 +124,7 @@ class NormalForm:
     @cached_property
     def implied(self) -> Floats:
         """The exponents (k, k) that chains of bounds imply: lengths of shortest paths, 0 on the diagonal."""
-        return implied_exponents(self.exponents)
+        return imply_exponents(self.exponents)
 
     def gather(self, per_secret: Floats) -> Floats:
         """Sum an array (n, …) over the members of each group, and return the sums (k, …)."""

@@ -108,7 +108,7 @@ def test_estimates_and_refusals_are_measured_by_them(machine):
     assert find_allowed_memory(100 * GIB) == most
     assert find_allowed_memory(GIB / 2) == GIB / 2
     memory.require_room(GIB // 2, 2 * GIB, "verifying")
-    with pytest.raises(CertificateError, match="limits leave"):
+    with pytest.raises(CertificateError, match="limits of this process leave"):
         memory.require_room(GIB, 2 * GIB, "verifying")
     with pytest.raises(CertificateError, match="are allowed"):
         memory.require_room(3 * GIB, 2 * GIB, "verifying")

@@ -98,7 +98,7 @@ def test_a_solver_that_needs_a_thread_says_so(monkeypatch, solver):
     distance = 1 - np.eye(2)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])
     without_threads(monkeypatch)
-    with pytest.raises(SolverError, match="starts no thread"):
+    with pytest.raises(SolverError, match="cannot start a thread"):
         md.design(problem, solver=solver)
 
 

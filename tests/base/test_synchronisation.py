@@ -41,7 +41,7 @@ def answer(monkeypatch):
 )
 def test_a_share_that_cannot_synchronise_a_folder_goes_on_with_a_note(tmp_path, answer, number):
     answer(folder=number)
-    with pytest.warns(SynchronisationWarning, match="loss of power"):
+    with pytest.warns(SynchronisationWarning, match="power failure"):
         atomic.write_file(tmp_path / "a", [b"whole"])
     # Said once.
     atomic.replace_files(tmp_path, {"b": b"1", "c": b"2"}, "c")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.base._atomic import hidden_name, write_file
+from mechdesign.base._atomic import make_hidden_name, write_file
 from mechdesign.cli import main
 from mechdesign.errors import ExportError
 from mechdesign.leakage.accounting import Ledger
@@ -40,11 +40,11 @@ def test_the_longest_names_are_taken(tmp_path, name):
 
 
 def test_hidden_names_of_long_names_differ():
-    first, second = hidden_name("a" * 255, ".lock"), hidden_name("a" * 254 + "b", ".lock")
+    first, second = make_hidden_name("a" * 255, ".lock"), make_hidden_name("a" * 254 + "b", ".lock")
     assert first != second
     assert len(first) == len(second) == 255
-    assert hidden_name("a" * 249, ".lock") == f".{'a' * 249}.lock"
-    assert "~" in hidden_name("a" * 250, ".lock")
+    assert make_hidden_name("a" * 249, ".lock") == f".{'a' * 249}.lock"
+    assert "~" in make_hidden_name("a" * 250, ".lock")
 
 
 def test_a_ledger_of_the_longest_name(tmp_path):

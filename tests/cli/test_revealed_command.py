@@ -27,7 +27,10 @@ cost.distance = "euclidean"
 """
 THRESHOLD = PLACES + 'privacy = [{ kind = "threshold", epsilon = 1, radius = 1, distance = "euclidean" }]\n'
 ACCEPTED = THRESHOLD + 'policy.isolated = "release"\n'
-SAID = "2 of 5 secrets (d, e) have an answer that no other secret is given: anyone who sees it knows the secret for certain."
+SAID = (
+    "2 of 5 secrets (d, e) have an answer that no other secret is given: "
+    "anyone who sees it knows the secret for certain."
+)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ FOLDERS = {"interior_point": PROJECT / "mechdesign" / "solve" / "_blocks"}
 DOCUMENTED = {
     "interior_point": [
         *sorted(FOLDERS["interior_point"].glob("[!_]*.py")),
+        *sorted((FOLDERS["interior_point"] / "kernels").glob("*.py")),
         PROJECT / "mechdesign" / "solve" / "_column_generation.py",
     ]
 }
@@ -26,7 +27,7 @@ def sections_by_file(text, folder):
             section = heading.group(1)
         elif line.startswith("Files: "):
             for name in re.findall(r"`([^`]+)`", line):
-                place = PROJECT / name if "/" in name.rstrip("/") else folder / name
+                place = PROJECT / name if name.startswith("mechdesign/") else folder / name
                 found.setdefault(place, set()).add(section)
     return found
 

@@ -107,6 +107,15 @@ def test_participles_are_found(name: str, is_found: bool) -> None:
     assert words.is_participle(name) is is_found
 
 
+def test_public_names_may_stay(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    for room in ("one", "two"):
+        (package / room).mkdir(parents=True)
+        (package / room / "__init__.pyi").write_text("from ._a import A as A\n")
+        (package / room / "_a.py").write_text("class A:\n    def kept(self): ...\n    def _kept(self): ...\n")
+    assert [found.rsplit(": ", 1)[1] for found in words.check_names(package)] == ["_kept", "_kept"]
+
+
 def test_names_of_two_classes_and_participles_are_found(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()

@@ -388,7 +388,7 @@ def test_a_changed_channel_fails():
         ({"requirements": ["privacy"]}, r"requirements\[0\]: is not a requirement"),
         ({"requirements": None}, "requirements: is not a list"),
         ({"requirements": md.GraphPrivacy(1, nx.path_graph(4))}, "requirements: is not a list"),
-        ({"requirements": [md.GraphPrivacy(1, nx.path_graph(3))]}, r"requirements\[0\]: speaks of another number"),
+        ({"requirements": [md.GraphPrivacy(1, nx.path_graph(3))]}, r"requirements\[0\]: has another number"),
         ({"objective": "median"}, "objective: is not known"),
         ({"solver": "abacus"}, "solver: is not known"),
         ({"tolerance": 0}, "tolerance: must be positive"),

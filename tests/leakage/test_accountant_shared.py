@@ -436,7 +436,7 @@ def _first_version(path: Path, epsilons: list[float], alpha: float = 1.0) -> Non
 def test_states_of_version_1_open_with_a_note(tmp_path):
     path = tmp_path / "a.json"
     _first_version(path, [0.1] * 5)
-    with pytest.warns(StateWarning, match="ledger=None" + ("; it is for its owner.*chmod 600" * (os.name != "nt"))):
+    with pytest.warns(StateWarning, match="ledger=None" + ("; it is private.*chmod 600" * (os.name != "nt"))):
         one = Accountant.load(path)
     two = Accountant.load(path, ledger=None)
     Accountant.load(path, bound=False).save(tmp_path / "copy.json")

@@ -358,7 +358,7 @@ def test_steps_out_of_the_box() -> None:
         np.testing.assert_allclose(found.forward.matrix[:2], [[0, 2 / 3, 1 / 3], [0.5, 0, 0.5]], rtol=1e-15)
         assert found.forward.matrix[2].tolist() == [0, 0, float(ends == "stay")]
         assert found.backward.matrix[2].tolist() == [0.5, 0.5, 0]
-    with pytest.raises(InputError, match="exits: differ in length"):
+    with pytest.raises(InputError, match="exits: have another length"):
         Visits(given.cells, given.users, given.inside, given.outside, given.domain, given.times, (True,))
     given_initial = leakage.correlations_from_traces(given, 2, initial=[0.5, 0.5], border="state")
     np.testing.assert_allclose(given_initial.backward.matrix[2], [0.4, 0.6, 0], rtol=1e-15)

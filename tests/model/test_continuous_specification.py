@@ -116,7 +116,11 @@ def test_check_ins_between_geographic_anchors(folder):
         ("epsilon = 1.5", "epsilon = 1.5\nsplit = 1.5", "privacy[0].split: is out of range"),
         ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "manhattan"\nsplit = 0.5', "privacy[0].split: does not go with"),
         ("visits.csv", "none.csv", "prior.visits.path: "),
-        ('visits = { path = "visits.csv" }', 'checkins = { path = "c.csv" }', "prior.checkins: requires anchors with lat"),
+        (
+            'visits = { path = "visits.csv" }',
+            'checkins = { path = "c.csv" }',
+            "prior.checkins: requires anchors with lat",
+        ),
         ('"visits.csv" }', '"visits.csv" }\nsmoothing = 1', "prior.smoothing: cannot be combined with raw visits"),
         ('[cost]\ndistance = "euclidean"', "[cost]\ngraph = { neighbours = 4 }", "cost: has no named distance"),
         ('[cost]\ndistance = "euclidean"', '[cost]\ndistance = "hamming"', "cost.distance: is not known"),

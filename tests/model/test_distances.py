@@ -476,7 +476,7 @@ def test_whole_weights_and_short_edges_are_exact():
     ("graph", "weight", "path", "words"),
     [
         (nx.Graph(), None, "graph", "no nodes"),
-        (nx.Graph([(1, 2)]), None, "graph", "lacks node 0"),
+        (nx.Graph([(1, 2)]), None, "graph", "has no node 0"),
         (nx.Graph([("a", "b")]), None, "graph", "convert_node_labels_to_integers"),
         (nx.Graph([(0, 1)]), "length", "graph.edges[0,1]", "no attribute 'length'"),
         (nx.Graph([(0, 1, {"length": -1.0})]), "length", "graph.edges[0,1].length", "-1.0"),
@@ -523,7 +523,7 @@ LENGTHS = st.one_of(st.integers(0, 9), st.just(math.inf))
 def test_check_metric_against_brute_force(entries, triples):
     n = math.isqrt(len(entries))
     d = np.array(entries, dtype=float).reshape(n, n)
-    with warnings.catch_warnings(record=True) as caught, mock.patch.object(md, "_TRIPLES", triples):
+    with warnings.catch_warnings(record=True) as caught, mock.patch.object(md, "_SUMS_PER_BLOCK", triples):
         warnings.simplefilter("always")
         md.check_metric(d, "d")
     messages = [str(item.message) for item in caught]

@@ -9,7 +9,7 @@ from report_examples import city
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
-from mechdesign.measures._baselines import NO_INFORMATION, baselines, combined_bound, exponential, reference_costs
+from mechdesign.measures._baselines import NO_INFORMATION, baselines, combine_bounds, exponential, reference_costs
 from mechdesign.model._words import short
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import side_by_side
@@ -57,7 +57,7 @@ def test_remapping_against_distances_is_the_optimal_attack():
 
 def test_the_exponential_mechanism_uses_all_of_its_budget():
     for problem in (grid(0.3), grid(2.0)):
-        bound = combined_bound(problem)
+        bound = combine_bounds(problem)
         mechanism = exponential(bound)
         used = np.log(mechanism[:, None] / mechanism[None]).max(axis=2)
         assert (used <= bound + 1e-12).all()

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
 from mechdesign.errors import InputError
-from mechdesign.measures._baselines import combined_bound, exponential
+from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
@@ -22,7 +22,7 @@ from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import decimal, measure
+from mechdesign.model._words import decimal, recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import summary
 
@@ -264,11 +264,11 @@ def test_distances_are_recognised_by_their_values():
         ("Chebyshev distance", distances.chebyshev),
         ("great-circle distance", distances.haversine),
     ):
-        found = measure(function(grid), grid, grid)
+        found = recognise_measure(function(grid), grid, grid)
         assert (found.name, found.unit) == (name, "km")
-    assert measure(distances.hamming(grid), grid, grid).name == "Hamming distance"
-    assert measure(distances.hamming(3), None, None).name == "Hamming distance"
-    doubled = measure(2 * distances.euclidean(grid), grid, grid)
+    assert recognise_measure(distances.hamming(grid), grid, grid).name == "Hamming distance"
+    assert recognise_measure(distances.hamming(3), None, None).name == "Hamming distance"
+    doubled = recognise_measure(2 * distances.euclidean(grid), grid, grid)
     assert (doubled.name, doubled.unit) == ("", "")
 
 
@@ -336,15 +336,15 @@ def test_decimals():
 def test_combined_bounds_are_shortest_paths():
     graph = nx.Graph([(0, 1), (1, 2), (3, 4)])
     problem = Problem(np.full(5, 0.2), 1 - np.eye(5), [GraphPrivacy("0.5", graph)])
-    bound = combined_bound(problem)
+    bound = combine_bounds(problem)
     assert_allclose(bound[0], [0, 0.5, 1.0, np.inf, np.inf])
     mechanism = exponential(bound)
     assert_allclose(mechanism.sum(axis=1), 1)
     assert mechanism[0, 3] == 0
-    assert combined_bound(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None
+    assert combine_bounds(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None
 
 
 def test_zero_distances_are_edges():
     apart = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [2.0, 2.0, 0.0]])
     problem = Problem(np.full(3, 1 / 3), apart, [MetricPrivacy(1, apart)])
-    assert_allclose(combined_bound(problem), apart)
+    assert_allclose(combine_bounds(problem), apart)

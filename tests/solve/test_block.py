@@ -20,7 +20,7 @@ from mechdesign.solve._block_angular import (
     RatioMultipliers,
     lower_bound,
     objective,
-    repaired,
+    repair,
 )
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks.interior_point import solve_block
@@ -251,7 +251,7 @@ def test_threads_agree():
 
 def test_less_than_the_bound_is_no_optimum(monkeypatch):
     """After a stall, normalising the row sums may make the point infeasible."""
-    monkeypatch.setattr(solve_module, "repaired", lambda program, x: 0.9 * repaired(program, x))
+    monkeypatch.setattr(solve_module, "repair", lambda program, x: 0.9 * repair(program, x))
     found = solve_block(grid(5, 5))
     assert found.upper < found.lower
     assert found.status is Status.STALLED

@@ -57,7 +57,7 @@ def test_what_another_program_says_is_not_read_as_an_answer(other, tmp_path, mon
 def test_a_program_that_says_nothing_is_ended(other, tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "GREETING_S", 0.2)
     other(f"echo $$ > {tmp_path / 'number'}; exec sleep 600")
-    with pytest.raises(SolverError, match="and was ended"):
+    with pytest.raises(SolverError, match="and was stopped"):
         solve(HONEST.program, "deaf", Options())
     if (tmp_path / "number").exists():
         with pytest.raises(ProcessLookupError):
@@ -71,7 +71,7 @@ def test_a_time_limit_counts_before_the_greeting_too(other):
 
 def test_a_python_that_nobody_knows_is_an_error(monkeypatch, other):
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(SolverError, match="which Python"):
+    with pytest.raises(SolverError, match="the running Python"):
         solve(HONEST.program, "deaf", Options())
 
 

@@ -300,7 +300,7 @@ def test_garbage_called_optimal_is_failure(x: object, row_dual: object) -> None:
 
 def test_the_words_of_the_solver_survive_a_demotion() -> None:
     solution = measure(HONEST.program, answer(np.zeros(2), np.zeros(3)), solver="fake", seconds=1.0)
-    assert "said optimal" in solution.message
+    assert "reported optimal" in solution.message
     assert "all is well" in solution.message
 
 

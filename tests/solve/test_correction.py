@@ -15,9 +15,9 @@ from mechdesign.solve._block_angular import (
     BlockProgram,
     FloorBlock,
     RatioMultipliers,
+    compute_reduced_costs,
     lower_bound,
     objective,
-    reduced_costs,
 )
 from mechdesign.solve._blocks import bound_correction
 from mechdesign.solve._blocks.automorphisms import find_symmetry
@@ -152,7 +152,7 @@ def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
         gains.append((solution.lower - before) / max(solution.lower - after, 1e-12))
         # HiGHS' value of the program with the substitute column.
         others = np.setdiff1d(np.arange(program.columns), missing)
-        prices = reduced_costs(program, multipliers)[:, others].min(axis=1)
+        prices = compute_reduced_costs(program, multipliers)[:, others].min(axis=1)
         weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
         whole = sum(v * floor.minimum for v, floor in zip(weights, program.floors, strict=True))
         cost = program.cost

@@ -11,9 +11,9 @@ from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import (
     BlockProgram,
     FloorBlock,
-    implied_exponents,
+    compute_reduced_costs,
+    imply_exponents,
     near_exponents,
-    reduced_costs,
     with_columns,
 )
 from mechdesign.solve._blocks.column_generation import solve_columns
@@ -64,12 +64,12 @@ def test_on_a_line_the_neighbours_imply_all_others():
     assert np.isfinite(near).sum() == 16
     paths = exponents.copy()
     np.fill_diagonal(paths, 0.0)
-    assert implied_exponents(near) == pytest.approx(paths)
+    assert imply_exponents(near) == pytest.approx(paths)
 
 
 def prices_of(program, solved):
     """Return λ and v."""
-    least = reduced_costs(program, solved.multipliers).min(axis=1)
+    least = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     return least, np.array([float(values.sum(axis=0).min()) for values in solved.multipliers.floors])
 
 

@@ -22,7 +22,7 @@ from block_cases import (
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
-from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
+from mechdesign.solve._block_angular import FloorBlock, compute_reduced_costs, lower_bound
 from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
@@ -89,7 +89,7 @@ def test_the_bound_needs_the_multipliers_of_omitted_columns():
 def test_prices_enclose_those_of_highs(share):
     program = grid(4, 4, floor=0.97)
     solved = solve_block(program)
-    least = reduced_costs(program, solved.multipliers).min(axis=1)
+    least = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     prices, weight = least * (1 + 0.1 * share), float(solved.multipliers.floors[0].sum(axis=0).min()) * (1 + share)
     assert weight > 1e-3
     layout = lay_out(program)
@@ -109,7 +109,7 @@ def test_prices_enclose_those_of_highs(share):
 def test_a_tolerance_below_rounding_costs_no_proof(floor):
     program = grid(6, 5, floor=floor)
     solved = solve_block(program)
-    prices = reduced_costs(program, solved.multipliers).min(axis=1)
+    prices = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
@@ -174,7 +174,7 @@ def test_pricing_with_too_few_estimates_is_repeated_with_all():
     program = grid(6, 5, floor=0.97)
     # A third of the columns has the prices of all. Half of these columns start with one or two estimates.
     least, used = solve_block(program), np.arange(0, 30, 3)
-    sums = reduced_costs(program, least.multipliers).min(axis=1)
+    sums = compute_reduced_costs(program, least.multipliers).min(axis=1)
     prices = DualPrices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
     tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
     master = master_of(program)

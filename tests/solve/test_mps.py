@@ -211,7 +211,7 @@ def test_names_that_would_collide_are_refused() -> None:
         np.ones(2),
         column_blocks={"a b": slice(0, 1), "a_b": slice(1, 2)},
     )
-    with pytest.raises(InputError, match="spaces only"):
+    with pytest.raises(InputError, match="only in spaces"):
         text_of(lp)
 
 

@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs, with_columns
+from mechdesign.solve._block_angular import BlockProgram, compute_reduced_costs, lower_bound, with_columns
 from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
@@ -99,7 +99,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", tile)
     program = program_on(GRAPHS["roads"])
     solved = solve_block(program, gap=1e-4)
-    prices = reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
+    prices = compute_reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
     layout = lay_out(program)
     kernel = SparseKernel(layout, 1)
     assert (kernel.batch > 1) == (tile > 1)
@@ -126,7 +126,7 @@ def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
 
 
 def _prices(program, share):
-    return reduced_costs(program, solve_block(program, gap=1e-4).multipliers).min(axis=1) * share
+    return compute_reduced_costs(program, solve_block(program, gap=1e-4).multipliers).min(axis=1) * share
 
 
 def test_columns_of_a_batch_are_independent(monkeypatch):

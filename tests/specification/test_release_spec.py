@@ -206,7 +206,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         (AGE + 'policy.kind = "ful"\n' + HISTOGRAM, "policy.kind", "mean full"),
         (AGE + 'policy.kind = "threshold"\n' + HISTOGRAM, "policy.theta", "is missing"),
         (AGE + 'policy = { kind = "threshold", theta = 0 }\n' + HISTOGRAM, "policy.theta", "not positive"),
-        (AGE + 'policy = { kind = "threshold", theta = 11 }\n' + HISTOGRAM, "policy.theta", "beyond the domain"),
+        (AGE + 'policy = { kind = "threshold", theta = 11 }\n' + HISTOGRAM, "policy.theta", "larger than the domain"),
         (AGE + 'policy = { kind = "full", theta = 1 }\n' + HISTOGRAM, "policy.theta", "cannot be combined with"),
         (BOTH + 'policy.kind = "line"\n' + HISTOGRAM, "policy.kind", "2 attributes"),
         (

@@ -200,7 +200,7 @@ def test_restricted_requirements(floors: bool) -> None:
     assert floor.prior_or(PRIOR) == pytest.approx(BELIEF[some] / 0.9)
     sure = ClaimedPrivacy([Stated.floor("doubt", Fraction(1, 2), LINE, [1.0, 0, 0, 0])], 4)
     if floors:
-        with pytest.raises(InputError, match="prior: is zero on every secret that is possible"):
+        with pytest.raises(InputError, match="prior: is zero on every possible secret"):
             sure.restrict(some, floors=True)
     else:
         assert sure.restrict(some).size == 3

@@ -218,7 +218,7 @@ def test_a_floor_over_parts_is_met_exactly(share):
 
 def test_a_floor_above_the_largest_is_named():
     cost = np.where(np.repeat([0, 1], 2)[:, None] == np.repeat([0, 1], 2), 1 - np.eye(4), INF)
-    with pytest.raises(InfeasibleError, match=r"2 sets .* the secret is in, is 0\.4\."):
+    with pytest.raises(InfeasibleError, match=r"2 sets .* contains the secret, is 0\.4\."):
         md.Problem([0.3, 0.2, 0.3, 0.2], cost, [md.DistortionPrivacy("0.401", 1 - np.eye(4))])
 
 

@@ -220,7 +220,7 @@ def test_a_time_limit_before_the_first_channel_is_an_error(monkeypatch: pytest.M
 def test_solvers_without_forbidden_answers_are_refused() -> None:
     floor = md.DistortionPrivacy("0.1", 1 - np.eye(4))
     problem = md.Problem(np.full(4, 0.25), OWN, [GRAPH, floor], "worst")
-    with pytest.raises(InputError, match="permitted different answers"):
+    with pytest.raises(InputError, match="different permitted answers"):
         md.design(problem, solver="block")
     for rows in ("all", "reduced", "lazy"):
         assert md.design(problem, rows=rows).certificate.relative_gap < 1e-6  # type: ignore[arg-type]

@@ -233,7 +233,7 @@ def test_any_function_by_brute_force() -> None:
     assert known.sensitivity(lambda database: np.bincount(database, minlength=3), records=3) == 2
     with pytest.raises(InputError, match="too many databases"):
         policy.sensitivity(median, records=20)
-    with pytest.raises(InputError, match="how many records"):
+    with pytest.raises(InputError, match="number of records"):
         policy.sensitivity(median)
     with pytest.raises(InputError, match="different lengths"):
         policy.sensitivity(lambda database: sorted(set(database.tolist())), records=2)

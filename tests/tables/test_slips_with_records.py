@@ -64,5 +64,5 @@ def test_files_that_are_none_are_named(tmp_path):
     wrong.write_text("age,name\n3,x\n")
     with pytest.raises(SpecificationError, match=r"ages.csv: is not valid TOML.*key = value"):
         md.specification.read(wrong)
-    with pytest.raises(InputError, match="a folder that a release was saved in"):
+    with pytest.raises(InputError, match="a folder in which a release was saved"):
         md.tables.load(tmp_path)

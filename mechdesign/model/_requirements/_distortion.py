@@ -58,7 +58,7 @@ class DistortionPrivacy(RequirementKind):
     wrong. Several priors, for example one for each day, require one floor each; all floors hold at once.
 
     If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
-    prior may be larger or smaller. For example, let a channel release nothing and let the error be the Hamming distance.
+    prior may be larger or smaller. For example, let a channel release nothing, and measure errors by Hamming distance.
     An adversary with the prior (0.6, 0.4) expects an error of 0.4; if (0.9, 0.1) is true, the error is 0.1.
 
     Args:

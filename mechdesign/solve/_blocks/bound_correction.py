@@ -25,8 +25,8 @@ from mechdesign.solve._block_angular import (
     BlockProgram,
     FloorBlock,
     RatioMultipliers,
-    priced_cost,
-    reduced_costs,
+    compute_reduced_costs,
+    weigh_costs,
 )
 from mechdesign.solve._blocks.estimates import with_all_estimates
 from mechdesign.solve._blocks.interior_point import solve_block
@@ -94,12 +94,12 @@ def correct_bound(
         KeyboardInterrupt: If the user has stopped the correction.
     """
     others = np.setdiff1d(np.arange(program.columns), missing)
-    reduced = reduced_costs(program, multipliers)[:, others]
+    reduced = compute_reduced_costs(program, multipliers)[:, others]
     prices = reduced.min(axis=1)
     weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
     # Spread the constant Σ_f v_f minimum_f over the rows, so that the small program has the full value.
     constant = sum(v * floor.minimum for v, floor in zip(weights, program.floors, strict=True)) / program.rows
-    cost = np.column_stack([priced_cost(program, multipliers.weights)[:, missing], prices]) + constant
+    cost = np.column_stack([weigh_costs(program, multipliers.weights)[:, missing], prices]) + constant
     floors = tuple(
         FloorBlock(0.0, floor.error[some], np.append(np.full(missing.size, v), 0.0))
         for floor, some, v in zip(program.floors, estimates, weights, strict=True)
@@ -112,7 +112,7 @@ def correct_bound(
     if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
         # Negative multipliers prove nothing.
         return multipliers
-    lowest = reduced_costs(small, found).min(axis=1) - constant
+    lowest = compute_reduced_costs(small, found).min(axis=1) - constant
     affected = others[(reduced < lowest[:, None]).any(axis=0)]
     substitute = _select_columns(found.ratios, np.array([missing.size]))
     ratios = _add_multipliers(

@@ -19,14 +19,14 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.solve._block_angular import BlockProgram, implied_exponents
+from mechdesign.solve._block_angular import BlockProgram, imply_exponents
 
 
 def aggregate_rows(program: BlockProgram, count: int) -> BlockProgram:
     """Return `program` with its rows clustered to `count` rows."""
     implied = program.exponents
     if np.isinf(implied).sum() > program.rows:
-        implied = implied_exponents(implied)
+        implied = imply_exponents(implied)
     cluster = _cluster_rows(implied, count)
     member = np.zeros((int(cluster.max()) + 1, program.rows))
     member[cluster, np.arange(program.rows)] = 1.0

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repair
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
 from mechdesign.solve._blocks.kernels import sparse_kernel
@@ -126,7 +126,7 @@ def _make_solution(master: BlockMaster, status: Status, message: str, seconds: f
     program, best = master.program, master.best
     x = best.point
     if x is None:
-        x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
+        x = repair(program, np.full((program.rows, program.columns), 1 / program.columns))
     assert best.proof is not None
     return BlockSolution(
         status, x, best.proof, best.lower, objective(program, x), message, seconds, master.memory, master.blocks,

@@ -15,7 +15,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lower_bound, objective, repair
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
@@ -303,7 +303,7 @@ class InteriorPoint:
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best point and the best multipliers after `run` has ended with this status and message."""
-        x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
+        x = repair(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
         clock = self.deadline.seconds()
@@ -328,7 +328,9 @@ class InteriorPoint:
         mu = self.history[-1].mu if self.history else self.mu
         gap = min(self.gap, self.start_gap)
         state = (
-            save_state(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.has_multipliers else None
+            save_state(self.layout, self.iterate, self.ratios.kernel.export_multipliers(), mu, gap)
+            if self.has_multipliers
+            else None
         )
         return IterationEnd(status, message, state, tuple(self.history), self.memory)
 
@@ -392,7 +394,7 @@ class InteriorPoint:
         linked = residual <= tuning.feasibility
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)
         if linked and upper - lower <= tuning.repair_gap * max(abs(upper), self.unit):
-            candidate = repaired(self.program, self._channel())
+            candidate = repair(self.program, self._channel())
             # Repairing the primal residual at the end has a cost.
             worth = objective(self.program, candidate) * (1 + tuning.residual_price * residual)
             self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best

@@ -13,7 +13,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repair, with_columns
 from mechdesign.solve._blocks.estimates import activate_close_estimates
 from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_block
 from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
@@ -218,12 +218,12 @@ class BlockMaster:
     def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
         """Offer the point of a solution. Unless `complete`, first repair it to meet the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
-        point = solution.x if complete else repaired(whole, solution.x)
+        point = solution.x if complete else repair(whole, solution.x)
         upper = objective(whole, point)
         unit = self.tuning.interior_point.cost_unit * largest_cost(whole)
         if upper < solution.lower - _ROUNDING * max(abs(upper), unit):
             # After a stall, normalising the row sums may make the point infeasible.
-            point = repaired(whole, np.full(point.shape, 1 / len(working)))
+            point = repair(whole, np.full(point.shape, 1 / len(working)))
             upper = objective(whole, point)
         if upper < self.best.upper:
             x = np.zeros((self.program.rows, self.program.columns))
@@ -233,7 +233,7 @@ class BlockMaster:
     def _record_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
         """Record the cost of the channel at a state, after repairing the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
-        cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
+        cost = objective(whole, repair(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
     def _may_use_time_left(self, reached: IterationEnd) -> bool:

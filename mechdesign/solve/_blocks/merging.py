@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
-from mechdesign.solve._block_angular import BlockProgram, priced_cost
+from mechdesign.solve._block_angular import BlockProgram, weigh_costs
 from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import MergeTuning, Schedule, TrialTuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
@@ -40,7 +40,7 @@ def merge_columns(
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None
-    after, stay = merge_small_columns(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
+    after, stay = merge_small_columns(state, weigh_costs(program, weights)[:, working.columns], threshold, movable)
     return after, working.replace_columns(working.columns[stay])
 
 

@@ -15,9 +15,9 @@ from mechdesign.solve._block_angular import (
     BlockMultipliers,
     BlockProgram,
     RatioMultipliers,
+    compute_reduced_costs,
     lower_bound,
-    priced_cost,
-    reduced_costs,
+    weigh_costs,
     with_columns,
 )
 from mechdesign.solve._blocks.bound_correction import correct_bound, is_correction_worthwhile
@@ -85,13 +85,13 @@ class BlockPricer:
             The result of each omitted column, and the multipliers of all columns.
         """
         program, columns, multipliers = self.program, found.working.columns, found.prices.multipliers
-        sums = reduced_costs(with_columns(program, columns), multipliers).min(axis=1)
+        sums = compute_reduced_costs(with_columns(program, columns), multipliers).min(axis=1)
         weights = np.array([float(values.sum(axis=0).min()) for values in multipliers.floors])
         others = np.setdiff1d(np.arange(program.columns), columns)
         minima = np.array([floor.minimum for floor in program.floors])
         binding = np.flatnonzero(weights * minima > inactive)
         floors = tuple(program.floors[index] for index in binding)
-        priced_program = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
+        priced_program = replace(program, cost=weigh_costs(program, multipliers.weights), worst=None, floors=floors)
         prices = DualPrices(sums, weights[binding], tolerance)
         priced = self._reuse_multipliers(priced_program, binding, prices, others)
         remaining = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
@@ -145,7 +145,9 @@ class BlockPricer:
             np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
             for index, weight in enumerate(prices.floors)
         ]
-        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.row_sums[:, None]
+        reduced = (
+            compute_reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.row_sums[:, None]
+        )
         return {
             column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
             for at, (column, each, lower) in enumerate(zip(known, old, reduced.min(axis=0), strict=True))

@@ -16,7 +16,7 @@ from mechdesign.solve._block_angular import (
     RatioMultipliers,
     lower_bound,
     objective,
-    repaired,
+    repair,
 )
 from mechdesign.solve._contract import Status
 
@@ -124,7 +124,7 @@ def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution |
 
 def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
     """Return a solution for an expired time limit: a constant channel, and the bound from one floor alone."""
-    x = repaired(program, np.ones((program.rows, program.columns)))
+    x = repair(program, np.ones((program.rows, program.columns)))
     multipliers = find_floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
     return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to start", seconds, 0, 0, ())

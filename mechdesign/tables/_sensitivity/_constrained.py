@@ -160,11 +160,14 @@ class _Ways:
 class _Dependence:
     """The dependence of records under known counts: kinds of values, edges within and between them, and zero sums.
 
+    Args:
+        graph: The secret graph.
+        constraints: The known counts.
+
     Attributes:
-        graph: the secret graph.
-        labels: the kind of each node, including the null node if there is one, shape (nodes,).
-        counted: whether each count includes each kind, shape (kinds, q).
-        edges: the edges, or None if there are too many to be listed.
+        labels: The kind of each node, including the null node if there is one, shape (nodes,).
+        counted: Whether each count includes each kind, shape (kinds, q).
+        edges: The edges, or None if there are too many to list.
     """
 
     def __init__(self, graph: SecretGraph, constraints: Iterable[Any]) -> None:

@@ -1,4 +1,7 @@
-"""The array libraries that can do the heavy work of a solve, and the choice among them."""
+"""The array libraries that can do the heavy work of a solve, and the choice among them.
+
+Theory: interior_point, Memory and threads.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def choose(
 def _time_to_compile(time_limit: float | None) -> bool:
     if time_limit is None or time_limit >= _MIN_LIMIT_TO_COMPILE_S:
         return True
-    found: bool = _load("numba").compiled()
+    found: bool = _load("numba").is_compiled()
     return found
 
 

@@ -8,7 +8,9 @@ vectors. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step
 
 A target T of complementarity (y dz + z dy = T − y z) is stored as φ = T/(y z), which gives dy/y = φ − 1 − q. Targets
 have single precision: any target is valid if the same one is used throughout a direction. In the same unit the centre
-of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st). Theory: interior_point, "The block method".
+of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
+
+Theory: interior_point, Newton system in relative steps.
 """
 
 from __future__ import annotations
@@ -72,14 +74,14 @@ class Kernel(Protocol):
     def multipliers(self) -> Floats:
         """Return y (B, n, n), or (B, K) for the K `pairs`; read-only."""
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         """Return all multipliers, including those of x >= 0, for `load`: (B, n, n), or (B, n + K) with `pairs`.
 
         They are not copied; the kernel must not be used afterwards.
         """
 
     def load(self, y: Floats, mu: float) -> None:
-        """Set y from an array that `saved` returned, and take ownership of it; μ is the unit of stored centres."""
+        """Set y from an array of `export_multipliers`, and take ownership of it; μ is the unit of stored centres."""
 
     def diagonals(self) -> Floats:
         """Return the multipliers y_ss of x >= 0 (B, n); read-only."""

@@ -2,6 +2,8 @@
 
 It prices columns one after the other. It stores only the factor of a Hessian, and no contributions to a Schur
 complement.
+
+Theory: interior_point, Sparse blocks.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ pointers of `scipy.linalg.cython_lapack`, called through ctypes, do not, so that
 are an exception: handing over the lock would take longer than the call. Matrices are symmetric arrays in C order, given
 by their address. The factor is stored in the upper triangle of the array, which is LAPACK's lower triangle of the
 transpose. Stored factors are packed row after row: this halves the memory, and substitution reads it sequentially.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations

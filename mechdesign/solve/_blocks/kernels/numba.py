@@ -1,6 +1,8 @@
 """The kernel with passes compiled by Numba: every pass reads and writes each large array once, without temporaries.
 
 ρ, z and q are recomputed wherever they are needed, which takes less time than reading them from memory.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations
@@ -318,7 +320,7 @@ def _keeps_singles(layout: BlockLayout, gap: float) -> bool:
     return gap > _MULTIPLIERS_GAP and not layout.floors and bool(largest <= _MAX_SINGLE_RATIO)
 
 
-def compiled() -> bool:
+def is_compiled() -> bool:
     """Return whether the passes were compiled before, in this process or in one that cached them."""
     folder = _advance.stats.cache_path  # type: ignore[attr-defined]
     kept = folder is not None and any(Path(folder).glob(f"*.{_advance.__name__}-*.nbi"))

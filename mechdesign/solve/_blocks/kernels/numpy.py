@@ -1,4 +1,7 @@
-"""The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, and LAPACK for each block."""
+"""The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, and LAPACK for each block.
+
+Theory: interior_point, Single precision.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ class Dense:
         y: Floats = self.y
         return y
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return self.multipliers()
 
     def load(self, y: Floats, mu: float) -> None:
@@ -436,7 +439,7 @@ class NumpyKernel(Dense):
         for tile in self._tiles(worker, blocks):
             q, phi, other = self._q[tile.whole], targets[tile.whole], others[tile.whole]
             aim = centre / self._unit
-            centred(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
+            correct_targets(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
             self._add_adjoint_of_targets(tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: float) -> None:
@@ -456,7 +459,7 @@ class NumpyKernel(Dense):
             self.y[tile.whole] *= change
 
 
-def centred(
+def correct_targets(
     phi: Singles, q: Singles, kappa: Singles, lengths: tuple[float, float], aim: float, spare: Sequence[Singles],
     out: Singles,
 ) -> None:  # fmt: skip

@@ -3,6 +3,8 @@
 The pairs (s, t) with a bound and the rows x_s >= 0 have multipliers and targets. These are E numbers for each block,
 stored as arrays (E, b) of b consecutive blocks. A Hessian has a diagonal and entries for the pairs; derived kernels
 factor it.
+
+Theory: interior_point, Sparse blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import scipy.sparse as sparse
 from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._blocks.kernels.contract import MIN_MULTIPLIER_SHARE
-from mechdesign.solve._blocks.kernels.numpy import centred
+from mechdesign.solve._blocks.kernels.numpy import correct_targets
 from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a tile; an eighth of it makes an iteration 1.3 to 1.6 times slower.
@@ -54,21 +56,25 @@ class PairTile:
 
 
 class PairLists:
-    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and the matrices that sum over them.
+    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and matrices that sum over them.
+
+    Args:
+        layout: Layout of the program.
+        order: Order of the rows in stored vectors (n,).
 
     Attributes:
-        order: Rows in the order in which vectors of them are kept (n,).
-        position: Places of the rows in that order (n,).
+        order: The order of the rows.
+        position: Position of each row in that order (n,).
         pairs: Rows s and t of the pairs.
-        s: Places of the rows s of all entries, those of x_s >= 0 first (E,).
-        t: Places of the rows t (E,).
+        s: Positions of the rows s of all entries, those of x_s >= 0 first (E,).
+        t: Positions of the rows t (E,).
         ratios: Coefficients g (E, 1).
         slope: Weights over coefficients (E, 1).
         adjoint: Matrix from y to Bᵀy (n, E).
-        low: Smaller place of each entry of a Hessian below its diagonal.
-        high: The larger one.
+        low: Smaller position of each off-diagonal entry of a Hessian.
+        high: Larger position of each off-diagonal entry of a Hessian.
         edges: Matrix that adds both directions of a pair.
-        ends: Matrix that adds the entries of a Hessian up by rows.
+        ends: Matrix that adds the entries of a Hessian by rows.
     """
 
     def __init__(self, layout: BlockLayout, order: Integers) -> None:
@@ -139,7 +145,7 @@ class Pairs:
     def multipliers(self) -> Floats:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return np.concatenate([tile.y.T for tile in self._tiles])
 
     def load(self, y: Floats, mu: float) -> None:
@@ -168,7 +174,7 @@ class Pairs:
         size = self._entries * tile.size
         return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
-    def _ordered(self, tile: PairTile, vectors: Floats) -> Floats:
+    def _order_rows(self, tile: PairTile, vectors: Floats) -> Floats:
         """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in that order."""
         return vectors[tile.blocks].T[self.order]
 
@@ -191,7 +197,7 @@ class Pairs:
         self._unit = mu
         tile = self._tile(blocks)
         rho, z, _ = self._room(worker, tile)
-        point = self._ordered(tile, x)
+        point = self._order_rows(tile, x)
         if not self._growth(tile, point, rho, z):
             raise SolverError(
                 "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
@@ -202,7 +208,7 @@ class Pairs:
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
-        point = self._ordered(tile, x)
+        point = self._order_rows(tile, x)
         # The bound of multipliers does not depend on the point.
         added = self._adjoint @ tile.y
         self._add(tile, added, adjoint)
@@ -227,7 +233,7 @@ class Pairs:
     def _relative(self, worker: int, tile: PairTile, u: Floats, q: Singles) -> Singles:
         """Write q in single precision, from differences of u in double precision."""
         first, second, _ = self._room(worker, tile)
-        steps = self._ordered(tile, u)
+        steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=first, mode="clip")
         np.take(steps, self._t, axis=0, out=second, mode="clip")
         second -= first
@@ -272,15 +278,15 @@ class Pairs:
         tile = self._tile(blocks)
         phi, other = tile.targets[slot], tile.targets[1 - slot]
         spare, aim = self._singles(worker, tile), centre / self._unit
-        centred(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
+        correct_targets(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
         self._add_adjoint_of_targets(worker, tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: Floats | float) -> None:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
-        positive = self._growth(tile, self._ordered(tile, x), rho, z)
+        positive = self._growth(tile, self._order_rows(tile, x), rho, z)
         assert positive, "the point was assembled"
-        steps = self._ordered(tile, u)
+        steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=z, mode="clip")
         np.take(steps, self._t, axis=0, out=change, mode="clip")
         change -= z

@@ -6,6 +6,8 @@ of n².
 
 Only H_r, the Hessian without row and column r of the root, is sparse and factored; row and column r of M are a border.
 Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b is b'_r = (b_r − f·b) / σ and H_r⁻¹ b − f b'_r.
+
+Theory: interior_point, Sparse blocks.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 All arrays except vectors stay on the device; vectors are transferred once for each batch. As in the NumPy kernel,
 four arrays have single precision: ρ, κ for the centre μ₀, q of the last direction, and the targets. The multipliers and
 the Hessians have double precision.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations
@@ -142,7 +144,7 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
-    def saved(self) -> Floats:
+    def export_multipliers(self) -> Floats:
         return self.multipliers()
 
     def load(self, y: Floats, mu: float) -> None:

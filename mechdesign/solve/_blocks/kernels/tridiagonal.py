@@ -8,6 +8,8 @@ K_i = −D_i⁻¹ C_iᵀ the inverse P is
 
 The matrices are positive definite without positive off-diagonal entries. Therefore D_i⁻¹, K_i and P have no negative
 entries, and the formulas for P involve no cancellation, however widely entries differ.
+
+Theory: interior_point, Sparse blocks.
 """
 
 from __future__ import annotations
