@@ -502,7 +502,7 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("release g.toml t.csv", {"t.csv": "0,1,3\n"}, "line 1"), ("release g.toml t.csv -o o --truth o/t", {"t.csv": "0\n"}, "--truth"),
         ("design ages.toml", {}, "mechdesign blowfish"), ("blowfish g.toml ages.csv", {}, "mechdesign design"), ("blowfish ages.csv ages.toml", {}, "ages.csv"),
         ("blowfish ages.toml t.csv", {"t.csv": "Age\n36\n"}, "Age"), ("blowfish ages.toml t.csv", {"t.csv": "age\n36 years\n"}, "row 1"),
-        ("blowfish ages.toml ages.csv --ledger ages.csv", {}, "no ledger"), ("audit r.csv --spec g.toml", {}, "--spec"),
+        ("blowfish ages.toml ages.csv --ledger ages.csv", {}, "not a ledger"), ("audit r.csv --spec g.toml", {}, "--spec"),
         ("audit r.csv --distance haversine --points p.csv", {"p.csv": "35.6,139.7\n35.7,139.8\n"}, "--spec"),
         ("audit p.csv --distance hamming", {"p.csv": "75,25\n25,75\n"}, "found 100;"), ("audit r.csv --distance hamming -o r.csv", {}, "r.csv"),
         ("inspect made --report made/certificate.json", {}, "choose another name"), ("sample made --secret 0 --outside nearest", {}, "--outside"),

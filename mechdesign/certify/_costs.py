@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 
-# Entries that are Python integers at the same time; each takes about a hundred bytes.
+# Maximum number of entries held as Python integers at once; each takes about a hundred bytes.
 _BLOCK_ENTRIES = 2**20
 
 _NOTHING = Fraction(0)

@@ -1,7 +1,7 @@
 """The memory that a bundle makes the verifier take, estimated in advance: a small file cannot ask for all memory.
 
-Both estimates are above the measurements of tracemalloc, mostly by less than a factor of three. They count the sizes of
-arrays. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
+Both estimates are above the measurements of tracemalloc, mostly by less than a factor of three. They add up the sizes
+of arrays. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTED = ("numerators", "prior", "cost", "requirement_", "weights", "secrets",
 _PAIR, _RATIO, _FACTOR = 120, 300, 160
 # Memory for each entry of the channel, and a constant [bytes].
 _CELL, _CONSTANT = 64, 2**22
-# Entries that are Python integers at the same time; at least one row.
+# Maximum number of entries held as Python integers at once; at least one row is always processed.
 _BLOCK_ENTRIES = 2**20
 # Memory for each multiplier, and for the labels, costs and sums of each secret and observable [bytes].
 _MULTIPLIER, _LABEL = 160, 400

@@ -4,8 +4,8 @@ Verification trusts no claim of the files. The digests must match, every require
 arithmetic, and costs and lower bound are recomputed. Each number of the certificate must equal the recomputed one. A
 changed file with repaired digests therefore fails, unless it is a private channel with a true certificate. You must
 check yourself that the stated requirements are the ones that *you* want: read them in the returned certificate.
-``channel.csv``, from which people sample, is compared with the channel. Other contents for people are not proved, and
-`examine` lists them.
+``channel.csv``, from which people sample, is compared with the channel. The remaining content is for human readers
+and is not verified; `examine` lists it.
 """
 
 from __future__ import annotations

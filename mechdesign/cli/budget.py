@@ -87,8 +87,8 @@ def budget(
     of Cao et al. 2019). With --cost, the budgets have the least total cost: unimportant releases get little or nothing,
     so that others get more. A lower bound shows the largest possible distance from the least cost.
 
-    Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. Without a
-    matrix the adversary knows nothing of that direction. Releases are counted from 0.
+    Matrices have a row for each current state. They are text files of numbers without a header, .npy files or sparse
+    .npz files of SciPy. Without a matrix the adversary knows nothing of that direction. Releases are counted from 0.
 
     The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
     rows, the results under mixture are also shown.

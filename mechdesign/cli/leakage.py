@@ -76,8 +76,8 @@ def leakage(
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    P.csv contains the matrix Pr(state before | state now), with a row for each state now. It has numbers without a
-    header, or is .npy, or a sparse .npz of SciPy. Without it, give --forward, for an adversary who only knows the
+    P.csv contains the matrix Pr(state before | state now), with a row for each current state. It is a text file of
+    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without it, give --forward, for an adversary who only knows the
     transitions to the next state. Releases are counted from 0.
 
     The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such

@@ -20,7 +20,7 @@ from mechdesign.synthesis._folders import check_writable
 
 if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
-    from mechdesign.graphs._overview import PlaceOverview, Overview
+    from mechdesign.graphs._overview import Overview, PlaceOverview
     from mechdesign.model._domain import Domain
     from mechdesign.specification._policy import SpecifiedPolicy
 

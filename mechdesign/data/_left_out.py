@@ -1,7 +1,7 @@
 """Count the rows of a file that are left out, by reason, and refuse a file with too many of them.
 
-Rows may be left out if they are only counted, so that an unreadable row does not affect the others. They must not be
-left out if their position matters, as for the records of a table or the steps of a trace without times.
+Unreadable rows may be left out where rows are merely counted: one bad row then does not affect the others. They must
+not be left out if their position matters, as for the records of a table or the steps of a trace without times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How much correlated releases leak, budgets that bound it, and the ledger.
+"""How much correlated releases leak, budgets that bound the leakage, and the ledger.
 
-`LossFunction` is the largest leakage that a step of a chain passes on, as pieces of a closed form; `temporal` adds it
-up over time, and the budgets keep it below a bound. `cao2019` has the algorithms of the paper, for checks. `accounting`
-keeps what was spent. The room imports `data`, `model`, `solve`, `certify` and `base`.
+`LossFunction` gives the largest leakage that one step of a chain passes on to the next release, in closed form.
+`temporal` adds up the leakage over time, and `constant_budget` and `allocate_budget` keep it below a bound. `cao2019`
+contains the algorithms of the paper, for checks. `accounting` records the budgets spent. The room imports `data`,
+`model`, `solve`, `certify` and `base`.
 """
 
 from mechdesign.base import _lazy

@@ -37,18 +37,18 @@ from mechdesign.base._locks import (
 )
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._accountant_file import (
+    AccountantState,
     Charged,
-    State,
-    checked_losses,
+    check_losses,
+    describe_ledger,
     ledger_of,
     parse_state,
     read_content,
     require_ledger,
-    said_of,
     write_state,
 )
 from mechdesign.leakage._correlations import Correlation, functions_of_both
-from mechdesign.leakage._history import History
+from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
@@ -59,18 +59,18 @@ _ROUNDING = 1e-9
 class _Kept(NamedTuple):
     """The present content of an accountant: its state, the resulting history, and the bytes of its file."""
 
-    state: State
-    history: History
+    state: AccountantState
+    history: ReleaseHistory
     content: bytes | None = None
 
 
 class Accountant:
     """Keep the leakage of every release at or below a promised α.
 
-    A release raises the leakage of all earlier ones through the forward correlation, so that each new release is judged
-    by the leakage of all releases after it. The promise covers the releases made so far: every later release must be
+    A release raises the leakage of all earlier releases through the forward correlation. Therefore a new release must
+    keep the leakage of all releases below α. The promise covers the releases made so far: every later release must be
     recorded here, too. Leakages are rounded up. If L is 0 or the identity, they are exact sums of the decimals that
-    budgets print: three budgets of 0.1 keep a promise of 0.3.
+    budgets print. For example, three budgets of 0.1 keep a promise of 0.3.
 
     With a `path` the accountant is a file that outlives the process. Each release locks the file, reads it again and
     replaces it as a whole, so that any number of threads and processes share one promise. A crash loses nothing. An
@@ -121,8 +121,8 @@ class Accountant:
         alpha = as_target(alpha)
         before, after = functions_of_both(backward, forward)
         _require_apart(source, ledger)
-        state = State(alpha, on_excess, (tuple(before), tuple(after)), ledger=said_of(ledger))
-        self._start(_Kept(state, History.of(*state.losses)), ledger, source, as_wait(wait))
+        state = AccountantState(alpha, on_excess, (tuple(before), tuple(after)), ledger=describe_ledger(ledger))
+        self._start(_Kept(state, ReleaseHistory.of(*state.losses)), ledger, source, as_wait(wait))
         if source is not None:
             self._begin(source)
 
@@ -178,7 +178,7 @@ class Accountant:
         Returns:
             The leakage of every release, shape (T + 1,).
         """
-        return self._now().history.extended(as_not_negative(epsilon, "epsilon")).leakages
+        return self._now().history.extend(as_not_negative(epsilon, "epsilon")).leakages
 
     def largest(self) -> float:
         """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
@@ -210,13 +210,13 @@ class Accountant:
             kept = self._now()
             if self._path is not None:
                 require_one_name(self._path, StateError)
-            history = kept.history.extended(epsilon)
+            history = kept.history.extend(epsilon)
             self._judge(kept.history, history)
-            charged = self._charged(epsilon, len(kept.history))
+            charged = self._charge(epsilon, len(kept.history))
             # An accountant without a ledger keeps the name of the ledger in the file.
             named = kept.state.ledger
             if self._ledger is not None or named == "unsaid":
-                named = said_of(self._ledger)
+                named = describe_ledger(self._ledger)
             state = replace(kept.state, releases=(*kept.state.releases, charged), ledger=named)
             content = None
             if self._path is not None:
@@ -292,8 +292,8 @@ class Accountant:
             The accountant.
 
         Raises:
-            StateError: The file is damaged, was changed by hand, can be written by other users, has another version or
-                other matrices; or its ledger is missing or lacks its releases.
+            StateError: The file is damaged or was changed by hand, other users can write it, or it has another version
+                or other matrices. Also if its ledger is missing or lacks its releases.
 
         Warns:
             StateWarning: A state of version 1, which does not name its ledger, is opened without `ledger`.
@@ -310,7 +310,7 @@ class Accountant:
         if bound and state.ledger == "unsaid" and ledger == "saved":
             _note_unsaid(source, "Give ledger=, or ledger=None")
         _require_apart(source, found)
-        losses = checked_losses(source, state.losses, (backward, forward))
+        losses = check_losses(source, state.losses, (backward, forward))
         history = _history(replace(state, losses=losses))
         worst = history.worst
         if state.on_excess == "refuse" and worst is not None and worst.leakage > state.alpha * (1 + _ROUNDING):
@@ -322,14 +322,14 @@ class Accountant:
 
     def __copy__(self) -> Accountant:
         """Return an accountant opened again by its path, or the accountant itself without a path."""
-        return self if self._path is None else _opened(type(self), self._path, self._ledger, self._wait)
+        return self if self._path is None else _reopen(type(self), self._path, self._ledger, self._wait)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
         """Return the result of `copy` with a copy of the ledger, which is the same ledger."""
         return (
             self
             if self._path is None
-            else _opened(type(self), self._path, copy.deepcopy(self._ledger, memo), self._wait)
+            else _reopen(type(self), self._path, copy.deepcopy(self._ledger, memo), self._wait)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -339,7 +339,7 @@ class Accountant:
                 "an accountant without a path belongs to its process and cannot be pickled: each copy would spend the "
                 "whole promise. Give it a file (path=)"
             )
-        return _opened, (type(self), self._path, self._ledger, self._wait)
+        return _reopen, (type(self), self._path, self._ledger, self._wait)
 
     def __repr__(self) -> str:
         worst = self._kept.history.worst
@@ -386,7 +386,7 @@ class Accountant:
             raise StateError(f"{self._path} no longer holds the earlier releases. Restore a copy")
         history = kept.history
         for charged in there.releases[known:]:
-            history = history.extended(charged.epsilon)
+            history = history.extend(charged.epsilon)
         self._kept = kept = _Kept(replace(there, losses=kept.state.losses), history, content)
         return kept
 
@@ -398,7 +398,7 @@ class Accountant:
                 "same budget again. Give it a file (path=)"
             )
 
-    def _judge(self, before: History, after: History) -> None:
+    def _judge(self, before: ReleaseHistory, after: ReleaseHistory) -> None:
         """Raise `LeakageExceededError`, or warn, if a release leaks more than the promise."""
         worst = after.worst
         assert worst is not None
@@ -409,7 +409,7 @@ class Accountant:
         message = f"release {worst.step} now leaks {worst.leakage:.6g}, more than the promised {self.alpha:.6g}"
         warn(message, BudgetWarning, stacklevel=3)
 
-    def _charged(self, epsilon: float, index: int) -> Charged:
+    def _charge(self, epsilon: float, index: int) -> Charged:
         """Charge the ledger, if any, and return the release with its entry number."""
         if self._ledger is None or epsilon == 0:
             return Charged(epsilon, secrets.token_hex(16))
@@ -434,18 +434,18 @@ def _require_apart(path: Path | None, ledger: Ledger | None) -> None:
         raise InputError("path", "is the file of the ledger", value=str(path), bound="a separate file")
 
 
-def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None, wait: float) -> Accountant:
+def _reopen(kind: type[Accountant], path: Path, ledger: Ledger | None, wait: float) -> Accountant:
     return kind.load(path, ledger=ledger, wait=wait)
 
 
-def _history(state: State) -> History:
-    history = History.of(*state.losses)
+def _history(state: AccountantState) -> ReleaseHistory:
+    history = ReleaseHistory.of(*state.losses)
     for charged in state.releases:
-        history = history.extended(charged.epsilon)
+        history = history.extend(charged.epsilon)
     return history
 
 
-def _require_grown(path: Path, there: State, ours: State) -> None:
+def _require_grown(path: Path, there: AccountantState, ours: AccountantState) -> None:
     """Raise `StateError` if the new state lacks releases of the state in the file."""
     if not there.same_promise(ours):
         raise StateError(f"{path} holds another promise or other matrices and was not changed. Save to another file")
@@ -463,7 +463,7 @@ def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
     warn(said, StateWarning, stacklevel=stacklevel)
 
 
-def _remedy(history: History, epsilon: float, alpha: float) -> str:
+def _remedy(history: ReleaseHistory, epsilon: float, alpha: float) -> str:
     if epsilon > alpha:
         return f"This release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
     most = history.largest(alpha)

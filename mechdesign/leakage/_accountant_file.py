@@ -27,7 +27,7 @@ _CLOSE = "{path} {why}: other users could delete releases from it. Check it, and
 
 Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
 
-LedgerSaid = Path | Literal["none", "memory", "unsaid"]
+LedgerDescription = Path | Literal["none", "memory", "unsaid"]
 """The ledger of an accountant: a path, "none", "memory", or "unsaid" for states of version 1 and for copies."""
 
 
@@ -43,21 +43,21 @@ class Charged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class State:
+class AccountantState:
     """The content of an accountant's file."""
 
     alpha: float
     on_excess: str
     losses: Losses
     releases: tuple[Charged, ...] = ()
-    ledger: LedgerSaid = "none"
+    ledger: LedgerDescription = "none"
 
-    def same_promise(self, other: State) -> bool:
+    def same_promise(self, other: AccountantState) -> bool:
         """Return whether another state has the same promise: α, `on_excess` and the digests of the matrices."""
         return _promise(self) == _promise(other)
 
 
-def write_state(path: Path, state: State) -> bytes:
+def write_state(path: Path, state: AccountantState) -> bytes:
     """Write the state and return its bytes; raise `ExportError` on failure, which leaves the old file untouched."""
     document: dict[str, Any] = {
         "schema": _SCHEMA,
@@ -65,8 +65,8 @@ def write_state(path: Path, state: State) -> bytes:
         "on_excess": state.on_excess,
         "ledger": {"path": str(state.ledger)} if isinstance(state.ledger, Path) else state.ledger,
         "releases": [[*release] for release in state.releases],
-        "backward": [_described(loss) for loss in state.losses[0]],
-        "forward": [_described(loss) for loss in state.losses[1]],
+        "backward": [_loss_to_json(loss) for loss in state.losses[0]],
+        "forward": [_loss_to_json(loss) for loss in state.losses[1]],
     }
     document["sha256"] = _digest(document)
     content = json.dumps(document, allow_nan=False).encode() + b"\n"
@@ -82,7 +82,7 @@ def read_content(path: Path) -> bytes:
         raise StateError(f"{path} cannot be read ({error.strerror})") from error
 
 
-def parse_state(path: Path, content: bytes) -> State:
+def parse_state(path: Path, content: bytes) -> AccountantState:
     """Return the state in a file; raise `StateError` for any other content."""
     try:
         document = json.loads(content.decode("utf-8"))
@@ -98,7 +98,7 @@ def parse_state(path: Path, content: bytes) -> State:
             raise StateError(f"{path} is incomplete: its list of correlations is empty")
         if document["on_excess"] not in ("refuse", "warn"):
             raise ValueError(f"{document['on_excess']!r} is not a value of on_excess")
-        return State(
+        return AccountantState(
             as_target(_number(document["alpha"])),
             document["on_excess"],
             (tuple(map(_loss, document["backward"])), tuple(map(_loss, document["forward"]))),
@@ -127,7 +127,7 @@ def _budget(value: Any) -> float:
     return as_not_negative(_number(value), "epsilon")
 
 
-def _ledger(said: Any) -> LedgerSaid:
+def _ledger(said: Any) -> LedgerDescription:
     if isinstance(said, dict) and isinstance(said["path"], str):
         return Path(said["path"])
     if said in ("none", "memory", "unsaid"):
@@ -135,12 +135,12 @@ def _ledger(said: Any) -> LedgerSaid:
     raise ValueError(f"{said!r} does not name a ledger")
 
 
-def _promise(state: State) -> tuple[Any, ...]:
+def _promise(state: AccountantState) -> tuple[Any, ...]:
     sides = [[loss and (loss.n, loss.digest) for loss in losses] for losses in state.losses]
     return state.alpha, state.on_excess, sides
 
 
-def _described(loss: LossFunction | None) -> dict[str, Any] | None:
+def _loss_to_json(loss: LossFunction | None) -> dict[str, Any] | None:
     return None if loss is None else {"n": loss.n, "matrix_sha256": loss.digest, "lines": [[*x] for x in loss.lines]}
 
 
@@ -167,14 +167,14 @@ def _digest(document: dict[str, Any]) -> str:
 _WITHOUT = "or open it without a ledger by Accountant.load(…, ledger=None)"
 
 
-def said_of(ledger: Ledger | None) -> LedgerSaid:
+def describe_ledger(ledger: Ledger | None) -> LedgerDescription:
     """Return the value that a state stores for a ledger."""
     if ledger is None:
         return "none"
     return "memory" if ledger.path is None else ledger.path
 
 
-def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None) -> Ledger | None:
+def ledger_of(path: Path, state: AccountantState, given: Ledger | Literal["saved"] | None) -> Ledger | None:
     """Return the ledger to charge: the given one, or the ledger of the state, opened again.
 
     Raises `StateError` if the ledger of the state is missing, was in memory, or differs from the given one.
@@ -198,7 +198,7 @@ def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None)
     return ledger
 
 
-def require_ledger(path: Path, state: State, given: Ledger | None) -> None:
+def require_ledger(path: Path, state: AccountantState, given: Ledger | None) -> None:
     """Raise `StateError` unless a ledger may replace the ledger of a state: the same file, or one with its releases.
 
     A ledger in memory cannot be identified; the caller is responsible for it.
@@ -211,7 +211,7 @@ def require_ledger(path: Path, state: State, given: Ledger | None) -> None:
         _require_releases(path, state, given)
 
 
-def _require_releases(path: Path, state: State, ledger: Ledger) -> None:
+def _require_releases(path: Path, state: AccountantState, ledger: Ledger) -> None:
     known = {entry.number for entry in ledger.entries}
     lost = [index for index, release in enumerate(state.releases) if release.in_ledger and release.number not in known]
     if lost:
@@ -226,7 +226,7 @@ def _require_releases(path: Path, state: State, ledger: Ledger) -> None:
 _TOLERANCE = 1e-9
 
 
-def checked_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlation]) -> Losses:
+def check_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlation]) -> Losses:
     """Return the losses with those of the given matrices, for each direction that is not "saved".
 
     Raises `StateError` if the state in `path` is for other matrices, or its pieces do not match its matrices.

@@ -16,7 +16,7 @@ from mechdesign.base._check import as_integer, as_number
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.base._warnings import suppress_warnings
 from mechdesign.leakage import _recursion as recursion
-from mechdesign.leakage._budget_program import WIDEST, Grid, Path, Program, as_curves, solve
+from mechdesign.leakage._budget_program import WIDEST, Path, Program, StateGrid, as_curves, solve
 from mechdesign.leakage._budgets import allocate_budget, constant_budget
 from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
 from mechdesign.leakage._loss import LossFunction
@@ -139,11 +139,11 @@ class _Search:
         self._program, self._window = program, window
         known: dict[int, LossFunction | None] = {}
         self._correlations = tuple(
-            Varying([known.setdefault(id(loss), _unchecked(loss)) for loss in losses])
+            Varying([known.setdefault(id(loss), _drop_matrix(loss)) for loss in losses])
             for losses in (program.before[1:], program.after[:-1])
         )
         self.lower_bound = self.cost(np.full(len(program), program.alpha)) * (1 - _ROUNDING)
-        self.epsilons = self._trimmed(self._fitted(np.full(len(program), program.alpha)))
+        self.epsilons = self._trim(self._scale_down(np.full(len(program), program.alpha)))
 
     def cost(self, epsilons: Floats) -> float:
         """Return the total cost of budgets, rounded up."""
@@ -184,8 +184,8 @@ class _Search:
 
     def _offer(self, epsilons: Floats) -> None:
         """Make budgets feasible, use up the remaining leakage, and keep them if they cost less than the best so far."""
-        trimmed = self._trimmed(self._fitted(epsilons))
-        for fitted in (trimmed, self._trimmed(self._filled(trimmed))):
+        trimmed = self._trim(self._scale_down(epsilons))
+        for fitted in (trimmed, self._trim(self._fill(trimmed))):
             if self.cost(fitted) < self.cost(self.epsilons) and self._leakage(fitted) <= self._program.alpha:
                 self.epsilons = fitted
 
@@ -195,7 +195,7 @@ class _Search:
     def _fits(self, epsilons: Floats) -> bool:
         return self._leakage(epsilons) <= self._program.alpha * (1 - _MARGIN)
 
-    def _fitted(self, epsilons: Floats) -> Floats:
+    def _scale_down(self, epsilons: Floats) -> Floats:
         """Return budgets scaled down until they are feasible; budgets of Algorithm 8 are feasible already."""
         if self._leakage(epsilons) <= self._program.alpha:
             return epsilons
@@ -206,12 +206,12 @@ class _Search:
         fitted: Floats = low * epsilons
         return fitted
 
-    def _trimmed(self, epsilons: Floats) -> Floats:
+    def _trim(self, epsilons: Floats) -> Floats:
         """Return each budget lowered as far as its cost does not change."""
         pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
         return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 
-    def _filled(self, epsilons: Floats) -> Floats:
+    def _fill(self, epsilons: Floats) -> Floats:
         """Raise single budgets as far as possible, those with the largest saving first."""
         filled = epsilons.copy()
         savings = [
@@ -230,7 +230,7 @@ class _Search:
             filled[step] = low
         return filled
 
-    def _grids(self, count: int, relaxed: Path | None) -> list[Grid]:
+    def _grids(self, count: int, relaxed: Path | None) -> list[StateGrid]:
         """Return grids of about `count` values per axis, dense around the best budgets and the relaxed path."""
         program = self._program
         before = recursion.backward(self.epsilons, self._correlations[0])
@@ -246,7 +246,7 @@ class _Search:
                 known.append((relaxed.before[step], relaxed.caps[step], relaxed.epsilons[step]))
             axes = [_values(program.alpha, list(centres), many) for centres in zip(*known, strict=True)]
             ends = np.array([0.0, program.alpha])
-            grids.append(Grid(axes[0] if uses_before else ends, axes[1] if uses_caps else ends[1:], axes[2]))
+            grids.append(StateGrid(axes[0] if uses_before else ends, axes[1] if uses_caps else ends[1:], axes[2]))
         return grids
 
 
@@ -279,6 +279,6 @@ def _functions(correlation: Correlation, steps: int, path: str) -> list[LossFunc
     return step_functions(correlation, steps, path)[0]
 
 
-def _unchecked(loss: LossFunction | None) -> LossFunction | None:
+def _drop_matrix(loss: LossFunction | None) -> LossFunction | None:
     """Return the function without its matrix, so that the two directions are not compared again."""
     return None if loss is None else LossFunction.from_lines(loss.n, loss.digest, list(loss.lines))

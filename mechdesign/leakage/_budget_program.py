@@ -1,7 +1,7 @@
 """The dynamic program that finds budgets of least cost.
 
-The state before release t is a pair (b, f): b is the backward leakage of the release before, and f is a cap on the
-forward leakage of release t. Spending ε ≤ f leads to the state
+The state before release t is a pair (b, f). The backward leakage of release t − 1 is b, and f is a cap on the forward
+leakage of release t. Spending ε ≤ f leads to the state
 
     b' = ε + L_B(b),    f' = max {x ≤ α : L_F(x) ≤ f − ε},
 
@@ -76,8 +76,8 @@ class CostCurve:
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:
     """Return a checked curve for each release.
 
-    Raises `InputError` if a curve is not a pair of arrays of one length, if its ε do not rise, if its costs rise, or if
-    it starts beyond `alpha`: then the cost of all allowed budgets is unknown.
+    Raises `InputError` if a curve is not a pair of arrays of one length, if its ε do not rise, or if its costs rise.
+    It also refuses a curve that starts beyond `alpha`, because the cost of all allowed budgets is then unknown.
     """
     if isinstance(costs, str) or not isinstance(costs, Iterable):
         raise InputError("costs", "are not curves", value=costs, bound=f"for each release {_POINTS}")
@@ -145,7 +145,7 @@ class Program:
         return len(self.curves)
 
 
-class Grid(NamedTuple):
+class StateGrid(NamedTuple):
     """Rising values from 0 to α for one release: of the earlier backward leakage, of the cap, and of ε.
 
     An axis without a correlation has only its end points, and the axis of caps only α.
@@ -164,7 +164,7 @@ class Path(NamedTuple):
     epsilons: Floats
 
 
-def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float, Path]:
+def solve(program: Program, grids: list[StateGrid], *, relaxed: bool) -> tuple[float, Path]:
     """Return the least cost on the grids and its path; with `relaxed`, the cost is a lower bound of all costs."""
     values: list[Floats] = []
     following: Floats | None = None
@@ -177,7 +177,7 @@ def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float,
             for choice in stage.choices():
                 np.minimum(value, choice.total, out=value)
         values.append(value)
-        following = _padded(value, relaxed)
+        following = _pad(value, relaxed)
     values.reverse()
     cap = len(grids[0].caps) - 1
     return float(values[0][0, cap]), _path(program, grids, values, relaxed)
@@ -198,7 +198,7 @@ class _Stage:
     def __init__(
         self,
         program: Program,
-        grids: list[Grid],
+        grids: list[StateGrid],
         step: int,
         relaxed: bool,
         following: Floats | None,
@@ -254,12 +254,12 @@ class _Stage:
             yield _Choice(index, rows, columns, total)
 
 
-def _path(program: Program, grids: list[Grid], values: list[Floats], relaxed: bool) -> Path:
+def _path(program: Program, grids: list[StateGrid], values: list[Floats], relaxed: bool) -> Path:
     row, column = 0, len(grids[0].caps) - 1
     states: list[tuple[float, float, float]] = []
     for step in range(len(program)):
         last = step == len(program) - 1
-        following = None if last else _padded(values[step + 1], relaxed)
+        following = None if last else _pad(values[step + 1], relaxed)
         stage = _Stage(program, grids, step, relaxed, following, (row, column))
         cap = float(stage.caps[0, 0])
         if last:
@@ -273,7 +273,7 @@ def _path(program: Program, grids: list[Grid], values: list[Floats], relaxed: bo
     return Path(*np.array(states).T)
 
 
-def _padded(value: Floats, relaxed: bool) -> Floats:
+def _pad(value: Floats, relaxed: bool) -> Floats:
     """Add a column for no allowed cap, and a row for values beyond the grid.
 
     Column k belongs to k allowed caps. Rounded down, it holds the k-th cap; rounded up, the cap above it.

@@ -15,12 +15,12 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_target, rounded_down
+from mechdesign.leakage._transitions import as_target, round_down
 from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
-# Budgets aim this far below α, so that rounding never carries the leakage above it.
+# Relative margin below α, so that rounding never raises the leakage above α.
 _MARGIN = 2.0**-47
-# Largest number of units in the last place of α by which sums are rounded up.
+# Largest number of units in the last place of α by which rounded sums can exceed α.
 _ROUNDINGS = 64
 
 _Losses = list[LossFunction | None]
@@ -83,8 +83,8 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
         elif back_identity != ahead_identity:
             _warn_of_zero("at one of the two releases", before, after)
         middle = 0.0
-        first = rounded_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
-        last = rounded_down(as_decimal(alpha) - as_decimal(first))
+        first = round_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
+        last = round_down(as_decimal(alpha) - as_decimal(first))
     else:
         middle = _constant(alpha, before, after)
         first, last = (_outermost(alpha, middle, *sides) for sides in _both_ceilings(middle, before, after))
@@ -102,12 +102,12 @@ def _limit(losses: _Losses, epsilon: float) -> float:
 
 
 def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
-    """Return the largest float ε with sup_B + sup_F − ε ≤ α, up to a relative 1e-14, that sums rounded up allow.
+    """Return the largest constant ε with sup_B + sup_F − ε ≤ α, to a relative 1e-14, with sums rounded up.
 
-    The suprema are closed forms, steep in ε, so that ε is found to the last digits even where it is tiny.
+    The suprema are closed forms and steep in ε. The search finds ε to the last digits, even a tiny one.
     """
     if not that_count(before) and not that_count(after):
-        # Nothing is lost to other releases.
+        # No release adds to the leakage of another.
         return alpha
     found = _nearly(alpha * (1.0 - _MARGIN), before, after)
     share = _MARGIN
@@ -121,7 +121,7 @@ def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
 
 
 def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
-    """Return the largest ε with sup_B + sup_F − ε ≤ `goal` as closed forms give it, which round to nearest."""
+    """Return the largest ε with sup_B + sup_F − ε ≤ `goal`, by the closed forms rounded to nearest."""
 
     def excess(epsilon: float) -> float:
         return _limit(before, epsilon) + (_limit(after, epsilon) - epsilon) - goal
@@ -147,17 +147,17 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
 
 
 def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tuple[Step, Step], tuple[Step, Step]]:
-    """Return what each direction carries at most under budgets of at most ε: (own, other) for either end."""
+    """Return bounds of the leakage carried under budgets of at most ε: (own, other) for the two end releases."""
     back, ahead = ceiling(that_count(before), epsilon), ceiling(that_count(after), epsilon)
     return (back, ahead), (ahead, back)
 
 
 def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
-    """Return what the release at one end may spend: it leaks α with what is carried from the other side.
+    """Return the largest budget of the first or last release, whose leakage may reach α.
 
-    With that it does not pass what its own direction stays below. At least it spends what those between may.
+    The release must not raise its own direction above `own.reached`. Its budget is at least `middle`.
     """
-    most = rounded_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
+    most = round_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))
     for _ in range(_ROUNDINGS):
         if most <= middle or total(0.0, other.carried, most) <= alpha:

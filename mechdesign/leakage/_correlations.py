@@ -1,4 +1,4 @@
-"""Correlations that an adversary knows."""
+"""Correlations that the adversary is assumed to have, and checks that both directions belong to one chain."""
 
 from __future__ import annotations
 
@@ -22,10 +22,19 @@ Correlation: TypeAlias = Any
 
 @dataclass(frozen=True, eq=False, init=False)
 class Varying:
-    """Correlations that change: entry t is that between the releases t and t + 1, counted from 0; None means none.
+    """Correlations that change over time: entry t relates releases t and t + 1, counted from 0.
 
-    For T releases there are T − 1 entries, in order of time for backward and for forward correlations alike. They are
-    matrices or loss functions; equal ones share their precomputation.
+    There are T − 1 entries for T releases. The order is that of time for backward and forward correlations. Equal
+    entries share their precomputation.
+
+    Args:
+        steps: Matrices, loss functions or None (no correlation), one for each step.
+
+    Attributes:
+        steps: The loss functions of the steps, or None.
+
+    >>> len(Varying([[[0.8, 0.2], [0.2, 0.8]], None]).steps)
+    2
     """
 
     steps: tuple[LossFunction | None, ...]
@@ -36,9 +45,18 @@ class Varying:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Candidates:
-    """Correlations of which the adversary knows one, nobody knows which: leakage is that of the worst.
+    """Alternative correlations of an adversary; the leakage is the largest over all of them.
 
-    Entries are matrices, loss functions, `Varying` or None; at least one.
+    The adversary has one of these correlations, and the designer does not need to know which one.
+
+    Args:
+        options: Matrices, loss functions, `Varying` or None (no correlation); at least one.
+
+    Attributes:
+        options: The loss functions and `Varying` correlations, or None.
+
+    >>> len(Candidates([[[0.8, 0.2], [0.2, 0.8]], None]).options)
+    2
     """
 
     options: tuple[LossFunction | Varying | None, ...]
@@ -56,7 +74,7 @@ class Candidates:
 
 
 def as_loss(correlation: Any, path: str) -> LossFunction | None:
-    """Return the loss function of one matrix, or None for None, whose loss is 0."""
+    """Return the loss function of one matrix, or None for None (a loss of 0)."""
     if correlation is None or isinstance(correlation, LossFunction):
         return correlation
     if isinstance(correlation, Varying | Candidates):
@@ -65,9 +83,9 @@ def as_loss(correlation: Any, path: str) -> LossFunction | None:
 
 
 def step_functions(correlation: Correlation, steps: int, path: str) -> list[list[LossFunction | None]]:
-    """Return, for each candidate, the loss functions between `steps` releases, steps − 1 in all.
+    """Return, for each candidate, the steps − 1 loss functions between successive releases.
 
-    Raises `InputError` when a `Varying` has another number of entries.
+    Raises `InputError` if a `Varying` has a different number of entries.
     """
     options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
     chains = []
@@ -88,7 +106,7 @@ def step_functions(correlation: Correlation, steps: int, path: str) -> list[list
 
 
 def candidate_functions(correlation: Correlation, path: str) -> list[LossFunction | None]:
-    """Return the loss functions that must hold for ever; raise `InputError` for `Varying`, whose future is unknown."""
+    """Return the loss functions of a correlation for an unlimited time; raise `InputError` for `Varying`."""
     options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
     for option in options:
         if isinstance(option, Varying):
@@ -96,7 +114,7 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
                 path,
                 "changes with time, and no end is given",
                 bound="a matrix, Candidates or None",
-                remedy="give Candidates of the matrices that may occur: what holds for them holds in any order",
+                remedy="give Candidates of the matrices that may occur: their bound holds for every order",
             )
     return [as_loss(option, path) for option in options]
 
@@ -104,7 +122,7 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
 def functions_of_both(
     backward: Correlation, forward: Correlation
 ) -> tuple[list[LossFunction | None], list[LossFunction | None]]:
-    """Return the loss functions of both directions that must hold for ever, checked against each other."""
+    """Return the loss functions of both directions for an unlimited time, checked against each other."""
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
     before, after = ([[each] for each in functions] for functions in both)
     check_directions(before, after)
@@ -112,7 +130,7 @@ def functions_of_both(
 
 
 def require_same_states(backward: Iterable[LossFunction | None], forward: Iterable[LossFunction | None]) -> None:
-    """Raise `InputError` unless all correlations, of whatever direction, are about the same number of states."""
+    """Raise `InputError` unless all correlations of both directions have the same number of states."""
     known: tuple[str, int] | None = None
     for path, functions in (("backward", backward), ("forward", forward)):
         for loss in functions:
@@ -121,7 +139,7 @@ def require_same_states(backward: Iterable[LossFunction | None], forward: Iterab
             if known is not None and loss.n != known[1]:
                 raise InputError(
                     path,
-                    "is about another number of states",
+                    "has another number of states",
                     value=loss.n,
                     bound=f"{known[1]}, as in {known[0]}",
                     remedy="give correlations of the same chain",
@@ -142,21 +160,23 @@ def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ..
     return tuple(functions)
 
 
-# Shares of probability that rounding in files, and estimates from data, may be off by.
+# Largest deviations in probability that rounding in files and estimation from data may cause.
 _TOLERANCE = 0.01
 _DRIFT = 0.1
 
-# Beyond it the spanning tree takes longer than the loss function.
+# For more entries the spanning tree takes longer than the loss function.
 _MOST_ENTRIES = 2**22
 
 _Losses = Sequence[LossFunction | None]
 
 
 class _Fit(NamedTuple):
-    """How well the directions fit with the best distribution of the state before a step, as total variations.
+    """How well both directions fit, with the best distribution of the state before a step.
 
-    `misfit` is that of the reversed forward chain from the backward one; `drift` that of the distributions before and
-    after the step, None where the matrices leave them open.
+    Attributes:
+        misfit: Total variation between the reversed forward chain and the backward chain.
+        drift: Total variation between the distributions before and after the step; None if the matrices do not
+            determine them.
     """
 
     misfit: float
@@ -164,11 +184,10 @@ class _Fit(NamedTuple):
 
 
 def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], stacklevel: int = 4) -> None:
-    """Check each candidate's loss functions of both directions, step by step.
+    """Check the loss functions of both directions against each other, step by step.
 
-    Raises `InputError` where they are about different numbers of states, and warns with `CorrelationWarning` where
-    there is one candidate in each direction and no chain can have both. Matrices that a loss function no longer knows
-    are not looked at.
+    Raises `InputError` if the numbers of states differ. With a single candidate in each direction, it warns with
+    `CorrelationWarning` if no chain can have both. Loss functions without their matrices are skipped.
     """
     require_same_states((each for chain in backward for each in chain), (each for chain in forward for each in chain))
     if len(backward) != 1 or len(forward) != 1:
@@ -196,12 +215,13 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
 def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array) -> str:
     """Return why no Markov chain has these correlations, Pr(before | now) and Pr(next | now), or an empty text.
 
-    Bayes' rule, π_i F[i, j] = μ_j B[j, i], ties the distributions π before and μ after a step. So B must be positive
-    just where the transpose of F is, and the ratios around every cycle must agree; π and μ are found along the most
-    probable steps. Where both correlations hold at every step, π and μ are the same, the stationary distribution.
-    Deviations up to 1 per cent of probability, and 10 per cent between π and μ, count as rounding or estimation. Ratios
-    are looked at in matrices of up to four million entries. A state that the data show nobody to leave has π = 0, and
-    no row that could be judged; neither has one that nobody enters. Then π and μ differ, and are not compared.
+    Bayes' rule, π_i F[i, j] = μ_j B[j, i], connects the distributions π before and μ after a step. Therefore B must
+    have the support of the transpose of F, and the ratios around every cycle must agree. The most probable steps
+    determine π and μ. If both correlations hold at every step, π and μ are the stationary distribution.
+
+    Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, count as rounding or estimation.
+    Ratios are compared in matrices of up to four million entries. States without an observed departure or without an
+    observed arrival are left out. Then π and μ are not compared.
     """
     ahead, back = sparse.csr_array(forward), sparse.csr_array(backward).T.tocsr()
     if ahead.shape != back.shape:
@@ -234,7 +254,7 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
 
 
 def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
-    """Return which rows of F, (n, n), say nothing: rows of zeros, and a 1 on the diagonal where Bᵀ has no entry."""
+    """Return the rows of F, (n, n), without information: zero rows, and unit rows for which Bᵀ has no entry."""
     ends = np.zeros(ahead.shape[0], dtype=bool)
     ends[end_states(ahead)] = True
     unseen: Flags = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
@@ -242,7 +262,7 @@ def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
 
 
 def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
-    """Return the fit of F and the transpose of B, of shape (n, m) and with the same support, of so many states."""
+    """Return the fit of F and the transpose of B, both of shape (n, m) with the same support, for `states` states."""
     n, m = ahead.shape
     steps = sparse.coo_array(ahead)
     # In row order both have the same entries.
@@ -268,7 +288,7 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
             logarithm[own] -= logarithm[:n][own[:n]].max()
     before = np.exp(logarithm[:n])
     totals = np.bincount(label[:n], weights=before, minlength=count)
-    # Every component counts as much as it has states: its own weight is open.
+    # The weight of a component is undetermined, so it is its share of the states.
     before *= np.bincount(label[:n], minlength=count)[label[:n]] / totals[label[:n]] / n
     joint = sparse.csr_array(ahead.multiply(before[:, None]))
     after = np.asarray(joint.sum(axis=0)).ravel()

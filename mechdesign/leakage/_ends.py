@@ -1,4 +1,4 @@
-"""Ends of chains, and bounds that rest on smoothed counts."""
+"""End states of chains, and warnings about bounds from smoothed counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mechdesign.model._open_chain import OpenChain
 
 
 def as_open_rows(chain: OpenChain, path: str) -> Floats:
-    """Return the matrix (n, n) of an open chain, read-only; known rows are divided by their sums as other matrices'."""
+    """Return the matrix (n, n) of an open chain, read-only, with its known rows normalised."""
     array = chain.matrix.copy()
     known = np.delete(np.arange(len(array)), chain.missing)
     array[known] /= np.array(row_scales([row.tolist() for row in array[known]], path))[:, None]
@@ -22,12 +22,12 @@ def as_open_rows(chain: OpenChain, path: str) -> Floats:
 
 
 def end_states(matrix: Floats | sparse.csr_array) -> Integers:
-    """Return the states of a checked matrix that are ends: rows of zeros, or with a 1 on the diagonal alone."""
+    """Return the end states of a checked matrix: rows of zeros, or rows whose only entry is on the diagonal."""
     entries = np.diff(matrix.indptr) if sparse.issparse(matrix) else np.count_nonzero(matrix, axis=1)
     return np.flatnonzero((entries == 0) | ((entries == 1) & (matrix.diagonal() > 0))).astype(np.int64)
 
 
-def emptied(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | sparse.csr_array:
+def zero_rows(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | sparse.csr_array:
     """Return the matrix with rows of zeros for `states`."""
     kept = np.ones(matrix.shape[0])
     kept[states] = 0.0
@@ -39,37 +39,37 @@ def emptied(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | spa
     return found
 
 
-def known_rows(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:
-    """Return the rows that are not zero."""
+def select_known_rows(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:
+    """Return the rows of a matrix that are not zero."""
     return matrix[np.diff(matrix.indptr) > 0] if sparse.issparse(matrix) else matrix[matrix.any(axis=1)]
 
 
 def line_of_any(matrix: Floats | sparse.csr_array) -> Line:
-    """Return the line of the loss where each row of zeros may be any row.
+    """Return the line of the loss if each row of zeros may be any row.
 
-    Against a row that is 1 in column j, another row q has D = 0 and Q = 1 − q_j in all other columns: no pair of rows
-    is worse. Two rows that may be any may be disjoint.
+    Against the unit row of column j, all other columns of a row q give D = 0 and Q = 1 − q_j. No pair of rows is worse.
+    Two unknown rows may be disjoint.
     """
-    known = known_rows(matrix)
+    known = select_known_rows(matrix)
     least = float(known.min()) if known.shape[0] == matrix.shape[0] - 1 else 0.0
     return Line(1.0 - least, 0.0, least)
 
 
 def warn_of_smoothing(path: str, smoothing: float, loss: float, seen: float, identity: bool) -> None:
-    """Warn with `SmoothedChainWarning` that a loss function was made of a chain that was smoothed.
+    """Warn with `SmoothedChainWarning` that the chain of a loss function was smoothed.
 
     Args:
-        path: the argument that the chain is.
-        smoothing: what was added to each count.
+        path: The argument that holds the chain.
+        smoothing: The amount added to each count.
         loss: L(1) of the chain.
-        seen: L(1) by the counts alone.
-        identity: whether these carry on all that was leaked, so that no positive budget lasts for ever.
+        seen: L(1) of the unsmoothed counts.
+        identity: Whether the unsmoothed loss is L(α) = α, so that no positive budget lasts for ever.
     """
-    for_ever = ", by which no positive budget lasts for ever" if identity else ""
+    for_ever = ", for which no positive budget lasts for ever" if identity else ""
     warn(
-        f"{path} was counted with smoothing {smoothing:g}, which makes leakage smaller than what was seen: L(1) is "
-        f"{loss:.6g}, and {seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds count without "
-        'it, with ends="stay" for states that nobody was seen to leave, or give chain.unsmoothed()',
+        f"{path} was counted with smoothing {smoothing:g}, which lowers the leakage: L(1) is {loss:.6g}, and "
+        f"{seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds, count without "
+        'smoothing, with ends="stay" for states without an observed departure, or give chain.unsmoothed()',
         SmoothedChainWarning,
         stacklevel=4,
     )

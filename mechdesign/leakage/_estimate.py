@@ -1,4 +1,4 @@
-"""Estimate what an adversary may know: transition matrices from traces, forward and backward."""
+"""Estimation of forward and backward transition matrices from traces."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ class Correlations:
     """Estimated correlations over the states that occur.
 
     Attributes:
-        forward: Pr(next | now); an `OpenChain` where rows are unknown.
-        backward: Pr(before | now), likewise.
+        forward: Pr(next | now); an `OpenChain` if rows are unknown.
+        backward: Pr(before | now); an `OpenChain` if rows are unknown.
         initial: The distribution of the state before a step.
-        states: Their indices among all n, ascending, read-only: row and column i of the chains belong to states[i]. The
-            state outside the box is n.
-        steps: How many steps were counted.
-        never_left: Those of the states that nobody was seen to leave.
-        never_entered: Those that nobody was seen to enter.
-        leaving: How many steps led out of the box, whether or not they were counted.
+        states: Indices of the states among all n, ascending, read-only: row and column i of the chains belong to
+            states[i]. The state outside the box is n.
+        steps: Number of steps counted.
+        never_left: States without an observed departure.
+        never_entered: States without an observed arrival.
+        leaving: Number of steps that lead out of the box, counted or not.
+
+    >>> correlations_from_traces([[0, 1, 0]], 2).steps
+    2
     """
 
     forward: MarkovChain | OpenChain
@@ -64,26 +67,30 @@ def correlations_from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    Forward rows are counted in the steps that leave a state, backward rows in those that enter it. A state that nobody
-    was seen to leave, or to enter, keeps its column; `ends` says what its row may be. With smoothing every state has a
-    row, and `ends` says nothing. Both chains keep their counts and the smoothing, which makes leakage smaller than the
-    data say: it is for beliefs, and not for bounds. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
+    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without such
+    steps keeps its column, and `ends` chooses its row. With smoothing every state has a row, and `ends` has no effect.
+
+    Both chains keep their counts and the smoothing. Smoothing lowers the leakage below that of the data. Use it for
+    beliefs, not for bounds. `smooth(chain, s)` applies the smoothing of Equation (28) to a result.
 
     Args:
-        traces: What `mechdesign.data.to_grid` returns, or any arrays of consecutive states.
+        traces: The result of `mechdesign.data.to_grid`, or arrays of consecutive states.
         n: The number of states.
-        smoothing: What is added to each count.
-        initial: The distribution of the state before a step, shape (n,), by which the backward chain follows from the
-            forward one (Bayes' rule); by default its observed frequency, smoothed alike.
-        only_visited: Leave out the states that no trace visits.
-        ends: "stay", a 1 on the diagonal; "mixture", any mixture of the rows that were seen; or "any", any row. The
-            last two make an `OpenChain`.
-        border: "cut": steps that leave the box are left out, and the chain is that of people who stay inside.
-            "state": they lead to a further state n, outside, that nobody is seen to leave.
+        smoothing: Amount added to each count.
+        initial: The distribution of the state before a step, shape (n,). Bayes' rule derives the backward chain from it
+            and the forward chain. The default is the observed frequency, with the same smoothing.
+        only_visited: Whether to leave out the states that no trace visits.
+        ends: "stay", a 1 on the diagonal; "mixture", any mixture of the observed rows; or "any", any row. The last two
+            make an `OpenChain`.
+        border: "cut" leaves out the steps that leave the box. The chain then describes people who stay inside. "state"
+            adds a state n outside the box, without departures, as their destination.
+
+    Returns:
+        Both chains, the distribution before a step, and the states that occur.
 
     Raises:
-        InputError: No step is counted; `initial` has weight on a state without steps that leave it, or reaches not
-            every state that is entered; or there is no box whose border could be a state.
+        InputError: If no step is counted, if `initial` has weight on a state without departures, or if it does not
+            reach every state that is entered. Also if `border` is "state" and the traces have no box.
 
     >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
     >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
@@ -107,7 +114,7 @@ def correlations_from_traces(
         state = int(states[np.argmax(unreached)])
         raise InputError(
             "initial",
-            f"state {state} cannot be reached, so nothing can be said of the state before it",
+            f"state {state} cannot be reached, so the state before it is undetermined",
             bound="a probability above zero for every state that is entered",
             remedy="leave the initial distribution out",
         )
@@ -123,9 +130,9 @@ def correlations_from_traces(
 
 
 def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
-    """Return the steps from state to state, (m, m), how often each state is visited, (m,), and steps out of the box.
+    """Return the number of steps between states, (m, m), of visits of each state, (m,), and of steps out of the box.
 
-    m is n, or n + 1 where the border is a state.
+    m is n, or n + 1 if the border is a state.
     """
     exits: tuple[bool, ...] | None = getattr(traces, "exits", None)
     if border not in ("cut", "state"):
@@ -133,7 +140,7 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
     if border == "state" and not exits:
         raise InputError(
             "border",
-            "is no state: nothing is known of steps that leave the box",
+            "cannot be a state: the traces do not record steps that leave the box",
             value=border,
             bound='"cut", or traces as to_grid returns them',
         )
@@ -154,7 +161,7 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
 
 
 def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, n: int, size: int) -> Prior:
-    """Return the distribution before a step over `states`, checked to have weight only where steps leave a state."""
+    """Return the distribution before a step; raise `InputError` for weight on states without departures."""
     if initial is None:
         return Prior(left / left.sum())
     given = as_floats(initial, "initial", "(n,)")

@@ -1,8 +1,8 @@
-"""Releases without noise beside others: what an exact answer would tell apart that another policy protects.
+"""Checks of releases without noise: an exact answer must not distinguish values that another policy protects.
 
-An exact answer keeps an edge of a policy if and only if the columns of its two values are equal. On one domain it may
-therefore stand beside a release under another policy where no class of its answers divides a component of that policy.
-Pairs of releases are enough: an edge is kept by all of them together where it is kept by each.
+An exact answer preserves an edge of a policy if and only if the columns of its two values are equal. On one domain
+an exact release is therefore compatible with another policy if no class of its answers divides a component of that
+policy. Checking pairs of releases is enough: several releases preserve an edge if each of them does.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from mechdesign.leakage._partition import Partition
 
 
 def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
-    """Raise `ExactReleaseError` where an entry and an earlier one are exact where the other's policy protects.
+    """Raise `ExactReleaseError` if an exact entry distinguishes values that the policy of another entry protects.
 
-    Where that cannot be decided, an exact release is refused and a noisy one is not.
+    The new entry is compared with each earlier entry, in both directions. If a comparison is undecidable, an exact
+    release is refused and a noisy release is allowed.
     """
     for old in earlier:
         if _are_apart(entry, old) or (entry.policy is not None and entry.policy == old.policy):
@@ -39,30 +40,30 @@ def _are_apart(one: Entry, other: Entry) -> bool:
 
 
 def _doubt(exact: Entry, other: Entry) -> str | None:
-    """Return why it cannot be decided whether exact answers tell apart what the policy of the other protects, or None.
+    """Return why the exact answers of one entry cannot be compared with the policy of another entry, or None.
 
-    The components of a policy with known counts say too little of it: several records change at once there.
+    The components of a policy with known counts are not enough, because several records change at once there.
     """
     for each in (exact, other):
         if each.domain is None:
-            return f"the entry of {_named(each)} does not say of which values it is"
+            return f"the entry of {_name(each)} does not name its domain"
     if exact.domain != other.domain:
         return "their domains differ"
     for each in (exact, other):
         if each.components is None:
-            return f"{_named(each)} is under known counts, or its values are too many to be compared"
+            return f"{_name(each)} is under known counts, or its domain is too large to be compared"
     assert exact.classes is not None
     assert other.components is not None
     if len(exact.classes) != len(other.components):
-        return f"it is not known which values {_named(exact)} tells apart"
+        return f"the values that {_name(exact)} distinguishes are unknown"
     return None
 
 
 def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
-    """Tell whether a release that cannot be compared with another is not refused: a noisy one.
+    """Return whether a release is allowed although it cannot be compared with another release.
 
-    The number of records is the one exact answer that tells no two values apart. Noisy releases that give it stay noisy
-    ones; and no policy minds it under which nobody can be absent.
+    Noisy releases are allowed. The number of records is the only exact answer that does not distinguish any two values.
+    It is compatible with noisy releases, and with every policy under which nobody can be absent.
     """
     if entry.classes is None:
         return True
@@ -86,25 +87,25 @@ def _keeps_absence_apart(components: Partition) -> bool:
 
 
 _REMEDY = (
-    "Leave one of them out, ask under one policy for both, or insist (together=True in Python, --together on the "
-    "command line), which the entry records"
+    "Leave out one of them, use the same policy for both, or force the release (together=True in Python, --together on "
+    "the command line); the entry records this"
 )
 
 
 def _refusal(entry: Entry, old: Entry, exact: Entry) -> str:
     which, other = ("new", "earlier") if exact is entry else ("earlier", "new")
     return (
-        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: the {which} release is exact, and tells "
-        f"apart values that the policy of the {other} one protects. {_REMEDY}"
+        f"{_name(entry)} was not released: it conflicts with {_name(old)} of {old.when}. The {which} release is "
+        f"exact and distinguishes values that the policy of the {other} release protects. {_REMEDY}"
     )
 
 
 def _doubtful(entry: Entry, old: Entry, reason: str) -> str:
     return (
-        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: whether what is exact tells apart what "
-        f"the policy of the other one protects cannot be decided, because {reason}. {_REMEDY}"
+        f"{_name(entry)} was not released: it may conflict with {_name(old)} of {old.when}. An exact release must "
+        f"not distinguish values that the other policy protects. This cannot be decided, because {reason}. {_REMEDY}"
     )
 
 
-def _named(entry: Entry) -> str:
+def _name(entry: Entry) -> str:
     return f'"{entry.what}" ({entry.policy or entry.protects})'

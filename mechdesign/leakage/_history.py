@@ -1,4 +1,4 @@
-"""The releases of an accountant as one immutable value: what each leaks by now, and what the next one would change."""
+"""The releases of an accountant as one immutable value, with the leakage of each one."""
 
 from __future__ import annotations
 
@@ -12,25 +12,40 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import rounded_down
+from mechdesign.leakage._transitions import round_down
 from mechdesign.leakage._upwards import Amount, Step, advance, decimal, first, that_count, total
 
 
 class Worst(NamedTuple):
-    """The release that leaks most, counted from 0, and how much, in nats."""
+    """The release with the largest leakage.
+
+    Attributes:
+        step: Index of the release, from 0.
+        leakage: Its leakage in nats.
+    """
 
     step: int
     leakage: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History:
-    """Releases under one promise. A longer history is another value, so that whoever reads one sees all of it or none.
+class ReleaseHistory:
+    """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
 
-    Make it with `of`. `before` is what earlier releases add to each one, `last` the backward step of the last one for
-    each candidate, `after` the forward steps of each release for each candidate, and `peaks` the worst of the releases
-    up to each one. Where the forward loss is the identity, `after` and `peaks` are empty: each release then leaks the
-    sum of all budgets from it on, and `key` is the largest share of this leakage that no later release changes.
+    Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the
+    sum of all later budgets in addition to its backward leakage.
+
+    Attributes:
+        back: Backward loss functions of the candidates.
+        ahead: Forward loss functions of the candidates.
+        epsilons: Budgets of the releases in nats.
+        spent: Exact sum of the budgets.
+        before: Amount that earlier releases add to each release.
+        last: Backward step of the last release, for each candidate.
+        after: Forward steps of each release, for each candidate.
+        peaks: For each release, the worst release up to it.
+        key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index
+            of its release.
     """
 
     back: tuple[LossFunction, ...]
@@ -44,8 +59,8 @@ class History:
     key: tuple[Fraction, int] = (Fraction(0), 0)
 
     @classmethod
-    def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> History:
-        """Return the history without releases under candidates of both directions."""
+    def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> ReleaseHistory:
+        """Return the history without releases for the candidates of both directions."""
         following = tuple(that_count(ahead))
         return cls(tuple(that_count(back)), following, after=((),) * len(following))
 
@@ -54,7 +69,7 @@ class History:
 
     @property
     def worst(self) -> Worst | None:
-        """The release that leaks most by now, None where there is none."""
+        """The release with the largest leakage so far; None without releases."""
         if not self.epsilons:
             return None
         if self._sums_ahead:
@@ -63,28 +78,28 @@ class History:
 
     @property
     def latest(self) -> float:
-        """What the last release leaks by itself and through the past."""
+        """The backward leakage of the last release."""
         return total(self.before[-1], 0.0, self.epsilons[-1])
 
     @property
     def leakages(self) -> Floats:
-        """The temporal leakage of every release by now, shape (T,)."""
-        pairs = zip(self.before, self._carried_back(), self.epsilons, strict=True)
+        """The temporal leakage of every release so far, shape (T,)."""
+        pairs = zip(self.before, self._amounts_from_later(), self.epsilons, strict=True)
         return np.array([total(*each) for each in pairs])
 
     @property
     def backward(self) -> Floats:
-        """The backward leakage of every release, shape (T,), the largest over candidates."""
+        """The backward leakage of every release, shape (T,): the largest over all candidates."""
         return np.array([total(amount, 0.0, spent) for amount, spent in zip(self.before, self.epsilons, strict=True)])
 
     @property
     def forward(self) -> Floats:
-        """The forward leakage of every release by now, shape (T,), the largest over candidates."""
-        pairs = zip(self._carried_back(), self.epsilons, strict=True)
+        """The forward leakage of every release so far, shape (T,): the largest over all candidates."""
+        pairs = zip(self._amounts_from_later(), self.epsilons, strict=True)
         return np.array([total(amount, 0.0, spent) for amount, spent in pairs])
 
-    def extended(self, epsilon: float) -> History:
-        """Return the history with one more release, of `epsilon`."""
+    def extend(self, epsilon: float) -> ReleaseHistory:
+        """Return the history with one more release of budget `epsilon`."""
         exact = decimal(epsilon)
         if self.epsilons:
             steps = zip(self.back, self.last, strict=True)
@@ -95,22 +110,23 @@ class History:
         before, epsilons = (*self.before, carried), (*self.epsilons, epsilon)
         spent = self.spent + exact
         if self._sums_ahead:
-            # B_t + ε_t and all that is spent later is the sum of all ε and this share.
+            # B_t, ε_t and all later budgets add up to the sum of all ε and this share.
             share = (Fraction(carried) if math.isfinite(carried) else self.spent) - self.spent
             key = self.key if self.epsilons and self.key[0] >= share else (share, len(self))
-            return History(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
-        after, changed = self._followed(epsilon)
+            return ReleaseHistory(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
+        after, changed = self._steps_after(epsilon)
         peaks = list(self.peaks[:changed])
         for index in range(changed, len(epsilons)):
             following = max((steps[index].carried for steps in after), default=0.0)
             now = Worst(index, total(before[index], following, epsilons[index]))
             peaks.append(now if not peaks or now.leakage > peaks[-1].leakage else peaks[-1])
-        return History(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
+        return ReleaseHistory(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
 
     def largest(self, alpha: float) -> float:
-        """Return the largest budget of a next release under which none leaks more than `alpha`; 0.0 if there is none.
+        """Return the largest budget of a next release under which no release leaks more than `alpha`, or 0.0.
 
-        To the last digit where nothing is lost to later releases, or all is kept; else to a relative 2⁻⁵⁰ of α.
+        The result is exact to the last digit if the forward loss is 0 or the identity. Otherwise it is accurate to a
+        relative 2⁻⁵⁰ of α.
         """
         if self._exceeds(0.0, alpha):
             return 0.0
@@ -118,9 +134,9 @@ class History:
             return alpha
         low, high = 0.0, alpha
         if not self.ahead or self._sums_ahead:
-            spent = self.extended(0.0)
+            spent = self.extend(0.0)
             most = spent.key[0] + spent.spent if self._sums_ahead else Fraction(spent.before[-1])
-            high = rounded_down(decimal(alpha) - most)
+            high = round_down(decimal(alpha) - most)
             if not self._exceeds(high, alpha):
                 return high
         while True:
@@ -134,11 +150,11 @@ class History:
         return bool(self.ahead) and self.ahead[0].identity
 
     def _exceeds(self, epsilon: float, alpha: float) -> bool:
-        worst = self.extended(epsilon).worst
+        worst = self.extend(epsilon).worst
         return worst is not None and worst.leakage > alpha
 
-    def _followed(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
-        """Return the forward steps after a release of `epsilon`, and the first release whose step changes."""
+    def _steps_after(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
+        """Return the forward steps after a release of `epsilon`, and the index of the first changed step."""
         changed = len(self.epsilons)
         found = []
         for loss, steps in zip(self.ahead, self.after, strict=True):
@@ -148,7 +164,7 @@ class History:
                 spent = self.epsilons[index] if index < len(steps) else epsilon
                 step = advance(loss, tail[-1], spent, self.epsilons[index - 1])
                 if step == steps[index - 1]:
-                    # Nothing changes here, so nothing changes before.
+                    # This step is unchanged, and so are all earlier ones.
                     break
                 index -= 1
                 tail.append(step)
@@ -156,8 +172,8 @@ class History:
             found.append((*steps[:index], *reversed(tail)))
         return tuple(found), changed
 
-    def _carried_back(self) -> list[Amount]:
-        """Return what later releases add to each one."""
+    def _amounts_from_later(self) -> list[Amount]:
+        """Return the amount that later releases add to each release."""
         if self._sums_ahead:
             rest, amounts = Fraction(0), list[Amount]()
             for index, epsilon in enumerate(reversed(self.epsilons)):

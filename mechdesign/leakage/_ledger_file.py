@@ -22,28 +22,30 @@ from mechdesign.leakage._partition import Partition
 _SCHEMA = "mechdesign.ledger/2"
 _EARLIER = "mechdesign.ledger/1"
 NUMBER = re.compile("[0-9a-f]{32}")
-"""How the number of an entry is written."""
+"""Format of the number of an entry."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One release, as a ledger keeps it.
+    """One release in a ledger.
 
     Attributes:
-        when: the time of the entry in UTC, ISO 8601.
-        what: what is released, in words.
-        protects: whom it protects, in words.
-        epsilon: its exact ε, 0 for a release without noise; None where ρ is given.
-        rho: its exact ρ, or None.
-        part: the division of the data and the part of it that the release is about, or None.
-        policy: a name that all releases under the policy share, or None, as in files of earlier versions.
-        number: 128 random bits in hexadecimal digits, which the release repeats; None in files of earlier versions.
-        domain: the digest of the domain, or None where it has none that could be compared.
-        components: the components of the policy, as classes of the values and, last, absence; None where that does not
-            say what it protects, as under known counts.
-        classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
-        together: whether somebody insisted on the release beside others, see
-            `mechdesign.Ledger.spend`.
+        when: Time of the entry in UTC, ISO 8601.
+        what: Description of the release.
+        protects: Description of the protected people.
+        epsilon: Exact ε, 0 for a release without noise; None if ρ is given.
+        rho: Exact ρ, or None.
+        part: A division of the data, and the part of it that the release uses; or None.
+        policy: Name shared by all releases under the policy; None in files of earlier versions.
+        number: 128 random bits in hexadecimal digits, repeated in the release; None in files of earlier versions.
+        domain: Digest of the domain, or None if domains cannot be compared.
+        components: Components of the policy, as classes of the values and, last, absence. None if they do not describe
+            the protection, as under known counts.
+        classes: Classes of values, and absence, that exact answers distinguish; None if all answers are noisy.
+        together: Whether the release was forced in spite of a conflict, see `mechdesign.Ledger.spend`.
+
+    >>> Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None).epsilon
+    Fraction(1, 2)
     """
 
     when: str
@@ -61,9 +63,9 @@ class Entry:
 
 
 def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, entries: tuple[Entry, ...]) -> None:
-    """Write a ledger; raise `ExportError` when that fails, and then the old file is untouched.
+    """Write a ledger; if that fails, raise `ExportError` and keep the old file.
 
-    Each partition is written once, however many entries have it: entries name it by its place in the list of them.
+    Each partition is written once. Entries refer to it by its index in the list of partitions.
     """
     places: dict[Partition, int] = {}
 
@@ -98,7 +100,7 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
 
 
 def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Entry, ...]]:
-    """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for anything else."""
+    """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for other files."""
     try:
         document = json.loads(read_regular(path).decode("utf-8"))
     except PermissionError as error:
@@ -108,7 +110,7 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
         raise LedgerError(f"{path} cannot be read ({error.strerror or error}){name}") from error
     except (ValueError, RecursionError) as error:
         raise LedgerError(
-            f"{path} is not JSON, and so no ledger ({error}). Name a ledger, or restore a copy"
+            f"{path} is not a ledger: it is not JSON ({error}). Name a ledger, or restore a copy"
         ) from error
     if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _EARLIER):
         raise LedgerError(f"{path} is not a ledger of this version or an earlier one ({_SCHEMA})")
@@ -167,7 +169,7 @@ def _partition(place: object, path: str, partitions: list[Partition]) -> Partiti
     if place is None:
         return None
     if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(partitions):
-        raise InputError(path, "names no partition", value=place, bound=f"from 0 to {len(partitions) - 1}")
+        raise InputError(path, "is not the index of a partition", value=place, bound=f"from 0 to {len(partitions) - 1}")
     return partitions[place]
 
 
@@ -185,24 +187,40 @@ def _digest(document: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Totals:
-    """What the entries of a ledger cost together.
+    """The total cost of the entries of a ledger.
 
     Attributes:
-        epsilon: the sum of ε under pure differential privacy, or None where an entry satisfies zCDP only.
-        rho: the sum of ρ under zero-concentrated differential privacy; an ε-private release costs ε²/2 (Bun and
+        epsilon: Sum of ε under pure differential privacy, or None if an entry satisfies only zCDP.
+        rho: Sum of ρ under zero-concentrated differential privacy; an ε-private release costs ε²/2 (Bun and
             Steinke 2016, Proposition 1.4).
+
+    >>> str(Totals(Fraction(1, 2), Fraction(1, 8)))
+    'ε = 0.5'
     """
 
     epsilon: Fraction | None
     rho: Fraction
 
     def __str__(self) -> str:
-        """Say it in the measure that all entries have."""
+        """Return the sum in the measure that all entries share."""
         return f"ρ = {exact_text(self.rho)}" if self.epsilon is None else f"ε = {exact_text(self.epsilon)}"
 
 
 def totals(entries: Iterable[Entry]) -> Totals:
-    """Return what entries cost together: sums, and within a division into parts the largest sum of any part."""
+    """Return the total cost of entries.
+
+    Costs add up. Within a division of the data into parts, only the part with the largest sum counts.
+
+    Args:
+        entries: Entries of a ledger.
+
+    Returns:
+        The sums of ε and of ρ.
+
+    >>> entry = Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None)
+    >>> str(totals([entry, entry]))
+    'ε = 1'
+    """
     pure = True
     epsilon, rho = Fraction(0), Fraction(0)
     parts: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
@@ -220,7 +238,17 @@ def totals(entries: Iterable[Entry]) -> Totals:
 
 
 def rho_of(entry: Entry) -> Fraction:
-    """Return the ρ of an entry: ε²/2 where it is ε-private (Bun and Steinke 2016, Proposition 1.4)."""
+    """Return the ρ of an entry: ε²/2 if it is ε-private (Bun and Steinke 2016, Proposition 1.4).
+
+    Args:
+        entry: An entry with ε or ρ.
+
+    Returns:
+        The exact ρ.
+
+    >>> rho_of(Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None))
+    Fraction(1, 8)
+    """
     if entry.rho is not None:
         return entry.rho
     assert entry.epsilon is not None
@@ -228,24 +256,28 @@ def rho_of(entry: Entry) -> Fraction:
 
 
 APART = (
-    "Policies are kept apart: each line is about the releases under its own policy, and nothing is said of all of them "
+    "Policies are kept apart: each line covers the releases under its own policy. No bound is given for all policies "
     "together"
 )
-"""What the lines of several policies mean."""
+"""Explanation of the lines of several policies."""
 
 
 @dataclass(frozen=True)
 class PolicyTotals:
-    """The entries of a ledger under one policy, and what they cost together.
+    """The entries of a ledger under one policy, and their total cost.
 
-    Of two databases that are neighbours under the policy, the releases of these entries together tell no more than
-    `spent` allows. Of releases under other policies that says nothing.
+    For two databases that are neighbours under the policy, `spent` bounds the joint privacy loss of these entries. It
+    does not bound the loss of releases under other policies.
 
     Attributes:
-        policy: its name; of entries that name no policy, whom they protect.
-        protects: whom the entries protect, in words; several texts where entries differ, as the steps of a trace do.
-        entries: the entries, in order.
-        spent: what they cost together.
+        policy: Name of the policy; for entries without a name, the description of the protected people.
+        protects: Descriptions of the protected people; several if entries differ, as the steps of a trace do.
+        entries: The entries, in order.
+        spent: Their total cost.
+
+    >>> entry = Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None)
+    >>> str(by_policy([entry])[0])
+    'ε = 0.5 in 1 entry under: a record'
     """
 
     policy: str
@@ -259,10 +291,20 @@ class PolicyTotals:
 
 
 def by_policy(entries: Iterable[Entry]) -> tuple[PolicyTotals, ...]:
-    """Return what was spent under each policy, in the order in which they first occur.
+    """Return the total cost under each policy, in the order of their first entries.
 
-    Entries belong together if they name the same policy, which includes its domain, edges and known counts. Those that
-    name none, such as entries of earlier versions, belong together if they protect the same in the same words.
+    Entries are grouped by the name of the policy, which includes its domain, edges and known counts. Entries without a
+    name, such as those of earlier versions, are grouped by their description of the protected people.
+
+    Args:
+        entries: Entries of a ledger.
+
+    Returns:
+        The entries and the cost of each policy.
+
+    >>> entry = Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None)
+    >>> [group.policy for group in by_policy([entry, entry])]
+    ['a record']
     """
     groups: dict[tuple[bool, str], list[Entry]] = {}
     for entry in entries:

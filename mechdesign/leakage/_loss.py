@@ -1,4 +1,4 @@
-"""Loss function L(alpha).
+"""The loss function L(α).
 
 A piece is a line (G, D, rest) of `mechdesign.leakage._support`, with Q = G + D and 1 − Q = rest. The paper is
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
@@ -21,7 +21,14 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
 from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._values import cached_property
-from mechdesign.leakage._ends import as_open_rows, emptied, end_states, known_rows, line_of_any, warn_of_smoothing
+from mechdesign.leakage._ends import (
+    as_open_rows,
+    end_states,
+    line_of_any,
+    select_known_rows,
+    warn_of_smoothing,
+    zero_rows,
+)
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
 from mechdesign.leakage._transitions import (
     as_alphas,
@@ -34,10 +41,10 @@ from mechdesign.leakage._transitions import (
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._open_chain import OpenChain
 
-# Beyond this ratio log1p(r) = log(r) to the last bit, and logarithms cannot overflow where ratios do.
+# For larger ratios log1p(r) = log(r) to the last bit, and the logarithms do not overflow.
 _HUGE = 1e17
 
-# How near ε may come to ln(1/Q), as a share of what is subtracted, and still be told apart from it.
+# Relative size of a difference that counts as rounding.
 _INDISTINCT = 4 * np.finfo(np.float64).eps
 
 
@@ -54,7 +61,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
         loss = np.log1p(ratio)
         huge = ~(ratio < _HUGE) & (G > 0)
         if huge.any():
-            # ln(De + u) is −α itself where D = 0, even if u is too small for a float.
+            # If D = 0, ln(De + u) is −α, even if u is too small for a float.
             log_below = np.where(D > 0, np.log(below), -alpha)
             loss = np.where(huge, np.log(G * e + below) - log_below, loss)
     loss = np.where(G > 0, loss, 0.0)
@@ -63,29 +70,29 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
 
 
 def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> Floats:
-    """Return the α > 0 at which two pieces give the same loss, for G > next_G and D > next_D; inf if never.
+    """Return the α > 0 with equal losses of two pieces, for G > next_G and D > next_D; inf if there is none.
 
     From (QA + 1)(D'A + 1) = (Q'A + 1)(DA + 1): A = (G − G')/(G'D − GD').
     """
     faster = next_G * D - G * next_D
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         A = (G - next_G) / faster
-        # Where A overflows, its logarithm does not.
+        # A may overflow; its logarithm does not.
         apart = np.where(faster > 0, np.log(G - next_G) - np.log(faster), np.inf)
         return np.where(np.isfinite(A) & (A > 0), np.log1p(A), apart)
 
 
 def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Floats:
-    """Return the smallest x ≥ 0 with x = ln[(QA + 1)/(DA + 1)] + ε, A = e^x − 1, or inf (Theorem 11 restored).
+    """Return the smallest x ≥ 0 with x = ln[(QA + 1)/(DA + 1)] + ε, A = e^x − 1, or inf (Theorem 11 corrected).
 
-    A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges from
-    ε = ln(1/Q) on; an ε within rounding of that bound counts as diverging.
+    A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges if
+    ε ≥ ln(1/Q). An ε that equals this bound up to rounding counts as diverging.
     """
     G, D, rest = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, rest)))
     if epsilon == 0:
         return np.zeros(G.shape)
     Q = G + D
-    # Everything divided by max(1, E), so that nothing overflows.
+    # All terms are divided by max(1, E) to avoid overflow.
     large = epsilon > 1.0
     inverse = np.exp(-epsilon) / -np.expm1(-epsilon) if large else 1.0
     E = 1.0 if large else np.expm1(epsilon)
@@ -96,19 +103,19 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
         # The two forms of the positive root; each avoids a difference of nearly equal numbers.
         A = np.where(b > 0, 2.0 * E / (b + root), (root - b) / (2.0 * D * inverse))
         limit = np.log1p(A)
-        # Where A overflows, 1/inverse = e^ε − 1 is taken out of the logarithm.
+        # If A overflows, the factor 1/inverse = e^ε − 1 becomes a term of the logarithm.
         apart = epsilon + np.log(-np.expm1(-epsilon)) + np.log((root - b) / (2.0 * D)) if large else limit
     limit = np.where(np.isfinite(A) | ~(D > 0), limit, apart)
-    # A limit below ε could only come from rounding.
+    # Only rounding could give a limit below ε.
     limit = np.where((D == 0) & (b <= 0), np.inf, np.maximum(limit, epsilon))
-    # Nothing is lost to the past where G = 0: Q = D.
+    # If G = 0, Q = D, and no leakage is passed on.
     return np.where(G > 0, limit, epsilon)
 
 
-# Matrices of fewer states are done before a file could be read.
+# For fewer states the computation is faster than reading a file.
 _SMALLEST_CACHED = 32
 
-# Up to this size a sparse matrix is treated as a dense one, and up to the larger size where it is well filled.
+# Sparse matrices up to the first size are treated as dense, and well filled ones up to the second size.
 _DENSE_UP_TO = 1500
 _FILLED_DENSE_UP_TO = 4000
 _WELL_FILLED = 0.1
@@ -120,7 +127,15 @@ _BLOCK = 1 << 13
 class Pieces(NamedTuple):
     """The pieces of a loss function in order of α: read-only arrays of shape (k,).
 
-    From α = start[i] on, up to start[i + 1], L(α) = ln[(Q[i]A + 1)/(D[i]A + 1)] with A = e^α − 1.
+    For α from start[i] to start[i + 1], L(α) = ln[(Q[i]A + 1)/(D[i]A + 1)] with A = e^α − 1.
+
+    Attributes:
+        Q: Sum of the entries of one row over a set of columns.
+        D: Sum of the entries of the other row over the same columns.
+        start: Least α of the piece, in nats.
+
+    >>> LossFunction([[0.8, 0.2], [0.2, 0.8]]).pieces.start.tolist()
+    [0.0]
     """
 
     Q: Floats
@@ -132,19 +147,30 @@ class Pieces(NamedTuple):
 class LossFunction:
     """The loss L(α) = max over rows q ≠ d of P and over e^−α ≤ x_j/x_k ≤ e^α of ln(q·x / d·x).
 
-    Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). `P` is row-stochastic, of shape (n, n): an array, a
-    `MarkovChain` or a SciPy sparse matrix. Calling the function takes a number α ≥ 0, or an array of them of any shape,
-    in nats. It is found once for all α, and kept in the cache of `mechdesign.base._cache` from 32 states on (or always,
-    or never, by `cache`).
+    Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). The function accepts a number α ≥ 0 or an array of any
+    shape, in nats. One computation covers all α.
 
-    `P` may be an `OpenChain`; the maximum is then over all rows that its ends may have. A mixture of other rows adds no
-    pair: (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same for d. One row that may be any gives
-    L(α) = ln(1 + (1 − m)(e^α − 1)), m the least entry of the other rows; several give L(α) = α.
+    For an `OpenChain` the maximum is over all rows that its ends may have. A mixture of other rows adds no pair:
+    (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same holds for d. With one arbitrary row,
+    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the other rows. With several, L(α) = α.
 
-    Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
-    `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, with rows of
-    zeros for the ends of an open chain, or None where the function was read from a file. `smoothed` is the chain, where
-    `P` is one whose counts were smoothed, else None: it warns with `SmoothedChainWarning`.
+    A chain with smoothed counts causes a `SmoothedChainWarning`.
+
+    Args:
+        P: Row-stochastic matrix of shape (n, n): an array, a SciPy sparse matrix, a `MarkovChain` or an `OpenChain`.
+        cache: Whether to store the function in the cache; by default from 32 states on.
+        path: Name of the matrix in messages.
+
+    Attributes:
+        n: Number of states.
+        digest: SHA-256 of the matrix.
+        lines: The pieces in full precision, see `Line`.
+        pieces: The pieces as arrays.
+        identity: Whether L(α) = α because two rows have disjoint supports.
+        matrix: The matrix, with rows of zeros for the ends of an open chain; None if the function was read from a file.
+        ends: The word for the rows of zeros; empty if there are none.
+        misfits: Reasons why a forward correlation does not fit, by its digest; empty texts if it fits.
+        smoothed: The chain if its counts were smoothed, else None.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -159,9 +185,9 @@ class LossFunction:
     pieces: Pieces
     identity: bool
     matrix: Floats | sparse.csr_array | None
-    # The word that stands for rows of zeros; empty where there are none.
+    # The word for the rows of zeros; empty if there are none.
     ends: str
-    # Why it does not fit a forward one, by the digest of that; empty where it does. See
+    # Reasons why a forward correlation does not fit, by its digest; empty texts if it fits. See
     # `mechdesign.leakage._correlations`.
     misfits: dict[str, str]
     _gains: Floats
@@ -182,16 +208,22 @@ class LossFunction:
     def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
         digest = matrix_digest(matrix, ends)
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
-        lines = _stored(digest) if keep else None
+        lines = _load_lines(digest) if keep else None
         if lines is None:
-            lines = [line_of_any(matrix)] if ends == "any" else _lines(known_rows(matrix))
+            lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(matrix))
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
         self._fill(matrix.shape[0], digest, lines, matrix, ends)
 
     @classmethod
     def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
-        """Return the function that `lines` describe, by falling D, without the matrix that it came from."""
+        """Return the function of given lines, without its matrix.
+
+        Args:
+            n: Number of states.
+            digest: SHA-256 of the matrix.
+            lines: The lines by falling D.
+        """
         made = object.__new__(cls)
         made._fill(n, digest, lines)
         return made
@@ -231,9 +263,9 @@ class LossFunction:
     @overload
     def __call__(self, alpha: ArrayLike) -> Floats | float: ...
     def __call__(self, alpha: ArrayLike) -> Floats | float:
-        """Return L(α), a float for a number and an array of its shape for an array, in nats.
+        """Return L(α) in nats: a float for a number, and an array of the same shape for an array.
 
-        α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α or one that is no number.
+        α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α and for other types.
         """
         if type(alpha) is float and alpha >= 0:
             return self.at(alpha)
@@ -248,7 +280,11 @@ class LossFunction:
         return out.reshape(values.shape)
 
     def at(self, alpha: float) -> float:
-        """Return L(α) for one float α ≥ 0, which is not checked."""
+        """Return L(α) for one float, without checks.
+
+        Args:
+            alpha: A number ≥ 0 in nats.
+        """
         if self.identity:
             return alpha
         u, e = math.exp(-alpha), -math.expm1(-alpha)
@@ -261,9 +297,12 @@ class LossFunction:
         return min(math.log1p(ratio), alpha)
 
     def split(self, alpha: float) -> tuple[float, float]:
-        """Return L(α) and α − L(α) for one float α ≥ 0, which is not checked; each has digits of its own.
+        """Return L(α) and α − L(α) for one float, without checks; each is accurate by itself.
 
-        The second is ln[1 + A(DA + D + 1 − Q)/(QA + 1)] where it is the smaller one, and 0.0 where it is not known.
+        If α − L(α) is smaller than L(α), it is ln[1 + A(DA + D + 1 − Q)/(QA + 1)]. It is 0.0 if it cannot be computed.
+
+        Args:
+            alpha: A number ≥ 0 in nats.
         """
         value = self.at(alpha)
         if value < alpha / 2 or self.identity:
@@ -275,7 +314,7 @@ class LossFunction:
         return value, math.log1p(ratio) if ratio < math.inf else 0.0
 
     def _around(self, alpha: float) -> tuple[Line, ...]:
-        """Return the line that rules at α, and its neighbours: one may be better where the breakpoint was rounded."""
+        """Return the maximal line at α and its neighbours; a neighbour may be higher near a rounded breakpoint."""
         index = bisect.bisect_right(self._starts, alpha) - 1
         return self.lines[max(index - 1, 0) : index + 2]
 
@@ -294,7 +333,7 @@ class LossFunction:
         ratio = np.zeros(alpha.shape)
         last = len(D) - 1
         with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-            # A neighbour may be the better one where the breakpoint between was rounded.
+            # A neighbour may be higher near a rounded breakpoint.
             for neighbour in (-1, 0, 1):
                 piece = np.clip(index + neighbour, 0, last)
                 np.fmax(ratio, G[piece] * e / (D[piece] * e + u), out=ratio)
@@ -307,36 +346,42 @@ class LossFunction:
 
     @in_own_arithmetic
     def supremum(self, epsilon: float) -> float:
-        """Return the limit of the leakage under a constant budget ε ≥ 0: the smallest x = L(x) + ε, or `math.inf`.
+        """Return the limit of the leakage under a constant budget ε: the smallest x = L(x) + ε, or `math.inf`.
 
-        Theorem 11, for the piece that rules at the fixed point x, which is the largest over all pieces; nothing is
-        iterated. Accurate to a relative 1e-14 x/ε at worst (a change of L by 1e-14 changes x by that much), and to
-        1e-15 where no two sets of columns come so close. Raises `InputError` for a negative ε.
+        Theorem 11, for the piece that is maximal at the fixed point x; no iteration is needed. The relative error is at
+        most 1e-14 x/ε, because a change of L by 1e-14 changes x by that amount. It is 1e-15 if no sets of columns
+        nearly tie.
+
+        Args:
+            epsilon: Budget of every release in nats, at least 0.
+
+        Raises:
+            InputError: If ε is negative.
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
 
     @property
     def end_states(self) -> Integers:
-        """The ends: states whose rows are unknown, or have a 1 on the diagonal alone; int64, ascending."""
+        """The end states: unknown rows, and rows whose only entry is on the diagonal; int64, ascending."""
         return np.zeros(0, dtype=np.int64) if self.matrix is None else end_states(self.matrix)
 
     @property
     def stopped_by_ends(self) -> bool:
-        """Whether L(α) = α because of ends alone: no two of the other rows have disjoint supports."""
+        """Whether only the ends cause L(α) = α: no two other rows have disjoint supports."""
         if not self.identity or self.matrix is None or len(self.end_states) == self.n:
             return False
-        return disjoint_rows(known_rows(emptied(self.matrix, self.end_states))) is None
+        return disjoint_rows(select_known_rows(zero_rows(self.matrix, self.end_states))) is None
 
     @cached_property
     def unsmoothed(self) -> LossFunction:
-        """The loss by the counts alone, where the chain was smoothed; else itself."""
+        """The loss by the counts alone if the chain was smoothed; else the function itself."""
         return self if self.smoothed is None else LossFunction(self.smoothed.unsmoothed())
 
     def under_mixture(self) -> LossFunction:
-        """Return the loss if the row of each end were any mixture of the other rows; itself without `end_states`.
+        """Return the loss if the row of each end were any mixture of the other rows.
 
-        It is itself, too, where all states are ends, and no other row is known.
+        The result is the function itself if there are no ends, or if all states are ends.
 
         >>> LossFunction([[0.8, 0.2, 0], [0.2, 0.8, 0], [0, 0, 1]]).under_mixture()(1.0) < 1.0
         True
@@ -345,7 +390,7 @@ class LossFunction:
         if self.matrix is None or self.ends == "mixture" or len(ends) in (0, self.n):
             return self
         made = object.__new__(LossFunction)
-        made._find(emptied(self.matrix, ends), "mixture", None)
+        made._find(zero_rows(self.matrix, ends), "mixture", None)
         return made
 
     def __repr__(self) -> str:
@@ -361,7 +406,7 @@ class LossFunction:
     def to_pandas(self) -> Any:
         """Return the pieces as a pandas data frame with the columns ``start``, ``Q`` and ``D``; see `Pieces`.
 
-        Raises MissingDependencyError where pandas is not installed.
+        Raises MissingDependencyError if pandas is not installed.
         """
         return data_frame({"start": self.pieces.start, "Q": self.pieces.Q, "D": self.pieces.D})
 
@@ -372,8 +417,8 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     return G, D, rest
 
 
-def _stored(digest: str) -> list[Line] | None:
-    """Return the lines in the cache, or None where there are none that can be those of a loss function."""
+def _load_lines(digest: str) -> list[Line] | None:
+    """Return the lines in the cache, or None without valid lines of a loss function."""
     stored = caching.load(_KIND, digest)
     if stored is None or set(stored) != set(Line._fields):
         return None

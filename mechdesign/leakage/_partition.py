@@ -1,7 +1,7 @@
-"""What an exact answer tells apart, and what a policy keeps together: partitions of the values of a domain.
+"""Partitions of the values of a domain: the distinctions of exact answers, and the components of policies.
 
-Partitions are kept in runs, which makes those of most policies short however many values there are: labels 0 0 0 1 2 3
-are three times 0 and the numbers from 1 to 3, in text ``0*3 1..3``.
+A partition is stored in runs, which are few for most policies and for any number of values. The labels 0 0 0 1 2 3 are
+three times 0 and then the numbers from 1 to 3, with the text ``0*3 1..3``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 
 LARGEST_LISTED = 2**24 + 1
-"""Most values whose labels are written out: the values of a domain of 2^24, and absence."""
+"""Largest number of values with listed labels: the values of a domain of size 2^24, and absence."""
 
 _LARGEST = 2**60 + 1
-# Texts that are longer are compressed; none is ever longer than this.
+# Texts longer than the first length are compressed; no text is longer than the second.
 _SHORT, _LONGEST = 1000, 2**25
 _PACKED = "zlib:"
 _TOKEN = re.compile(r"([0-9]{1,19})(?:(\*|\.\.)([0-9]{1,19}))?", re.ASCII)
@@ -36,8 +36,8 @@ class Partition:
     """A partition of the values 0, …, n−1 into classes, numbered in the order of their first values.
 
     Attributes:
-        runs: runs of values, shape (r, 3): the class of the first value, how many values, and 1 where the classes of
-            the further values count up from there, 0 where all are of one class. As few and as long as they can be.
+        runs: The longest possible runs of values, shape (r, 3). A row holds the class of the first value, the number of
+            values, and a step. With step 1 the classes count up; with step 0 all values are in one class.
 
     >>> Partition.of([7, 7, 3]).labels.tolist()
     [0, 0, 1]
@@ -51,7 +51,11 @@ class Partition:
 
     @classmethod
     def of(cls, labels: ArrayLike) -> Partition:
-        """Return the partition in which values of one label are one class; labels have shape (n,)."""
+        """Return the partition whose classes are the values with equal labels.
+
+        Args:
+            labels: The label of each value, shape (n,).
+        """
         given = as_whole_numbers(labels, "labels", 1)
         if not 0 < len(given) <= LARGEST_LISTED:
             raise InputError("labels", "have a wrong number", value=len(given), bound=f"from 1 to {LARGEST_LISTED}")
@@ -59,21 +63,28 @@ class Partition:
         _, first, inverse = np.unique(given[starts], return_index=True, return_inverse=True)
         order = np.empty(len(first), dtype=np.int64)
         order[np.argsort(first)] = np.arange(len(first))
-        return cls(_joined(order[inverse], np.diff(starts, append=len(given))))
+        return cls(_merge_runs(order[inverse], np.diff(starts, append=len(given))))
 
     @classmethod
     def of_lengths(cls, lengths: Iterable[int]) -> Partition:
-        """Return the partition into classes of successive values, so many in each; none of these values is listed.
+        """Return the partition into classes of successive values, without listing the values.
+
+        Args:
+            lengths: Number of values in each class.
 
         >>> Partition.of_lengths([10**12, 1]).text()
         '0*1000000000000 1'
         """
         sizes = np.array(list(lengths), dtype=np.int64)
-        return cls(_joined(np.arange(len(sizes)), sizes))
+        return cls(_merge_runs(np.arange(len(sizes)), sizes))
 
     @classmethod
     def of_each(cls, size: int) -> Partition:
-        """Return the partition in which each of so many values is a class of its own."""
+        """Return the partition with one class for each value.
+
+        Args:
+            size: Number of values.
+        """
         return cls(read_only(np.array([[0, size, int(size > 1)]], dtype=np.int64)))
 
     def __eq__(self, other: object) -> bool:
@@ -106,11 +117,15 @@ class Partition:
         return read_only(np.repeat(first, lengths) + np.repeat(steps, lengths) * offsets)
 
     def splits(self, other: Partition) -> bool:
-        """Tell whether two values of one class of `other` are in different classes here; both have n values."""
+        """Return whether this partition divides a class of another partition.
+
+        Args:
+            other: A partition of the same number of values.
+        """
         return _splits(self, other)
 
     def text(self) -> str:
-        """Return it as a text for a file, which `read` takes."""
+        """Return the partition as a text for a file; `read` is the inverse."""
         return self._text
 
     @cached_property
@@ -127,10 +142,15 @@ class Partition:
 
     @classmethod
     def read(cls, text: object, path: str) -> Partition:
-        """Return what `text` wrote; raise `InputError`, naming `path`, for anything else."""
+        """Return the partition of a text that `text` wrote; raise `InputError` for other input.
+
+        Args:
+            text: The text.
+            path: Name of the input in messages.
+        """
         try:
             if not isinstance(text, str):
-                raise ValueError("it is no text")
+                raise ValueError("it is not a text")
             return _read(text)
         except (ValueError, binascii.Error, zlib.error) as error:
             raise InputError(path, f"is not a partition ({error})") from error
@@ -138,15 +158,15 @@ class Partition:
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> Partition:
-    plain = _unpacked(text.removeprefix(_PACKED)) if text.startswith(_PACKED) else text
+    plain = _decompress(text.removeprefix(_PACKED)) if text.startswith(_PACKED) else text
     runs = []
     for token in plain.split(" "):
         if (found := _TOKEN.fullmatch(token)) is None:
-            raise ValueError("it has a part that is no run of classes")
+            raise ValueError("one of its parts is not a run of classes")
         first, sign, second = int(found[1]), found[2], int(found[3] or 1)
         runs.append((first, second - first + 1 if sign == ".." else second, int(sign == "..")))
     if any(first > _LARGEST or not 0 < length <= _LARGEST or length <= step for first, length, step in runs):
-        raise ValueError("it has a run of no length")
+        raise ValueError("one of its runs has a wrong length")
     if sum(length for _, length, _ in runs) > _LARGEST:
         raise ValueError("it has too many values")
     made = Partition(read_only(np.array(runs, dtype=np.int64)))
@@ -161,11 +181,11 @@ def _read(text: str) -> Partition:
     return made
 
 
-def _unpacked(text: str) -> str:
+def _decompress(text: str) -> str:
     unpack = zlib.decompressobj()
     content = unpack.decompress(base64.b64decode(text, validate=True), _LONGEST)
     if not unpack.eof or unpack.unused_data:
-        raise ValueError("it does not end where it should")
+        raise ValueError("its compressed text has a wrong end")
     return content.decode("ascii")
 
 
@@ -176,10 +196,10 @@ def _splits(fine: Partition, coarse: Partition) -> bool:
     if len(coarse) <= LARGEST_LISTED:
         here, there = fine.labels, coarse.labels
         first = np.zeros(coarse.count, dtype=np.int64)
-        # The first value of each class there, whose class here all of them must share.
+        # All values of a class of `coarse` must share the class in `fine` of its first value.
         first[there[::-1]] = here[::-1]
         return bool((first[there] != here).any())
-    # So many values are in partitions without listed labels only, whose classes are of successive values.
+    # Larger partitions have no listed labels, and their classes consist of successive values.
     ends = np.cumsum(coarse.runs[:, 1])
     starts = ends - coarse.runs[:, 1]
     wide = coarse.runs[:, 2] == 0
@@ -187,7 +207,7 @@ def _splits(fine: Partition, coarse: Partition) -> bool:
 
 
 def _changes(partition: Partition, places: Integers) -> Integers:
-    """Return how often the class changes from value 0 to each of some values."""
+    """Return the number of changes of the class from value 0 to each given value."""
     lengths, steps = partition.runs[:, 1], partition.runs[:, 2]
     starts = np.cumsum(lengths) - lengths
     # One change from each run to the next, and one at each step within a run that counts up.
@@ -196,8 +216,8 @@ def _changes(partition: Partition, places: Integers) -> Integers:
     return np.asarray(before[run] + steps[run] * (places - starts[run]))
 
 
-def _joined(labels: Integers, lengths: Integers) -> Integers:
-    """Return runs of one class each with those of single values, whose classes count up, as one run."""
+def _merge_runs(labels: Integers, lengths: Integers) -> Integers:
+    """Return runs of one class each, with successive single values merged into runs whose classes count up."""
     single = lengths == 1
     goes_on = single[1:] & single[:-1] & (np.diff(labels) == 1)
     starts = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), ~goes_on)))
@@ -207,4 +227,4 @@ def _joined(labels: Integers, lengths: Integers) -> Integers:
 
 
 UNKNOWN = Partition.of_each(1)
-"""Stands for classes that are not known: no domain has its length, as absence comes after at least one value."""
+"""Placeholder for unknown classes: no domain has this length, because it has a value and absence."""

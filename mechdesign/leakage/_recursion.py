@@ -1,4 +1,4 @@
-"""Backward, forward, total leakage; windows; several users."""
+"""Backward, forward and total leakage of single releases, of windows of releases, and of several users."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_not_negative, rounded_up
+from mechdesign.leakage._transitions import as_not_negative, round_up
 from mechdesign.leakage._upwards import Amount, advance, first, that_count, total
 
 
 @in_own_arithmetic
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
-    """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, in nats, shape (T,).
+    """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, of every release.
 
-    Equation (13). `P` is Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` (the
-    largest over all of them is returned), or None. An upper bound, not always reached, and rounded up; where L is 0 or
-    the identity it is the sum of the decimals that budgets print.
+    Equation (13) of Cao et al. (2019). The result is an upper bound and rounded up; it is not always reached. If L is 0
+    or the identity, the result is the exact sum of the decimals that the budgets print.
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        P: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None. With
+            `Candidates` the result is the largest leakage over all of them.
+
+    Returns:
+        The backward leakage in nats, shape (T,).
 
     >>> backward([0.1, 0.1, 0.1], [[0.8, 0.2], [0.0, 1.0]]).round(4).tolist()
     [0.1, 0.1808, 0.2471]
@@ -35,27 +42,46 @@ def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     [0.1, 0.2, 0.3]
     """
     budgets = as_budgets(epsilons)
-    carried = _carried(budgets.tolist(), step_functions(P, len(budgets), "backward"))
+    carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
     return _totals(carried, [0.0] * len(budgets), budgets)
 
 
 @in_own_arithmetic
 def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
-    """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t, ε_t at the last t, in nats, shape (T,).
+    """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t of every release; the last one leaks its ε.
 
-    Equation (15). `P` is Pr(next state | state now), in any form that `backward` takes. Rounded as there.
+    Equation (15) of Cao et al. (2019). The result is rounded up, as in `backward`.
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        P: Pr(next state | state now), in any form that `backward` accepts.
+
+    Returns:
+        The forward leakage in nats, shape (T,).
+
+    >>> forward([0.1, 0.1, 0.1], [[1, 0], [0, 1]]).tolist()
+    [0.3, 0.2, 0.1]
     """
     budgets = as_budgets(epsilons)
-    carried = _carried_back(budgets.tolist(), step_functions(P, len(budgets), "forward"))
+    carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
     return _totals([0.0] * len(budgets), carried, budgets)
 
 
 @in_own_arithmetic
 def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Floats:
-    """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release, in nats, shape (T,).
+    """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release.
 
-    Equation (10), for one user. With candidates on both sides it is the worst of all combinations. Rounded up; where
-    each L is 0 or the identity it is the sum of the decimals that budgets print.
+    Equation (10) of Cao et al. (2019), for one user. With candidates in both directions the result is the largest over
+    all combinations. It is rounded up. If each L is 0 or the identity, it is the exact sum of the decimals of the
+    budgets.
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The leakage in nats, shape (T,).
 
     >>> temporal([0.1, 0.1], backward=[[1, 0], [0, 1]]).tolist()
     [0.1, 0.2]
@@ -67,9 +93,20 @@ def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correla
 
 @in_own_arithmetic
 def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float:
-    """Return the limit of a release's leakage if all releases before and after it spend ε; `math.inf` if it diverges.
+    """Return the limit of a release's leakage if all releases before and after it spend ε.
 
-    The suprema of backward and forward leakage (Theorem 11) less ε.
+    The limit is the supremum of the backward leakage plus that of the forward leakage, minus ε (Theorem 11).
+
+    Args:
+        epsilon: Budget of every release in nats, at least 0.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The limit in nats; `math.inf` if the leakage diverges.
+
+    >>> round(supremum(0.1, backward=[[0.8, 0.2], [0.2, 0.8]]), 6)
+    0.248772
     """
     epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
@@ -79,22 +116,35 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
 
 
 def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[list[Amount], list[Amount]]:
-    """Return what is carried to every release from before and from after it, T each: L_B(BPL_{t−1}), L_F(FPL_{t+1}).
+    """Return the leakage L_B(BPL_{t−1}) and L_F(FPL_{t+1}) that other releases add to release t, for every t.
 
-    The correlations are those of the same chain. With ε_t the two add up to TPL_t.
+    Both correlations must belong to the same chain. The sum of both amounts and ε_t is TPL_t.
+
+    Args:
+        budgets: Budgets of the releases in nats, shape (T,).
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The amounts from earlier releases and the amounts from later releases, in nats: two lists of length T.
+
+    >>> import numpy as np
+    >>> before, after = both_ways(np.array([0.1, 0.2]), [[1, 0], [0, 1]], None)
+    >>> [float(amount) for amount in before], [float(amount) for amount in after]
+    ([0.0, 0.1], [0.0, 0.0])
     """
     chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
     check_directions(chains[0], chains[1])
     values = budgets.tolist()
-    return _carried(values, chains[0]), _carried_back(values, chains[1])
+    return _amounts_from_earlier(values, chains[0]), _amounts_from_later(values, chains[1])
 
 
-def _carried_back(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
-    return _carried(budgets[::-1], [chain[::-1] for chain in chains])[::-1]
+def _amounts_from_later(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+    return _amounts_from_earlier(budgets[::-1], [chain[::-1] for chain in chains])[::-1]
 
 
-def _carried(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
-    """Return the largest over all candidates of what the releases before each one add to it."""
+def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+    """Return the largest amount, over all candidates, that the earlier releases add to each release."""
     if all(len(set(map(id, chain))) <= 1 for chain in chains) and len(budgets) > 1:
         steps = len(budgets) - 1
         chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)] or [[None] * steps]
@@ -116,10 +166,20 @@ def _totals(before: list[Amount], after: list[Amount], budgets: Floats) -> Float
 def window(
     epsilons: ArrayLike, start: int, stop: int, backward: Correlation = None, forward: Correlation = None
 ) -> float:
-    """Return what the releases from `start` to `stop`, both included and counted from 0, leak together, in nats.
+    """Return the joint leakage of the releases from `start` to `stop`, both included.
 
-    BPL_start + FPL_stop + Σ of the budgets strictly between (Theorem 3); TPL for a single release. Rounded up; the sum
-    of budgets is that of the decimals that they print.
+    Several releases leak BPL_start + FPL_stop plus the budgets strictly between them (Theorem 3). A single release
+    leaks TPL. The result is rounded up. The sum of the budgets is the exact sum of their decimals.
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        start: Index of the first release of the window, from 0.
+        stop: Index of the last release of the window, from `start` to T − 1.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The joint leakage in nats.
 
     >>> round(window([0.1, 0.2, 0.3], 0, 2, backward=[[0.8, 0.2], [0.2, 0.8]]), 12)
     0.6
@@ -133,9 +193,22 @@ def window(
 
 
 def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
-    """Return what each `width` successive releases leak together, shape (T − width + 1,).
+    """Return the joint leakage of each window of `width` successive releases.
 
-    The largest is w-event privacy. Width 1 gives the leakage of each release, width T the sum of all budgets.
+    The largest value is the w-event privacy. Width 1 gives the leakage of each release, and width T the sum of all
+    budgets.
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        width: Number of releases in a window, from 1 to T.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The joint leakage in nats, shape (T − width + 1,).
+
+    >>> windows([0.1, 0.2, 0.3], 2).tolist()
+    [0.3, 0.5]
     """
     budgets = as_budgets(epsilons)
     width = as_integer(width, "width", 1)
@@ -152,13 +225,25 @@ def _windows(
     if further == 0:
         return [total(before[start], after[start], each[start]) for start in starts]
     sums = [Fraction(0), *itertools.accumulate(map(as_decimal, each))]
-    spent = [(start, rounded_up(sums[start + further + 1] - sums[start])) for start in starts]
+    spent = [(start, round_up(sums[start + further + 1] - sums[start])) for start in starts]
     return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
 
 
 @dataclass(frozen=True)
 class Guarantees:
-    """The rows of Table 2, in nats: what holds if the data were independent, and what holds for correlated data."""
+    """The privacy guarantees of a sequence of releases (Table 2 of Cao et al. 2019), in nats.
+
+    Attributes:
+        event_independent: Event-level privacy if the data were independent over time.
+        event: Event-level privacy for correlated data.
+        window_independent: w-event privacy if the data were independent over time.
+        window: w-event privacy for correlated data.
+        user_independent: User-level privacy if the data were independent over time.
+        user: User-level privacy for correlated data.
+
+    >>> guarantees([0.1, 0.2, 0.3], 2).window
+    0.5
+    """
 
     event_independent: float
     event: float
@@ -171,10 +256,23 @@ class Guarantees:
 def guarantees(
     epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None
 ) -> Guarantees:
-    """Return event-level, w-event and user-level privacy of a sequence of releases, w = `width` (Table 2)."""
+    """Return the event-level, w-event and user-level privacy of a sequence of releases (Table 2).
+
+    Args:
+        epsilons: Budgets of the releases in nats, shape (T,).
+        width: Number w of successive releases in a window, from 1 to T.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms.
+
+    Returns:
+        The guarantees, for independent and for correlated data.
+
+    >>> guarantees([0.1, 0.2, 0.3], 2, backward=[[1, 0], [0, 1]]).event
+    0.6
+    """
     budgets = as_budgets(epsilons)
     alone = windows(budgets, width)
-    spent = rounded_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
+    spent = round_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
     return Guarantees(
         event_independent=float(budgets.max()),
         event=float(windows(budgets, 1, backward, forward).max()),
@@ -187,10 +285,17 @@ def guarantees(
 
 @dataclass(frozen=True, eq=False)
 class User:
-    """A user: what the adversary knows of the user's movement, and the user's own budgets if they differ.
+    """A user, with the correlations that the adversary has and optional personal budgets.
 
-    `backward` and `forward` are correlations or None; `epsilons` has shape (T,) for personalised differential privacy
-    (section 3.5 of the paper), or is None for the budgets of everybody.
+    Attributes:
+        backward: Pr(state before | state now) in any form that `temporal` accepts.
+        forward: Pr(next state | state now), in the same forms.
+        epsilons: Budgets in nats, shape (T,), for personalised differential privacy (section 3.5 of Cao et al. 2019);
+            None for the common budgets.
+        name: Name of the user in messages.
+
+    >>> User(name="first").epsilons is None
+    True
     """
 
     backward: Correlation = None
@@ -201,10 +306,15 @@ class User:
 
 @dataclass(frozen=True, eq=False)
 class UsersLeakage:
-    """The leakage of several users: read-only arrays, in nats.
+    """The leakage of several users, in nats. All arrays are read-only.
 
-    `of_user` has shape (users, T); `overall`, shape (T,), is its maximum over users, and `worst`, shape (T,), the
-    index of a user who attains it.
+    Attributes:
+        of_user: Leakage of each user at each release, shape (users, T).
+        overall: Largest leakage over all users, shape (T,).
+        worst: Index of a user with the largest leakage, shape (T,).
+
+    >>> users([0.1, 0.2], [User(), User(backward=[[1, 0], [0, 1]])]).worst.tolist()
+    [0, 1]
     """
 
     of_user: Floats
@@ -215,8 +325,18 @@ class UsersLeakage:
 def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakage:
     """Return the leakage of each user by Equation (10), and the largest at every release.
 
-    Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another,
-    and overstates. `epsilons` may be None if every user has budgets of their own.
+    Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another
+    user. Therefore it overstates the leakage.
+
+    Args:
+        epsilons: Common budgets in nats, shape (T,); None if every user has personal budgets.
+        population: The users, at least one.
+
+    Returns:
+        The leakage of each user, the largest leakage and the index of the worst user.
+
+    >>> users([0.1, 0.2], [User(), User(backward=[[1, 0], [0, 1]])]).overall.tolist()
+    [0.1, 0.3]
     """
     population = as_list(population, "users", "a list of User")
     for index, user in enumerate(population):

@@ -1,4 +1,4 @@
-"""The linear-fractional program of a pair of rows, solved as such: slow, and independent of every closed form."""
+"""The linear-fractional program of a pair of rows, solved directly: a slow check, independent of the closed forms."""
 
 from __future__ import annotations
 
@@ -14,18 +14,31 @@ from mechdesign.base._errors import InputError
 from mechdesign.solve._contract import Options
 from mechdesign.solve._fractional import FractionalProgram, solve_fractional
 
-# e^20 is 4.9e8: beyond, bounds and tolerances of LP solvers in double precision cannot be told apart.
+# e^20 is 4.9e8: larger bounds cannot be separated from the tolerances of LP solvers in double precision.
 LARGEST_ALPHA = 20.0
 
 _TIGHT = 1e-10
 
 
 def row_pair_program(q: ArrayLike, d: ArrayLike, alpha: float) -> FractionalProgram:
-    """Return the program (19)–(21): maximise q·x / d·x where no two entries of x differ by more than a factor e^α.
+    """Return the program (19)–(21): maximise q·x / d·x if entries of x differ by at most a factor e^α.
 
-    Scaling x changes nothing, so that e^(−α/2) ≤ x_j ≤ e^(α/2) says the same with n bounds instead of n² rows.
-    Raises `InputError` for rows of different length, for rows that are no distributions, and for α beyond
-    `LARGEST_ALPHA`, where the coefficients leave the range that LP solvers keep apart.
+    The ratio does not depend on the scale of x. Therefore the n bounds e^(−α/2) ≤ x_j ≤ e^(α/2) replace n² constraints.
+
+    Args:
+        q: Row of the numerator, a distribution of shape (n,).
+        d: Row of the denominator, a distribution of shape (n,).
+        alpha: Leakage at the other time in nats, from 0 to `LARGEST_ALPHA`. Larger coefficients exceed the precision of
+            LP solvers.
+
+    Returns:
+        The linear-fractional program.
+
+    Raises:
+        InputError: If the rows differ in length, if a row is not a distribution, or if α is out of range.
+
+    >>> row_pair_program([0.8, 0.2], [0.2, 0.8], 1.0).upper.round(4).tolist()
+    [1.6487, 1.6487]
     """
     q, d = _row(q, "q"), _row(d, "d")
     if len(q) != len(d):
@@ -60,9 +73,18 @@ def fractional(
     solver: str = "highs",
     options: Options | None = None,
 ) -> float:
-    """Return max ln(q·x / d·x) for one ordered pair of rows by linear programming, in nats, to about 1e-7.
+    """Return max ln(q·x / d·x) for one ordered pair of rows by linear programming, accurate to about 1e-7.
 
-    `method` is "charnes-cooper" (one program of n + 1 variables) or "dinkelbach" (a few of n), `solver` any back end.
+    Args:
+        q: Row of the numerator, a distribution of shape (n,).
+        d: Row of the denominator, a distribution of shape (n,).
+        alpha: Leakage at the other time in nats, from 0 to `LARGEST_ALPHA`.
+        method: "charnes-cooper" (one program of n + 1 variables) or "dinkelbach" (a few programs of n variables).
+        solver: Name of a solver.
+        options: Options of the solver; None for a feasibility tolerance of 1e-10.
+
+    Returns:
+        The maximum in nats.
 
     >>> round(fractional([0.8, 0.2], [0.2, 0.8], 1.0), 6)
     0.569445

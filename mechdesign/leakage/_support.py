@@ -1,16 +1,16 @@
-"""Support queries and the upper envelope.
+"""Support functions of pairs of rows, and their upper envelope.
 
-For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. It is convex and
-falls with μ; its straight parts are the lines G − μD of the pair's ratio-ordered prefixes. The envelope
-asks for it at a few slopes and never looks at a prefix that no query met.
+For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. It is convex
+and falls with μ. Its straight parts are the lines G − μD of the prefixes of columns ordered by q_j/d_j. `envelope`
+evaluates it at a few slopes only.
 
-e^L − 1 = μ where the envelope h(μ), the highest line G − μD at μ, meets μ/(e^α − 1): the lines of the envelope are the
-pieces of the loss function, whatever α. A prefix point (D, Q) of a pair is a point of its ROC curve; the envelope is
-dual to the upper-left convex hull of all of them.
+The envelope h(μ) is the highest line G − μD at μ. It meets μ/(e^α − 1) at μ = e^L − 1. Therefore the lines of the
+envelope are the pieces of the loss function for every α. A prefix point (D, Q) of a pair is a point of its ROC curve.
+The envelope is dual to the upper-left convex hull of all prefix points.
 
-Two known lines cross somewhere. If no line rises above the crossing, no line rises above the two between the points
-where each of them is the highest, because the envelope is convex; otherwise the highest line there splits the interval.
-A pair whose chord between the ends of an interval stays below the crossing is never asked again within it.
+The search starts from two known lines and evaluates their crossing. If no line rises above the crossing, no further
+line of the envelope lies between them, because the envelope is convex. Otherwise the highest line there splits the
+interval. A pair whose chord between the ends of an interval stays below the crossing is dropped from the interval.
 """
 
 from __future__ import annotations
@@ -28,10 +28,18 @@ from mechdesign.base._arrays import Floats, Integers
 
 
 class Line(NamedTuple):
-    """The line G − μD of a set of columns: D = Σ d_j, G = Σ q_j − D, and the rest 1 − Q = Σ q_j outside the set.
+    """The line G − μD of a set of columns of two rows q and d.
 
-    All three are sums rounded once, so that neither G of two nearly equal rows nor 1 − Q of two nearly disjoint rows
-    is a difference of rounded numbers.
+    Each value is a sum that is rounded once. Therefore G is accurate for nearly equal rows, and 1 − Q for nearly
+    disjoint rows.
+
+    Attributes:
+        G: Sum of q_j − d_j over the set.
+        D: Sum of d_j over the set.
+        rest: 1 − Q, the sum of q_j outside the set.
+
+    >>> Line(0.5, 0.25, 0.25).at(1.0)
+    0.25
     """
 
     G: float
@@ -39,12 +47,16 @@ class Line(NamedTuple):
     rest: float
 
     def at(self, mu: float) -> float:
-        """Return the height of the line at `mu`."""
+        """Return the height of the line.
+
+        Args:
+            mu: The slope μ ≥ 0.
+        """
         return self.G - mu * self.D
 
 
 def line_of(q: Floats, d: Floats, mu: float) -> Line:
-    """Return the line of the columns with q_j − d_j > μ d_j; at `mu` = inf those with d_j = 0.
+    """Return the line of the columns with q_j − d_j > μ d_j, or with d_j = 0 for μ = inf.
 
     `q` and `d` have shape (n,). The line touches the support function of the pair at `mu`.
     """
@@ -58,49 +70,49 @@ def line_of(q: Floats, d: Floats, mu: float) -> Line:
 
 
 def are_pieces(lines: Sequence[Line]) -> bool:
-    """Whether lines may be those of a loss function: shares of probability, falling in G and in D."""
+    """Return whether lines may belong to a loss function: probabilities, falling in G and in D."""
     within = all(0 <= value <= 1 + 1e-9 for line in lines for value in line)
     return bool(lines) and within and all(a.G > b.G and a.D > b.D for a, b in itertools.pairwise(lines))
 
 
-# Slopes beyond this are left alone: they matter from α = 690 on, for probabilities below 1e-300.
+# Larger slopes are ignored: they matter only for α > 690 and probabilities below 1e-300.
 LARGEST_SLOPE = 1e300
 
-# Bytes of a temporary array; it then stays within the cache of one core.
+# Bytes of a temporary array that fits the cache of one core.
 _CACHE = 1 << 19
 
-# Above this share of all pairs it is faster to evaluate all of them than to pick.
+# For a larger share of all pairs it is faster to evaluate all of them.
 _MANY = 0.15
 
-# Below this share of columns that still count it is faster to pick those columns.
+# For a smaller share of nonzero columns it is faster to select these columns.
 _FEW = 0.2
 
 _ROUNDING_32 = 2.0**-24
 
 
 class Support(Protocol):
-    """Many support functions, numbered 0..count−1, each of a pair of rows or of several pairs."""
+    """Several support functions, numbered 0..count−1, each of one pair of rows or the maximum over several pairs."""
 
     count: int
     largest: float
 
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
-        """Return upper bounds of all support functions at `mu`, shape (count,), and whether they are the values.
+        """Return upper bounds of all support functions at `mu`, shape (count,), and whether they are exact values.
 
-        Bounds are close enough to tell which functions may rise above `height`.
+        The bounds are close enough to find the functions that may rise above `height`.
         """
 
     def values(self, units: Integers, mu: float) -> Floats:
-        """Return the support functions of `units` at `mu`, to a few roundings of G."""
+        """Return the support functions of `units` at `mu`, accurate to a few roundings of G."""
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
-        """Return G of the lines of `units` at `mu`, where their values are `values`: what rounding is measured by."""
+        """Return G of the lines of `units` at `mu`, where their values are `values`; G scales the rounding errors."""
 
     def limits(self) -> Floats:
-        """Return the support functions, shape (count,), beyond `largest`: Σ q_j where d_j = 0."""
+        """Return the support functions for slopes above `largest`, shape (count,): Σ q_j over d_j = 0."""
 
     def line(self, unit: int, mu: float) -> Line:
-        """Return the line on which the support function of `unit` lies at `mu`."""
+        """Return a line that touches the support function of `unit` at `mu`."""
 
 
 class DensePairs:
@@ -110,15 +122,15 @@ class DensePairs:
         self.rows = rows
         self.count = len(rows) ** 2
         top, bottom = rows.max(axis=0), rows.min(axis=0)
-        # Sums over what rows have beyond the least of each column keep nearly identical rows apart.
+        # Subtracting the least entry of each column keeps precision for nearly identical rows.
         self._excess = rows - bottom
         self._top = top - bottom
         with np.errstate(over="ignore", under="ignore"):
             ratios = top / np.where(rows > 0, rows, np.inf).min(axis=0)
         self.largest = min(float(ratios.max()), LARGEST_SLOPE)
 
-    def _scaled(self, mu: float, which: Integers | slice = slice(None)) -> Floats:
-        """Return (1 + μ) d less the least entry, clipped to the largest q of each column: beyond it nothing changes."""
+    def _scale_rows(self, mu: float, which: Integers | slice = slice(None)) -> Floats:
+        """Return (1 + μ) d minus the least entry of each column, capped at the largest q of the column."""
         scaled = mu * self.rows[which]
         scaled += self._excess[which]
         np.minimum(scaled, self._top, out=scaled)
@@ -126,7 +138,7 @@ class DensePairs:
 
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
         """Bound or evaluate all support functions; see `Support`."""
-        scaled = self._scaled(mu)
+        scaled = self._scale_rows(mu)
         if 8 * self.rows.size * len(self.rows) <= _CACHE:
             heights = self._excess - scaled[:, None, :]
             np.maximum(heights, 0.0, out=heights)
@@ -135,7 +147,7 @@ class DensePairs:
         if np.count_nonzero(counting) < _FEW * counting.size:
             return self._by_columns(scaled, counting), True
         m, n = self.rows.shape
-        # What a sum of n rounded numbers >= 0 may be off by in single precision, eight or more of them side by side.
+        # Error bound of a sum of n nonnegative numbers in single precision, in eight or more partial sums.
         noise = (n / 8 + 32) * _ROUNDING_32 * float(self._excess.sum(axis=1).max())
         if noise > 1e-2 * height:
             return self._directly(scaled), True
@@ -144,7 +156,7 @@ class DensePairs:
         for block in _blocks(m, 4 * n):
             smaller = np.empty((block.stop - block.start, n), dtype=np.float32)
             for d in range(m):
-                # Σ (q − λd)₊ = Σ q − Σ min(q, λd), and the last sum is fast.
+                # Σ (q − λd)₊ = Σ q − Σ min(q, λd); the last sum is fast.
                 np.minimum(q32[block], d32[d], out=smaller)
                 np.dot(smaller, ones, out=out[d, block])
         bounds = self._excess.sum(axis=1) - out
@@ -176,13 +188,13 @@ class DensePairs:
     def values(self, units: Integers, mu: float) -> Floats:
         """Evaluate the support functions of `units`; see `Support`."""
         if len(units) > _MANY * self.count:
-            return self._directly(self._scaled(mu))[units]
+            return self._directly(self._scale_rows(mu))[units]
         m, n = self.rows.shape
         d_rows, place = units // m, np.arange(len(units))
         if len(units) > m:
-            # Otherwise finding rows that occur twice costs more than it saves.
+            # For fewer units, finding repeated rows costs more than it saves.
             d_rows, place = np.unique(d_rows, return_inverse=True)
-        scaled = self._scaled(mu, d_rows)
+        scaled = self._scale_rows(mu, d_rows)
         q_rows = units % m
         out = np.empty(len(units))
         for block in _blocks(len(units), 8 * n):
@@ -199,12 +211,12 @@ class DensePairs:
         out = np.empty(len(units))
         for block in _blocks(len(units), 8 * n):
             d = self.rows.take(d_rows[block], axis=0)
-            above = self._excess.take(q_rows[block], axis=0) > self._scaled(mu, d_rows[block])
+            above = self._excess.take(q_rows[block], axis=0) > self._scale_rows(mu, d_rows[block])
             out[block] = np.einsum("ij,ij->i", d, above)
         return values + mu * out
 
     def limits(self) -> Floats:
-        """Return the support functions where only d_j = 0 counts; see `Support`."""
+        """Return the support functions with the columns d_j = 0 only; see `Support`."""
         if (self.rows > 0).all():
             return np.zeros(self.count)
         limits: Floats = ((self.rows == 0).astype(np.float64) @ self.rows.T).ravel()
@@ -222,15 +234,15 @@ def _blocks(count: int, bytes_each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-# A line rises when it does so by more than this share of its own G, which is what its sum may be rounded by. Leaving
-# out a line that rises less changes L by a relative 1e-14 at most: it is the highest over no longer stretch.
+# A line counts as rising if its excess is more than this share of its G, a bound of the rounding error of its sum.
+# Omitting a line that rises less changes L by a relative 1e-14 at most.
 _RISE = 5e-15
 
-# While more than this share of all units is in play, queries are dear, and wide intervals are halved geometrically.
+# With a larger share of all units, queries are expensive, and wide intervals are split at the geometric mean.
 _MANY_LINES = 0.02
 _WIDE = 64.0
 
-# Two G that differ by less are one G, rounded in two ways.
+# Values of G with a smaller relative difference are equal up to rounding.
 _SAME = 2.0**-51
 
 _BATCH = 64
@@ -239,9 +251,10 @@ _MOST = 4096
 
 @dataclass
 class _Interval:
-    """The slopes from a to b, where `left` and `right` are highest, and the units that may rise between.
+    """The slopes from a to b, their highest lines at the ends, and the units that may rise above both.
 
-    `at_a` and `at_b` are upper bounds of the units' support functions at the ends, of the shape of `units`.
+    `left` is highest at a, and `right` at b. `at_a` and `at_b` are upper bounds of the units' support functions at the
+    ends, of the shape of `units`.
     """
 
     a: float
@@ -254,10 +267,10 @@ class _Interval:
 
 
 def envelope(support: Support) -> list[Line]:
-    """Return the lines of the envelope, by falling D; the only line (0, 0, 1) when all rows are equal.
+    """Return the lines of the envelope, by falling D; only the line (0, 0, 1) if all rows are equal.
 
-    Every line is that of a set of columns of a pair of rows, and no set of columns of any pair gives more than a
-    relative 1e-14 beyond them. Ties may leave a line out or keep one that is nowhere strictly highest.
+    Every line belongs to a set of columns of a pair of rows. No other set of columns exceeds the lines by more than a
+    relative 1e-14. Ties may omit a line, or keep a line that is nowhere strictly highest.
     """
     units = np.arange(support.count)
     at_zero, exact = support.screen(0.0, 1.0)
@@ -288,7 +301,7 @@ def envelope(support: Support) -> list[Line]:
         found.add(best)
         stack.append(_Interval(x, now.b, best, now.right, now.units, at_x, now.at_b))
         stack.append(_Interval(now.a, x, now.left, best, now.units, now.at_a, at_x))
-    return _sorted_out(found)
+    return _remove_dominated(found)
 
 
 def _height(now: _Interval, x: float) -> float:
@@ -298,18 +311,18 @@ def _height(now: _Interval, x: float) -> float:
 def _able(now: _Interval, crossing: float) -> _Interval:
     """Return the interval with the units whose chord rises above the crossing of its lines.
 
-    A chord that stays below there stays below one of the two lines everywhere, because it does so at a and b.
+    A lower chord stays below one of the two lines everywhere, because it does not exceed them at a and b.
     """
     share = (now.b - crossing) / (now.b - now.a)
     able = np.flatnonzero(share * now.at_a + (1.0 - share) * now.at_b > _height(now, crossing) * (1.0 + _RISE))
     if len(able) > 0.5 * len(now.units):
-        # Copies would cost more memory than they save work.
+        # Copying would cost more than it saves.
         return now
     return _Interval(now.a, now.b, now.left, now.right, now.units[able], now.at_a[able], now.at_b[able])
 
 
 def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Floats]:
-    """Return the highest line at x if it rises above the known ones, and the units' values or upper bounds there."""
+    """Return the highest line at x if it exceeds the known lines, and the units' values or upper bounds there."""
     height = _height(now, x)
     if len(now.units) > 0.15 * support.count:
         at_x, exact = support.screen(x, height)
@@ -321,9 +334,9 @@ def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Flo
 
 
 def _highest(support: Support, units: Integers, values: Floats, exact: bool, x: float, height: float) -> Line | None:
-    """Return the highest line at x that rises above `height`, or None; make `values` exact where that was needed."""
+    """Return the highest line at x above `height`, or None; replace bounds in `values` by exact values as needed."""
     if not exact:
-        # Look at the most promising units, then at all others that may still be higher.
+        # Evaluate the most promising units first, then all other units that may be higher.
         several = min(_BATCH, len(units))
         promising = np.argpartition(values, -several)[-several:]
         values[promising] = support.values(units[promising], x)
@@ -345,9 +358,9 @@ def _highest(support: Support, units: Integers, values: Floats, exact: bool, x: 
 
 
 def _rising(support: Support, units: Integers, values: Floats, among: Integers, x: float, height: float) -> int | None:
-    """Return which of the units `among` is the highest of those that rise by more than rounding, if any."""
+    """Return the index of the highest unit of `among` that exceeds `height` by more than rounding, or None."""
     if len(among) > _BATCH:
-        # Nearly always one of the highest rises; where many are tied, all have to be looked at.
+        # Usually one of the highest units rises; with many ties, all must be checked.
         top = np.argpartition(values[among], -_BATCH)[-_BATCH:]
         place = _rising(support, units, values, among[top], x, height)
         if place is not None:
@@ -361,8 +374,8 @@ def _rising(support: Support, units: Integers, values: Floats, among: Integers, 
     return None
 
 
-def _sorted_out(lines: set[Line]) -> list[Line]:
-    """Return the lines by falling D, without those that another with no larger D equals or exceeds in G."""
+def _remove_dominated(lines: set[Line]) -> list[Line]:
+    """Return the lines by falling D, without lines that have both a larger D and no larger G than another line."""
     kept: list[Line] = []
     for line in sorted(lines, key=lambda line: (line.D, -line.G)):
         if not kept or line.G > kept[-1].G * (1.0 + _SAME):
@@ -374,8 +387,8 @@ class SparseRows:
     """The support functions max over q of E_qd(μ), one for each row d of a sparse matrix, m in all.
 
     E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of
-    all units takes time in the number of pairs that share a column, counted once for each shared column, and memory
-    in m: a column that all m rows have costs m² steps. Values are exact to an absolute 1e-15 or so.
+    all units takes time proportional to the number of entries that pairs of rows share, and memory in m. A column with
+    entries in all m rows costs m² steps. Values are exact to an absolute 1e-15 or so.
     """
 
     def __init__(self, rows: sparse.csr_array) -> None:
@@ -413,11 +426,11 @@ class SparseRows:
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
         """Return G at `mu`; see `Support`."""
-        # Rounding is that of sums of whole rows.
+        # The rounding error is that of sums of whole rows.
         return np.ones(len(units))
 
     def limits(self) -> Floats:
-        """Return the support functions where only d_j = 0 counts; see `Support`."""
+        """Return the support functions with the columns d_j = 0 only; see `Support`."""
         return self.values(np.arange(self.count), np.inf)
 
     def line(self, unit: int, mu: float) -> Line:

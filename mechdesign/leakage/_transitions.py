@@ -1,4 +1,4 @@
-"""Transition matrices, checked."""
+"""Checks of transition matrices, and properties of their rows."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from mechdesign.model._open_chain import ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 _END_REMEDY = (
-    'put a 1 on its diagonal if people stay there, give OpenChain(matrix, "mixture"), or, in a file, write the word '
-    "stay, mixture or any in place of the row"
+    'put a 1 on its diagonal if people stay there; or give OpenChain(matrix, "mixture"); or, in a file, replace the '
+    "row with the word stay, mixture or any"
 )
 
 
 def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
     """Return a row-stochastic matrix of shape (n, n): read-only float64, or canonical CSR if it was sparse.
 
-    A row must be finite, not negative, and sum to 1 within 1e-9; a sum that is off by more than the rounding of its
-    entries is divided out. Raises `InputError` naming the row.
+    Each row must be finite and nonnegative, and must sum to 1 within 1e-9. A row is divided by its sum if the sum
+    deviates from 1 by more than the rounding of its entries. Raises `InputError` naming the row.
     """
     if sparse.issparse(matrix):
         return _as_sparse(matrix, path)
@@ -108,7 +108,7 @@ def row_scales(rows: list[list[float]], path: str) -> list[float]:
 
 
 def matrix_digest(matrix: Floats | sparse.csr_array, ends: str = "") -> str:
-    """Return the SHA-256 of a checked matrix, and of the word that stands for its rows of zeros, in hexadecimal."""
+    """Return the SHA-256, in hexadecimal, of a checked matrix and of the word that describes its rows of zeros."""
     state = hashlib.sha256()
     if ends:
         state.update(f"ends {ends}\n".encode())
@@ -137,15 +137,15 @@ def distinct_rows(matrix: Floats | sparse.csr_array) -> Integers:
 
 
 def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
-    """Return two rows without a common column, or None; they make L(α) = α (Theorem 7 generalised).
+    """Return two rows with disjoint supports, or None; such rows make L(α) = α (Theorem 7 generalised).
 
-    A sparse matrix is searched row by row: the rows that share a column with a row are the union of its columns, and
-    if they are not all rows, a disjoint pair is found. Rows with a column that every row has need no search.
+    A sparse matrix is searched row by row. The columns of a row list the rows that share a column with it. A row
+    missing from these lists is disjoint from it. A row with an entry in a full column needs no search.
     """
     if not sparse.issparse(matrix):
         positive = np.asarray(matrix) > 0
         if positive.all(axis=0).any():
-            # A column that all rows have.
+            # All rows have a positive entry in one column.
             return None
         pattern = positive.astype(np.float32)
         common: Singles = pattern @ pattern.T
@@ -168,12 +168,12 @@ def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
     return None
 
 
-# Numbers that a float may be unable to hold.
+# Types of numbers that need not be exact as floats.
 _EXACT = (int, Fraction, Decimal)
 
 
 def as_alphas(alpha: ArrayLike) -> Floats:
-    """Return numbers α ≥ 0, infinity included, as float64 of any shape; raise `InputError` naming the first bad one."""
+    """Return numbers α ≥ 0 or infinity as float64 of any shape; raise `InputError` for the first invalid one."""
     bound = "numbers >= 0"
     require_unmasked(alpha, "alpha")
     try:
@@ -190,15 +190,15 @@ def as_alphas(alpha: ArrayLike) -> Floats:
 
 
 def as_not_negative(value: float, path: str) -> float:
-    """Return a finite number ≥ 0 as a float, which is no less than it; raise `InputError` otherwise."""
+    """Return a finite number ≥ 0 rounded up to a float; raise `InputError` for other values."""
     number = as_number(value, path)
     if number < 0:
         raise InputError(path, "is negative", value=number, bound="a number >= 0")
-    return rounded_up(exact(value, path)) if isinstance(value, _EXACT) else number
+    return round_up(exact(value, path)) if isinstance(value, _EXACT) else number
 
 
 def as_target(alpha: float) -> float:
-    """Return what each release may leak, a finite number > 0, as a float that is no more; else raise `InputError`."""
+    """Return the leakage limit of each release, a finite number > 0, rounded down to a float; or raise `InputError`."""
     number = as_number(alpha, "alpha")
     if number <= 0:
         raise InputError(
@@ -206,20 +206,20 @@ def as_target(alpha: float) -> float:
             "leaves no budget",
             value=number,
             bound="a number > 0",
-            remedy="alpha is what each release may leak, in nats, such as 1",
+            remedy="alpha is the largest leakage of each release in nats, such as 1",
         )
-    return rounded_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
+    return round_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
 
 
-def rounded_up(number: Fraction) -> float:
-    """Return the least float whose decimal is at least a fraction ≥ 0; `math.inf` where there is none.
+def round_up(number: Fraction) -> float:
+    """Return the least float whose decimal is at least a fraction ≥ 0; `math.inf` if no float is large enough.
 
-    >>> rounded_up(3 * Fraction("0.1"))
+    >>> round_up(3 * Fraction("0.1"))
     0.3
     """
     return float_up(Fraction(number))
 
 
-def rounded_down(number: Fraction) -> float:
+def round_down(number: Fraction) -> float:
     """Return the largest float whose decimal is at most a fraction ≥ 0."""
     return float_down(Fraction(number))

@@ -1,11 +1,11 @@
-"""Leakages rounded up, so that no bound is below the value that it bounds, and sums of budgets that are exact.
+"""Leakages rounded up, so that no bound is below the true value, and exact sums of budgets.
 
-A budget is the decimal that its float prints. Where nothing is lost between releases (L is 0 or the identity) leakages
-are sums of these decimals. Elsewhere L(x) is taken a share 2⁻⁴⁸ too large: its value has relative errors of at most 24
-units of 2⁻⁵³. Where L(x) is more than half of x, it is x less the deficit x − L(x), which has as many digits of its
-own, and the sums round up once. So whatever stays at its fixed point in exact numbers stays there here, however often
-it is repeated: if ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as computed, no release whose budget is at most ε takes a leakage of at
-most X beyond X; see `ceiling`.
+A budget is the decimal that its float prints. If L is 0 or the identity, leakages are exact sums of these decimals.
+Otherwise L(x) is increased by a share 2⁻⁴⁸, because its relative error is at most 24 units of 2⁻⁵³. If L(x) is more
+than half of x, it is computed as x minus the deficit x − L(x), which is accurate by itself. Sums are rounded up once.
+
+Therefore rounding does not drift above a fixed point, for any number of releases. Assume ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as
+computed. Then releases with budgets of at most ε never raise a leakage of at most X above X; see `ceiling`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import rounded_up
+from mechdesign.leakage._transitions import round_up
 
 Amount = Fraction | float
-"""A leakage in nats: a fraction where it is exact, else a float that it does not pass; 0.0 is exact."""
+"""A leakage in nats: an exact fraction, or a float that is an upper bound; 0.0 is exact."""
 
-# Above the relative error of a value of L, or of a deficit, and what makes up for it twice over.
+# A bound of the relative error of values and deficits of L, and a margin for such an error.
 _SLACK = 2.0**-48
 _DEEP = 4 * _SLACK
-# The same for a sum of three numbers.
+# A bound of the relative rounding error of a sum of three numbers, as a factor.
 _SUMMED = 1 + 2.0**-50
 
 
@@ -37,19 +37,27 @@ def decimal(number: float) -> Fraction:
 
 
 class Step(NamedTuple):
-    """What other releases add to the leakage of one, and a float that is at least this and its own ε together."""
+    """The leakage that other releases add to one release, and its total.
+
+    Attributes:
+        carried: Amount that other releases add.
+        reached: A float that is at least the sum of this amount and the release's ε.
+    """
 
     carried: Amount
     reached: float
 
 
 def first(epsilon: float) -> Step:
-    """Return the step of a release to which no other adds anything."""
+    """Return the step of a release without additions from other releases."""
     return Step(0.0, _above(epsilon))
 
 
 def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float) -> Step:
-    """Return the step after `step`, whose release spent `spent`, for a release that spends `epsilon`: L(x) + ε."""
+    """Return the step L(x) + ε of a release with budget `epsilon` that follows `step`.
+
+    `spent` is the budget of the release of `step`.
+    """
     if loss is None or not loss.adds or step.reached == 0:
         return first(epsilon)
     x, most = step.reached, _above(epsilon)
@@ -63,10 +71,10 @@ def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float)
 
 
 def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
-    """Return bounds for ever under budgets of at most ε: what is carried at most, and X, which none passes.
+    """Return bounds for ever under budgets of at most ε: the largest carried amount, and a bound X of the total.
 
-    X is as good for a first release of more than ε that reaches X at most. Without losses nothing is carried, whatever
-    is reached; both are infinite where nothing is found to stay below anything.
+    X also holds if the first release spends more than ε, if its own leakage is at most X. Without losses nothing is
+    carried, and X is infinite. Both bounds are infinite if no finite bound is found.
     """
     if not losses:
         return Step(0.0, math.inf)
@@ -83,27 +91,27 @@ def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
 
 
 def total(before: Amount, after: Amount, epsilon: float) -> float:
-    """Return what a release leaks in all, by its own ε and by what is carried from both sides, rounded up.
+    """Return the leakage of a release, rounded up: its ε and the amounts carried from both sides.
 
-    It is the least float whose decimal is no less where both are exact.
+    If both amounts are exact, the result is the least float whose decimal is at least the sum.
     """
     if before == 0 and after == 0:
         return epsilon
     exact = isinstance(after, Fraction) or (isinstance(before, Fraction) and after == 0)
     if exact and before != math.inf:
-        return rounded_up(Fraction(before) + Fraction(after) + decimal(epsilon))
-    # Four roundings, and two for the difference of numbers from their decimals.
+        return round_up(Fraction(before) + Fraction(after) + decimal(epsilon))
+    # Four roundings in the sum, and two in the conversion of decimals to floats.
     return math.nextafter((float(before) + float(after) + epsilon) * _SUMMED, math.inf)
 
 
 def that_count(losses: Iterable[LossFunction | None]) -> list[LossFunction]:
-    """Return those of several losses that may be the largest: the identity alone, or all but those that are 0."""
+    """Return the losses that may be the largest: the identity alone, or all losses that are not 0."""
     known = [loss for loss in losses if loss is not None and loss.adds]
     return next(([loss] for loss in known if loss.identity), known)
 
 
 def _bounds(loss: LossFunction, x: float, slack: float) -> tuple[float | None, float]:
-    """Return L(x) from above, where it is less than half of x, else None; and x − L(x) from below."""
+    """Return an upper bound of L(x) if it is less than half of x, else None; and a lower bound of x − L(x)."""
     value, deficit = loss.split(x)
     if value < x / 2:
         larger = math.nextafter(value * (1 + slack), math.inf)
@@ -112,7 +120,7 @@ def _bounds(loss: LossFunction, x: float, slack: float) -> tuple[float | None, f
 
 
 def _above(epsilon: float) -> float:
-    """Return a float that is no less than the decimal of `epsilon`, as a number."""
+    """Return a float that is at least the decimal of `epsilon`."""
     return math.nextafter(epsilon, math.inf) if epsilon else 0.0
 
 

@@ -145,7 +145,7 @@ or give the ledger that the data deserve a larger budget
         return cls(path=path, wait=wait)
 
     def __copy__(self) -> Ledger:
-        return self if self._path is None else _reopened(*self._reopening())
+        return self if self._path is None else _reopen(*self._reopening())
 
     def __deepcopy__(self, _: dict[int, Any]) -> Ledger:
         return self.__copy__()
@@ -156,7 +156,7 @@ or give the ledger that the data deserve a larger budget
                 "a ledger in memory belongs to one process: it cannot be pickled, since each copy would spend the "
                 "whole budget. Keep it in a file (path=)"
             )
-        return _reopened, self._reopening()
+        return _reopen, self._reopening()
 
     def _reopening(self) -> tuple[Fraction | None, Fraction | None, Path, float, tuple[Entry, ...]]:
         assert self._path is not None
@@ -251,7 +251,7 @@ or give the ledger that the data deserve a larger budget
             LedgerError: The file is damaged, locked for too long or removed.
             ExportError: The file cannot be written.
         """
-        with self._lock, self._alone(), self._held():
+        with self._lock, self._alone(), self._hold_file():
             pass
 
     def spend(
@@ -292,14 +292,14 @@ or give the ledger that the data deserve a larger budget
             ExactReleaseError: This release or an earlier one is exact and distinguishes values that the policy of the
                 other one protects, or this cannot be excluded. Nothing is recorded.
             InputError: A number is not positive, or not exactly one of `epsilon` and `rho` is given.
-            LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link); or the
-                ledger is in the memory of another process.
+            LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link). Also if
+                the ledger is in the memory of another process.
             ExportError: The file cannot be written. Nothing is recorded.
         """
         asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
         entry = _as_entry(asked, epsilon, rho)
         self._require_process()
-        with self._lock, self._alone(), self._held():
+        with self._lock, self._alone(), self._hold_file():
             if self._path is not None:
                 require_one_name(self._path, LedgerError)
             self._require_allowed(entry)
@@ -394,7 +394,7 @@ or give the ledger that the data deserve a larger budget
             self._charging_in = None
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _hold_file(self) -> Iterator[None]:
         """Hold the lock of the file, if any, and read its entries again; create the file if needed."""
         if self._path is None:
             yield
@@ -503,7 +503,7 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
     )
 
 
-def _reopened(
+def _reopen(
     epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
 ) -> Ledger:
     """Open a ledger again by its path; raise `LedgerError` if it lacks entries that the first object had."""

@@ -116,8 +116,8 @@ def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
 def algorithm2(P: Any) -> Tables:
     """Precompute the prefix sums of every pair of rows and the transition points between them (Theorems 8 and 9).
 
-    Corrected for ties and for d_j = 0: with the sums q′ and d′ before column i, the column leaves the set for good
-    at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is zero. The sums exclude column i to keep digits.
+    Corrected for ties and for d_j = 0. Let q′ and d′ be the sums before column i. Then column i leaves the set for
+    good at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is 0. For accuracy, the sums exclude column i.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).
@@ -170,8 +170,8 @@ def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats
 def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewise:
     """Join the functions of all pairs into one function on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
 
-    Corrected: the second recursion is on [α_k, α_m]; if two functions meet at the left end, the right one stays; the
-    zero function results from identical rows, not from uniform ones.
+    Three corrections: the second recursion is on [α_k, α_m]. If two functions meet at the left end, the right one
+    stays. The zero function results from identical rows, not from uniform ones.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).

@@ -74,8 +74,8 @@ class Attack:
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s. It equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) for an attacker with the true prior. For an
-    observable with probability 0 under the attacker's prior, the estimate is the best one a priori.
+    `distortion` is Σ_s E_s truth_s. It equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) for an attacker with the true prior. For
+    an observable with probability 0 under the attacker's prior, the estimate is the best one a priori.
 
     Args:
         channel: p(o|s) (n, m), rows summing to 1.

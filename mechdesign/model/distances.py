@@ -118,8 +118,8 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
         Distances, (n, m), in the unit of the domain.
 
     Raises:
-        InputError: A domain touches a pole or is half as wide as the globe, so that plane distances may exceed great
-            circles; or the two domains are in different planes.
+        InputError: The two domains are in different planes. Or plane distances may exceed great circles, because a
+            domain touches a pole or is half as wide as the globe.
 
     >>> euclidean([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
@@ -351,13 +351,12 @@ def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
 def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return great-circle distances in km on a sphere of radius `EARTH_RADIUS_KM`.
 
-    Let Δφ and Δλ be the differences of latitude and longitude. The distance is 2R atan2(√a, √b), with
-    a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2) and, for the antipode of the second place,
-    b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). All terms are nonnegative and computed from accurate angles (a
-    cosine is the sine of the complementary angle). Nothing cancels, even near the poles, the antimeridian or the
-    antipode. With 2⁻⁵³ for each arithmetic operation and 4 units in the last place for each sin, hypot and arctan2, the
-    relative error is below 80 · 2⁻⁵³ < 0.9e-14. A factor 1 − 1e-14 ensures that the result is never above the exact
-    distance; the relative difference is less than 2e-14.
+    Let Δφ and Δλ be the differences of latitude and longitude, and a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2). For the
+    antipode of the second place, b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). The distance is 2R atan2(√a, √b).
+    All terms are nonnegative and computed from accurate angles (a cosine is the sine of the complementary angle).
+    Nothing cancels, even near the poles, the antimeridian or the antipode. With 2⁻⁵³ for each arithmetic operation and
+    4 units in the last place for each sin, hypot and arctan2, the relative error is below 80 · 2⁻⁵³ < 0.9e-14. A factor
+    1 − 1e-14 ensures that the result is never above the exact distance; the relative difference is less than 2e-14.
 
     Args:
         domain: A domain with coordinates in degrees, or latitudes and longitudes in degrees, (n, 2).
@@ -377,9 +376,9 @@ def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
 def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     """Return the lengths of the shortest paths between all nodes of a NetworkX graph; inf without a path.
 
-    A length means the decimal that it prints. If all lengths are multiples of one decimal, such as 1 or 0.1, and paths
-    are at most 2⁵³ times as long, each result is the largest float64 not above the exact length. Otherwise it is not
-    above the exact length, and its relative error is at most (3k + 3) · 2⁻⁵³, for paths with up to k edges.
+    A length means the decimal that it prints. No result exceeds the exact length. Let all lengths be multiples of one
+    decimal, such as 1 or 0.1, and all paths at most 2⁵³ times as long. Then each result is the largest float64 not
+    above the exact length. Otherwise its relative error is at most (3k + 3) · 2⁻⁵³, for paths with up to k edges.
 
     Args:
         graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is for the path from i to j. The
@@ -426,8 +425,8 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     if whole:
         result = _divide_down(result, scale)
     else:
-        # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
-        # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
+        # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path.
+        # That is at most (1 + u)^(k - 1) times the exact length for k edges: the first addition, to zero, is exact.
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
         # Add two units for the rounding of the multiplication.

@@ -24,7 +24,7 @@ from mechdesign.runs._identity import environment
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Sweep, cell
 
-# Distinguishable by their markers in grey and with any colour vision.
+# Their markers distinguish them in greyscale and with any colour vision.
 _SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 _MOST_PANELS = 12
 # Keys for the first axis, in this order, before all others: they determine the privacy.

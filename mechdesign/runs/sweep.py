@@ -228,7 +228,7 @@ def _collect(store: Store, claims: _Claims, outcomes: Iterator[TaskOutcome], clo
                 return True
     except KeyboardInterrupt:
         for task in [*claims.under_way.values()]:
-            # A row that was just being written is kept if it is finished.
+            # A row that was being written at the interruption is kept if it is complete.
             row = store.row(task.key)
             if row is None or not row.state.final:
                 store.write(make_interrupted_row(task))

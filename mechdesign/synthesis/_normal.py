@@ -233,8 +233,8 @@ class ChannelCandidate:
     Attributes:
         matrix: p(o|group), shape (k, m), or None if the solver returned no point.
         multipliers: Multipliers for a lower bound, or None.
-        summary: How the solve went. Its status is OPTIMAL if the last program was solved, and repairing the rows that
-            it left out fits into the tolerance.
+        summary: How the solve went. Its status is OPTIMAL if the last program was solved and the cost of repairing the
+            rows left out of it is within the tolerance.
         start: A warm start for the same solver.
         relative_error: Relative error with which the matrix keeps all bounds between groups. None if the matrix does
             not keep them by construction.

@@ -116,7 +116,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> I
     if given.ndim != 2 or given.size == 0 or size not in (None, given.shape[1]):
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=shapes)
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
-        # A float of up to 15 digits is the nearest one to its multiple of the step; other weights are converted
+        # A float with up to 15 digits is the float nearest to a multiple of the step; other weights are converted
         # exactly.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             numbers = np.rint(given / float(step))

@@ -14,7 +14,7 @@ import pytest
 import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.certify._exact import as_decimal, float_down, float_up, is_flushing
-from mechdesign.leakage._transitions import rounded_down, rounded_up
+from mechdesign.leakage._transitions import round_down, round_up
 from mechdesign.model._written import _floor
 from mechdesign.tables._sensitivity._numbers import root_up
 
@@ -63,8 +63,8 @@ def test_ordinarily_the_least_float_is_found_even_among_the_smallest():
 @pytest.mark.parametrize("number", [Fraction(0), Fraction(1, 10**310), Fraction(1, 10**400), Fraction(1, 10**308)])
 def test_rounding_ends_on_the_safe_side(flushed, number):
     up = LEAST if number else 0.0
-    assert float_up(number) == rounded_up(number) == up
-    assert float_down(number) == rounded_down(number) == 0.0
+    assert float_up(number) == round_up(number) == up
+    assert float_down(number) == round_down(number) == 0.0
     assert float_up(-number) == 0.0
     assert float_down(-number) == -up
     assert root_up(number**2) == up

@@ -53,7 +53,7 @@ def test_wrong_input() -> None:
         leakage.correlations_from_traces([[0, 1]], 2, ends="leave")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="border: is not known; found 'wall'"):
         leakage.correlations_from_traces([[0, 1]], 2, border="wall")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="border: is no state: nothing is known of steps that leave the box"):
+    with pytest.raises(InputError, match="border: cannot be a state: the traces do not record steps that leave"):
         leakage.correlations_from_traces([[0, 1]], 2, border="state")
 
 

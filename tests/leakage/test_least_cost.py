@@ -11,7 +11,7 @@ import pytest
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning, InputError
 from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._budget_program import Grid, Program, as_curves, solve
+from mechdesign.leakage._budget_program import Program, StateGrid, as_curves, solve
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.report import _leakage_figures as leakage_figures
@@ -108,7 +108,7 @@ def test_lower_bound_where_careless_rounding_exceeds_the_optimum() -> None:
     )
     program = Program(1.0, as_curves([curve, curve], 1.0), (None, loss), (loss, None))
     axis = np.linspace(0.0, 1.0, 21)
-    grids = [Grid(axis, axis, axis)] * 2
+    grids = [StateGrid(axis, axis, axis)] * 2
     bound, _ = solve(program, grids, relaxed=True)
     found, path = solve(program, grids, relaxed=False)
     assert bound <= optimum <= found

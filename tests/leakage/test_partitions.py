@@ -129,5 +129,5 @@ def test_an_entry_that_names_no_partition_is_refused(tmp_path, place):
 
     document["sha256"] = _digest(document)
     path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(LedgerError, match="names no partition"):
+    with pytest.raises(LedgerError, match="is not the index of a partition"):
         Ledger(path=path)

@@ -15,9 +15,9 @@ from mechdesign import leakage
 from mechdesign.errors import LeakageExceededError
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
-from mechdesign.leakage._history import History
+from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import rounded_down, rounded_up
+from mechdesign.leakage._transitions import round_down, round_up
 from mechdesign.leakage._upwards import advance, ceiling, first, total
 from mechdesign.model._markov import smooth
 
@@ -102,16 +102,16 @@ def test_sums_of_windows_are_exact():
 
 @given(st.fractions(0, 10**6, max_denominator=10**20))
 def test_rounding_of_fractions(number):
-    up, down = rounded_up(number), rounded_down(number)
+    up, down = round_up(number), round_down(number)
     assert Fraction(repr(down)) <= number <= Fraction(repr(up))
     assert up == 0 or Fraction(repr(math.nextafter(up, 0))) < number
     assert Fraction(repr(math.nextafter(down, math.inf))) > number
 
 
 def test_rounding_at_the_edge_of_floats():
-    assert rounded_up(Fraction(10) ** 400) == math.inf
-    assert rounded_down(Fraction(10) ** 400) == math.nextafter(math.inf, 0)
-    assert rounded_up(Fraction(1, 10**400)) == 5e-324
+    assert round_up(Fraction(10) ** 400) == math.inf
+    assert round_down(Fraction(10) ** 400) == math.nextafter(math.inf, 0)
+    assert round_up(Fraction(1, 10**400)) == 5e-324
     assert total(1e308, 1e308, 1e308) == math.inf
     assert leakage.temporal([1e308] * 3, IDENTITY, MILD).max() == math.inf
 
@@ -230,9 +230,9 @@ def test_an_allocation_between_disjoint_rows_is_an_exact_half():
 
 
 def test_a_longer_history_leaves_the_shorter_one_as_it_is():
-    history = History.of([LossFunction(MILD)], [LossFunction(MILD)])
-    one = history.extended(0.1)
+    history = ReleaseHistory.of([LossFunction(MILD)], [LossFunction(MILD)])
+    one = history.extend(0.1)
     before = one.leakages.tolist()
-    assert len(one.extended(0.2)) == 2
+    assert len(one.extend(0.2)) == 2
     assert (len(history), one.leakages.tolist()) == (0, before)
     assert history.worst is None

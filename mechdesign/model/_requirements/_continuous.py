@@ -288,8 +288,8 @@ def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
         return
     behind = f" {unit}" if unit else ""
     warn(
-        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}: "
-        f"neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = "
+        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}. "
+        f"Neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = "
         f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and the spacing causes most of the cost. Place "
         f"anchors at most {nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
         f"better {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",

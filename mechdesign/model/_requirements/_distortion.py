@@ -123,13 +123,13 @@ class DistortionPrivacy(RequirementKind):
             The requirement.
         """
         errors = between(anchors, points, anchors if estimates is None else estimates, distance)
-        # The problem already warns about points outside among its own visits.
+        # The problem already warns about those of its visits that lie outside the domain.
         prior, means = anchor_means(anchors, points, errors, weights, quiet=not believed)
         return cls(minimum, means.T, prior if believed else None)
 
     def __repr__(self) -> str:
         own = len(self.priors)
-        priors = f", {own} prior{'s' if own > 1 else ''} of its own" if own else ""
+        priors = f", {own} own prior{'s' if own > 1 else ''}" if own else ""
         return f"DistortionPrivacy(minimum={exact_text(self.minimum)}, {self.size} secrets{priors})"
 
     @property
@@ -183,9 +183,7 @@ class DistortionPrivacy(RequirementKind):
         """
         found = words.measure(self.distance)
         unit, name = f" in {found.unit}" if found.unit else "", f" ({found.name})" if found.name else ""
-        own = {0: "", 1: ", under a prior of its own"}.get(
-            len(self.priors), f", under {len(self.priors)} priors of its own"
-        )
+        own = {0: "", 1: ", under its own prior"}.get(len(self.priors), f", under its own {len(self.priors)} priors")
         return f"distortion privacy, expected error{unit}{own}{name}"
 
     def promise(self, words: Words) -> str:

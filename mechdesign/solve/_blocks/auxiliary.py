@@ -72,7 +72,7 @@ class AuxiliaryRows:
     def relative_steps(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
         """Return q = dz/z for relative steps u (B, N) and the steps of the linking slacks.
 
-        For a floor row, z q = error·(x∘(u − u_w)) + z u_w, which cancels nothing in the direction u = 1.
+        For a floor row, z q = error·(x∘(u − u_w)) + z u_w, which avoids cancellation in the direction u = 1.
         """
         q = np.empty(self.size)
         n = points.shape[1] - len(self.errors)

@@ -29,7 +29,7 @@ from mechdesign.solve._contract import Options, Status
 BlockBracket = Bracket[Floats, BlockMultipliers]
 BlockRestricted = RestrictedSolution[BlockWorkingSet, BlockSolution]
 
-# A point whose cost lies below the lower bound by more than this share is infeasible, not rounded.
+# A point whose cost lies below the lower bound by more than this share is infeasible: rounding does not explain it.
 _ROUNDING = 1e-6
 
 

@@ -169,7 +169,7 @@ class Sum(Query[Release]):
             The question.
 
         Raises:
-            InputError: The attribute is unknown, not numeric, or missing although there are several.
+            InputError: The attribute is unknown or not numeric, or none is given although there are several.
         """
         domain = policy.domain
         attribute = find_summed_attribute(domain, self.attribute)

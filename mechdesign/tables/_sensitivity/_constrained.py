@@ -313,7 +313,7 @@ def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: l
 
 
 def _length(found: LargestChange, norm: int) -> Fraction:
-    """Return the norm of a change from its power, rounded up."""
+    """Given the power of the norm of a change, return the norm, rounded up."""
     return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
 
 
