@@ -20,7 +20,7 @@ from mechdesign.synthesis._folders import check_writable
 
 if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
-    from mechdesign.graphs._overview import Geometry, Overview
+    from mechdesign.graphs._overview import PlaceOverview, Overview
     from mechdesign.model._domain import Domain
     from mechdesign.specification._policy import SpecifiedPolicy
 
@@ -140,7 +140,7 @@ def _show(title: str, domain: Domain, asked: SpecifiedPolicy, found: Overview) -
         )
 
 
-def _add_geometry(add: Any, domain: Domain, shape: Geometry) -> None:
+def _add_geometry(add: Any, domain: Domain, shape: PlaceOverview) -> None:
     add("sensitivity hull of the graph", _describe_hull(shape.body, domain.unit))
     for name, members in shape.exposed.items():
         text = _name_secrets(domain, members.tolist()) if members.size else "none"

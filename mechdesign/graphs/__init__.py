@@ -1,7 +1,7 @@
-"""Policy graphs: which secrets must not be told apart, whom that leaves exposed, and the problem under a graph.
+"""Policy graphs: pairs of secrets that must be indistinguishable, exposed secrets, and problems under a graph.
 
-Builders such as `blocks` and `threshold` return networkx graphs on the numbers of the secrets. `exposed` and `repair`
-find and protect secrets that constraints leave alone, by sensitivity hulls. `problem` states the least-cost problem
+Builders such as `blocks` and `threshold` return networkx graphs on the indices of the secrets. `exposed` and `repair`
+use sensitivity hulls to find and protect secrets without possible neighbours. `problem` returns the least-cost problem
 under a graph, which `mechdesign.design` solves. The room imports `model`, `certify` and `base`.
 """
 

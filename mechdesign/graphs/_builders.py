@@ -1,9 +1,9 @@
 """Policy graphs.
 
-An edge of a policy graph means that its two ends are ε-indistinguishable; k hops then mean kε, and no path means that
-nothing is required (PGLP, Cao et al. 2020, Definitions 3 to 6 and Lemma 1; DPHMM, Xiao et al. 2017, Definition 4.2).
-Graphs are plain undirected graphs of networkx. Each builder returns one on the nodes 0, …, n−1, in that order, without
-self-loops; a constrained graph keeps a part of the nodes and their numbers.
+The two ends of an edge of a policy graph are ε-indistinguishable. Nodes k hops apart are then kε-indistinguishable, and
+nodes without a path between them are not bounded. Sources are PGLP (Cao et al. 2020, Definitions 3 to 6 and Lemma 1)
+and DPHMM (Xiao et al. 2017, Definition 4.2). Graphs are undirected networkx graphs. Each builder returns a graph on the
+nodes 0, …, n−1, in this order, without self-loops. A constrained graph has some of the nodes, with the same numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mechdesign.model._numbers import Number
 def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
     """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
 
-    Its nodes must be whole numbers from 0 on, below `size` where that is given; a constrained graph lacks some.
+    Its nodes must be integers >= 0, and below `size` if that is given. A constrained graph may have only some of them.
     """
     if not isinstance(graph, nx.Graph):
         raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
@@ -46,7 +46,7 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -
         if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
             raise InputError(
                 path,
-                "has a node that is no whole number",
+                "has a node that is not an integer",
                 value=node,
                 bound="the indices of the secrets",
                 remedy="relabel with networkx.convert_node_labels_to_integers",
@@ -72,31 +72,60 @@ def edge_array(graph: nx.Graph) -> Integers:
 
 
 def complete(n: int) -> nx.Graph:
-    """Join every two of n secrets: no secret can be told from any other (DPHMM, G_cplt)."""
-    return _joined(as_integer(n, "n", 1), [range(n)])
+    """Return the complete graph: every two of n secrets are indistinguishable (DPHMM, G_cplt).
+
+    Args:
+        n: The number of secrets, at least 1.
+
+    Returns:
+        The policy graph.
+
+    >>> complete(3).number_of_edges()
+    3
+    """
+    return _join_groups(as_integer(n, "n", 1), [range(n)])
 
 
 def line(n: int) -> nx.Graph:
-    """Join each of n secrets to the next one: secrets k apart are kε-indistinguishable."""
+    """Return the graph that joins each of n secrets to the next one: secrets k apart are kε-indistinguishable.
+
+    Args:
+        n: The number of secrets, at least 1.
+
+    Returns:
+        The policy graph.
+
+    >>> list(line(3).edges)
+    [(0, 1), (1, 2)]
+    """
     n = as_integer(n, "n", 1)
     return from_edges(n, np.column_stack((np.arange(n - 1), np.arange(1, n))))
 
 
 def blocks(domain: Domain | Grid, k: int | tuple[int, int]) -> nx.Graph:
-    """Join every two cells of the same block of k × k cells (PGLP, G_k9 for k = 3, G_k16 for 4, G_k25 for 5).
+    """Return the graph that joins all cells of each block of k × k cells (PGLP, G_k9 for k = 3, G_k16 for 4).
 
-    `domain` is a grid; `k` is a number of cells, or a pair (columns, rows). Blocks are counted from cell 0; those at
-    the far borders are smaller where k does not divide the number of columns or rows.
+    Blocks begin at cell 0. Blocks at the far borders are smaller if k does not divide the number of columns or rows.
+
+    Args:
+        domain: A grid.
+        k: The number of cells along a side of a block, or a pair (columns, rows).
+
+    Returns:
+        The policy graph.
+
+    >>> list(blocks(Domain.grid(columns=4, rows=1, width=4.0, height=1.0), 2).edges)
+    [(0, 1), (2, 3)]
     """
-    return _warned(_alike(block_numbers(domain, k).tolist()), "each block has one cell")
+    return _warn_if_empty(_join_equal(block_numbers(domain, k).tolist()), "each block has one cell")
 
 
 def block_numbers(domain: Domain | Grid, k: int | tuple[int, int]) -> Integers:
-    """Return the number of the block of k × k cells that each cell of a grid is in, int64 (n,); see `blocks`."""
+    """Return the block number of each cell of a grid, int64 (n,); see `blocks`."""
     cells = as_grid(domain)
     sides = k if isinstance(k, tuple) else (k, k)
     if len(sides) != 2:
-        raise InputError("k", "is no block", value=k, bound="a number of cells, or a pair (columns, rows)")
+        raise InputError("k", "is not a block size", value=k, bound="a number of cells, or a pair (columns, rows)")
     wide, high = (as_integer(side, "k", 1) for side in sides)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
     numbers: Integers = row // high * cells.columns + column // wide
@@ -104,10 +133,20 @@ def block_numbers(domain: Domain | Grid, k: int | tuple[int, int]) -> Integers:
 
 
 def neighbours8(domain: Domain | Grid) -> nx.Graph:
-    """Join each cell of a grid to the up to eight cells around it.
+    """Return the graph that joins each cell of a grid to the up to eight cells around it.
 
-    The number of hops is the Chebyshev distance in cells, never above the Euclidean distance over the shorter side of a
-    cell: a channel private under this graph is geo-indistinguishable with ε per side (PGLP, Theorem 3.1).
+    The number of hops is the Chebyshev distance in cells. It never exceeds the Euclidean distance over the shorter
+    side of a cell. A channel that is private under this graph is therefore geo-indistinguishable with ε per side (PGLP,
+    Theorem 3.1).
+
+    Args:
+        domain: A grid.
+
+    Returns:
+        The policy graph.
+
+    >>> neighbours8(Domain.grid(columns=2, rows=2, width=1.0, height=1.0)).number_of_edges()
+    6
     """
     cells = as_grid(domain)
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
@@ -121,16 +160,24 @@ def neighbours8(domain: Domain | Grid) -> nx.Graph:
 
 
 def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = None) -> nx.Graph:
-    """Join every two secrets of one category, and of one region where `regions` are given (PGLP, G_poi).
+    """Return the graph that joins secrets of the same category, and of the same region if given (PGLP, G_poi).
 
-    `labels` holds one value per secret, `regions` too. A secret whose label is None has no category, and no edge.
+    Args:
+        labels: The category of each secret, (n,); a secret with None has no category and no edge.
+        regions: The region of each secret, (n,), or None.
+
+    Returns:
+        The policy graph.
+
+    >>> list(categories(["cafe", "home", "cafe"]).edges)
+    [(0, 2)]
     """
     names = as_labels(labels, "labels")
     places = [None] * len(names) if regions is None else as_labels(regions, "regions")
     if len(places) != len(names):
-        raise InputError("regions", "differ in number from the labels", value=len(places), bound=f"{len(names)} values")
+        raise InputError("regions", "does not match labels", value=len(places), bound=f"{len(names)} values")
     every = [None if name is None else (name, place) for name, place in zip(names, places, strict=True)]
-    return _warned(_alike(every), "no two are of one category")
+    return _warn_if_empty(_join_equal(every), "no two secrets have the same category")
 
 
 def threshold(
@@ -140,22 +187,25 @@ def threshold(
     distance: ArrayLike | None = None,
     margin: float = 0.0,
 ) -> nx.Graph:
-    """Join every two secrets at a distance of at most a radius (DPHMM, G_util).
+    """Return the graph that joins secrets up to a radius apart (DPHMM, G_util).
 
-    `threshold(domain, r)` measures Euclidean distances between places; `threshold(distance=matrix, radius=r)` takes
-    distances as they are. The edges are the pairs that `ThresholdPrivacy` bounds: what is longer than the radius by
-    rounding alone is within it, see `distances.reach`. A graph of several secrets without an edge warns.
+    `threshold(domain, r)` uses Euclidean distances between places; `threshold(distance=matrix, radius=r)` uses a given
+    matrix. The edges are the pairs that `ThresholdPrivacy` bounds. A distance that exceeds the radius only by rounding
+    counts as within; see `distances.reach`. A graph of several secrets without an edge causes a `GraphWarning`.
 
     Args:
         domain: A domain with places, or points of shape (n, d).
         radius: The radius in the unit of the domain or of the distances, > 0, exact.
-        distance: In place of `domain`: distances between the secrets, shape (n, n), infinite where nothing is required.
-        margin: By how much, beside 1e-9 of the radius, rounding may have lengthened `distance`; `distances.margin` of
-            a domain, where it comes from one.
+        distance: Distances between the secrets instead of `domain`, (n, n); infinity means no edge.
+        margin: The possible rounding error of `distance`, in addition to 1e-9 of the radius: `distances.margin(domain)`
+            if it comes from a domain.
+
+    Returns:
+        The policy graph.
 
     Raises:
-        InputError: Neither or both of `domain` and `distance`; a square array with a zero diagonal as `domain`, which
-            holds distances; no radius, or one that is not positive; a distance or a `margin` that is negative.
+        InputError: Neither or both of `domain` and `distance` are given, or `domain` looks like a matrix of distances,
+            or a number is missing, negative or zero.
 
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
@@ -167,7 +217,7 @@ def threshold(
     if radius is None:
         raise InputError("radius", "is missing", bound="> 0 and finite")
     if (domain is None) == (distance is None):
-        problem = "is given beside distance" if domain is not None else "is missing"
+        problem = "is given together with distance" if domain is not None else "is missing"
         raise InputError("domain", problem, bound="either places, or distance=, a matrix of distances")
     limit = exact(radius, "radius")
     if not 0 < nearest(limit) < math.inf:
@@ -191,22 +241,31 @@ def threshold(
         within = lengths <= distances.reach(limit, margin)
         np.fill_diagonal(within, False)
         graph = from_edges(len(lengths), np.argwhere(within))
-    return _warned(graph, f"no two secrets are within {exact_text(limit)} of each other")
+    return _warn_if_empty(graph, f"no two secrets are within {exact_text(limit)} of each other")
 
 
 def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
-    """Join every two states that one state reaches both in one step (DPHMM, G_trs; m_ij > 0 and m_ik > 0 for some i).
+    """Return the graph that joins states which can follow the same state in one step (DPHMM, G_trs).
 
-    `P` is a Markov chain, an array of shape (n, n) with Pr(next = j | now = i) at (i, j), or a SciPy sparse matrix of
-    that shape, of probabilities or counts: only where it is positive matters. Who knows the state before still cannot
-    tell the joined states apart.
+    States j and k are joined if m_ij > 0 and m_ik > 0 for some i. An adversary who knows the previous state then still
+    cannot distinguish the joined states.
+
+    Args:
+        P: A Markov chain, a matrix (n, n) with Pr(next = j | now = i) at (i, j), or a SciPy sparse matrix of
+            probabilities or counts. Only the positions of positive entries matter.
+
+    Returns:
+        The policy graph.
+
+    >>> list(transitions([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).edges)
+    [(0, 1)]
     """
     if sparse.issparse(P):
         steps = sparse.csr_array(P, dtype=np.float64)
         if steps.shape[0] != steps.shape[1] or steps.shape[0] == 0:
             raise InputError("P", "is not square", value=steps.shape, bound="of shape (n, n), n >= 1")
         if not (np.isfinite(steps.data) & (steps.data >= 0)).all():
-            raise InputError("P", "holds entries that are no probabilities", bound="finite numbers >= 0")
+            raise InputError("P", "has entries that are not probabilities", bound="finite numbers >= 0")
     else:
         try:
             steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(as_array(P, "matrix"))).matrix)
@@ -214,17 +273,23 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
             raise rename_path(error, "P", "matrix") from error
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
-    # Counts of common predecessors; above the diagonal each pair stands once.
+    # Counts of common predecessors; the upper triangle contains each pair once.
     common = sparse.triu(reached.T @ reached, k=1).tocoo()
     graph = from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
-    return _warned(graph, "no state leads to two others in one step")
+    return _warn_if_empty(graph, "no state leads to two others in one step")
 
 
 def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
-    """Join every two records that differ in exactly one attribute (Blowfish, He et al. 2014, the attribute policy).
+    """Return the graph that joins records which differ in exactly one attribute (Blowfish, He et al. 2014).
 
-    `values` holds one record per secret, all of the same number of attributes: an array of shape (n, a), or a list of
-    tuples. Equal records differ in none, and are not joined.
+    Args:
+        values: One record per secret, an array (n, a) or a list of tuples. Equal records are not joined.
+
+    Returns:
+        The policy graph.
+
+    >>> sorted(attribute([("a", 1), ("a", 2), ("b", 1)]).edges)
+    [(0, 1), (0, 2)]
     """
     try:
         given = list(values)
@@ -232,11 +297,11 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
         raise InputError("values", "are not a list of records", value=values) from error
     records = [tuple(as_labels(record, f"values[{index}]")) for index, record in enumerate(given)]
     if not records:
-        raise InputError("values", "are empty", bound="at least one record")
+        raise InputError("values", "is empty", bound="at least one record")
     width = len(records[0])
     for index, record in enumerate(records):
         if len(record) != width:
-            raise InputError(f"values[{index}]", "differs in length", value=len(record), bound=f"{width} attributes")
+            raise InputError(f"values[{index}]", "has another length", value=len(record), bound=f"{width} attributes")
     graph = _nodes(len(records))
     for position in range(width):
         # Records that agree in all other attributes, by their value of this one.
@@ -246,11 +311,21 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
         for group in groups.values():
             for one, other in itertools.combinations(group.values(), 2):
                 graph.add_edges_from(itertools.product(one, other))
-    return _warned(graph, "no two records differ in exactly one attribute")
+    return _warn_if_empty(graph, "no two records differ in exactly one attribute")
 
 
 def union(*graphs: nx.Graph) -> nx.Graph:
-    """Return the graph of all nodes and all edges of some policy graphs: what each of them requires."""
+    """Return the graph with all nodes and all edges of the given policy graphs.
+
+    Args:
+        *graphs: Policy graphs, at least one.
+
+    Returns:
+        The policy graph.
+
+    >>> union(line(2), complete(3)).number_of_edges()
+    3
+    """
     if not graphs:
         raise InputError("graphs", "are none", bound="at least one graph")
     result = nx.Graph()
@@ -263,9 +338,20 @@ def union(*graphs: nx.Graph) -> nx.Graph:
 
 
 def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
-    """Return the graph on n secrets with the given edges, pairs of indices below n, of shape (k, 2).
+    """Return the graph on n secrets with the given edges.
 
-    Edges may be repeated, in either direction. Raises `InputError` for a self-loop: a secret is not hidden by itself.
+    Args:
+        n: The number of secrets, at least 1.
+        edges: Pairs of indices below n, integers (k, 2); edges may be repeated in either direction.
+
+    Returns:
+        The policy graph.
+
+    Raises:
+        InputError: An index is out of range, or an edge is a self-loop.
+
+    >>> list(from_edges(3, [[0, 2]]).edges)
+    [(0, 2)]
     """
     n = as_integer(n, "n", 1)
     require_unmasked(edges, "edges")
@@ -294,7 +380,7 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
 
 
 def as_grid(domain: Domain | Grid) -> Grid:
-    """Return the cells of a domain that is a grid; raise `InputError` for any other."""
+    """Return the cells of a grid; raise `InputError` for other domains."""
     cells = domain if isinstance(domain, Grid) else getattr(domain, "cells", None)
     if cells is None:
         found = domain if isinstance(domain, Domain) else type(domain).__name__
@@ -302,8 +388,8 @@ def as_grid(domain: Domain | Grid) -> Grid:
     return cells
 
 
-def _warned(graph: nx.Graph, reason: str) -> nx.Graph:
-    """Return a graph; warn where it has several secrets and no edge."""
+def _warn_if_empty(graph: nx.Graph, reason: str) -> nx.Graph:
+    """Return a graph; warn if it has several secrets but no edge."""
     if graph.number_of_nodes() > 1 and graph.number_of_edges() == 0:
         warn(
             f"the policy graph of {graph.number_of_nodes()} secrets has no edge: {reason}. It protects nothing",
@@ -319,17 +405,17 @@ def _nodes(n: int) -> nx.Graph:
     return graph
 
 
-def _alike(names: Sequence[Hashable]) -> nx.Graph:
-    """Return the graph in which every two of the same name are joined, those without one, None, left alone."""
+def _join_equal(names: Sequence[Hashable]) -> nx.Graph:
+    """Return the graph that joins nodes with equal names; nodes with the name None get no edge."""
     members: dict[Hashable, list[int]] = defaultdict(list)
     for index, name in enumerate(names):
         if name is not None:
             members[name].append(index)
-    return _joined(len(names), members.values())
+    return _join_groups(len(names), members.values())
 
 
-def _joined(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
-    """Return the graph on n nodes in which every two members of one group are joined."""
+def _join_groups(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
+    """Return the graph on n nodes that joins all members of each group."""
     graph = _nodes(n)
     for group in groups:
         graph.add_edges_from(itertools.combinations(group, 2))

@@ -1,7 +1,7 @@
-"""Policy graphs under a constraint: what is left of them when only some secrets are possible.
+"""Policy graphs under a constraint: the restriction of a graph to the possible secrets.
 
 After DPHMM (Xiao et al. 2017), sections 4.1 and 4.2, and PGLP (Cao et al. 2020), section 4.1. The set of possible
-secrets is called the support here; the papers say constraint or constrained domain.
+secrets is called the support here, and the constraint or constrained domain in the papers.
 """
 
 from __future__ import annotations
@@ -25,27 +25,46 @@ from mechdesign.model._prior import Prior
 
 
 def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
-    """Return the part of a policy graph on the nodes in `support`, with all edges between them (PGLP, Definition 12).
+    """Return the subgraph of a policy graph on the possible secrets (PGLP, Definition 12).
 
-    `support` holds node numbers, in any order; they are kept. Raises `InputError` for a node that the graph does not
-    have, and for an empty support.
+    Args:
+        graph: The policy graph.
+        support: The nodes to keep, with their numbers, in any order; at least one.
+
+    Returns:
+        The subgraph.
+
+    Raises:
+        InputError: The support is empty or contains an unknown node.
+
+    >>> list(constrain(nx.path_graph(4), [1, 2]).edges)
+    [(1, 2)]
     """
     check_graph(graph)
     kept = _support(graph, support)
     result = nx.Graph()
     result.add_nodes_from(kept.tolist())
     inside = set(kept.tolist())
-    # Faster than the edges of graph.subgraph, which asks a filter about each of them.
+    # This is faster than graph.subgraph, which filters edges one by one.
     result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(graph.adj[s]) if s < t)
     return result
 
 
 def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
-    """Return the δ-location set: the fewest secrets whose probability is at least 1 − δ (DPHMM, Theorem 4.1).
+    """Return the δ-location set: the smallest set of secrets with probability at least 1 − δ (DPHMM, Theorem 4.1).
 
-    `prior` has shape (n,), 0 ≤ δ < 1. The likeliest secrets are taken, of equally likely ones those of lower index
-    first; probabilities count relative to their sum, and all sums are exact. δ = 0 gives the secrets of positive
-    probability. Returns sorted indices.
+    The likeliest secrets are selected, with ties broken by lower index. Probabilities are relative to their sum, and
+    all sums are exact. δ = 0 gives the secrets with positive probability.
+
+    Args:
+        prior: Probabilities, (n,).
+        delta: δ in [0, 1), exact.
+
+    Returns:
+        Sorted indices.
+
+    >>> delta_set([0.125, 0.5, 0.375], 0.125).tolist()
+    [1, 2]
     """
     probabilities = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     share = 1 - exact(delta, "delta")
@@ -53,7 +72,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
         raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
     order = np.lexsort((np.arange(len(probabilities)), -probabilities))
     weights = [Fraction(value) for value in probabilities[order].tolist()]
-    # Over their common denominator, a power of two, all sums are sums of whole numbers.
+    # With their common denominator, a power of two, sums use integers.
     unit = math.lcm(*(weight.denominator for weight in weights))
     whole = [weight.numerator * (unit // weight.denominator) for weight in weights]
     least, total = share * sum(whole), 0
@@ -65,15 +84,36 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
 
 
 def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes that the support leaves out, sorted (PGLP, Definition 10): nothing can protect them."""
+    """Return the nodes outside the support, sorted (PGLP, Definition 10): they cannot be protected.
+
+    Args:
+        graph: The policy graph.
+        support: The possible nodes.
+
+    Returns:
+        Sorted nodes.
+
+    >>> excluded(nx.path_graph(3), [0, 1]).tolist()
+    [2]
+    """
     check_graph(graph)
     return np.setdiff1d(_nodes(graph), _support(graph, support))
 
 
 def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes of the support that have neighbours, all of them left out, sorted (PGLP, Definition 11).
+    """Return the nodes of the support whose neighbours are all outside it, sorted (PGLP, Definition 11).
 
-    Whether such a node is *exposed* depends on the mechanism: see `exposed`.
+    Nodes without neighbours are not included. Whether such a node is *exposed* depends on the mechanism: see `exposed`.
+
+    Args:
+        graph: The policy graph.
+        support: The possible nodes.
+
+    Returns:
+        Sorted nodes.
+
+    >>> disconnected(nx.path_graph(3), [0, 2]).tolist()
+    [0, 2]
     """
     check_graph(graph)
     alone = isolated(constrain(graph, support))
@@ -81,17 +121,36 @@ def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integer
 
 
 def isolated(graph: nx.Graph) -> Integers:
-    """Return the nodes without any edge, sorted: the graph requires nothing of them.
+    """Return the nodes without any edge, sorted: the graph does not bound them.
 
-    This is the word of graph theory. What PGLP calls an isolated node (Definition 13), a node that the mechanism
-    protects with no other, is `exposed` here, as in DPHMM.
+    "Isolated" has its meaning from graph theory. PGLP uses it for a node that the mechanism does not protect
+    (Definition 13); such a node is called `exposed` here, as in DPHMM.
+
+    Args:
+        graph: The policy graph.
+
+    Returns:
+        Sorted nodes.
+
+    >>> isolated(nx.empty_graph(2)).tolist()
+    [0, 1]
     """
     check_graph(graph)
     return np.array(sorted(node for node, degree in graph.degree() if degree == 0), dtype=np.int64)
 
 
 def components(graph: nx.Graph) -> list[Integers]:
-    """Return the connected components of a graph, each sorted, in the order of their first nodes."""
+    """Return the connected components of a graph, each sorted, in the order of their first nodes.
+
+    Args:
+        graph: The policy graph.
+
+    Returns:
+        Arrays of nodes.
+
+    >>> [nodes.tolist() for nodes in components(nx.Graph([(0, 2), (1, 3)]))]
+    [[0, 2], [1, 3]]
+    """
     check_graph(graph)
     nodes = np.array(sorted(graph), dtype=np.int64)
     pairs = np.searchsorted(nodes, np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2))
@@ -99,7 +158,18 @@ def components(graph: nx.Graph) -> list[Integers]:
 
 
 def membership(parts: Sequence[Integers], n: int) -> Integers:
-    """Return for each node below n the index of the part that it is in, shape (n,); -1 where it is in none."""
+    """Return the index of the component that contains each node, or -1.
+
+    Args:
+        parts: Disjoint arrays of nodes, such as `components`.
+        n: The number of nodes.
+
+    Returns:
+        Indices into `parts`, int64 (n,).
+
+    >>> membership([np.array([0, 2]), np.array([1])], 4).tolist()
+    [0, 1, 0, -1]
+    """
     member = np.full(n, -1, dtype=np.int64)
     for index, nodes in enumerate(parts):
         member[nodes] = index
@@ -107,10 +177,23 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
 
 
 def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
-    """Return the number of edges on the shortest path from i to j, inf where there is none (PGLP, Definition 4).
+    """Return the number of edges on the shortest path from i to j, inf without a path (PGLP, Definition 4).
 
-    Without j, return these numbers for all nodes of the graph as a dictionary in ascending order of the nodes. Secrets
-    that are k hops apart are kε-indistinguishable. Raises `InputError` for nodes that the graph does not have.
+    Secrets that are k hops apart are kε-indistinguishable.
+
+    Args:
+        graph: The policy graph.
+        i: The first node.
+        j: The last node; None means all nodes.
+
+    Returns:
+        The number of edges, or a dictionary by node in ascending order.
+
+    Raises:
+        InputError: A node is not in the graph.
+
+    >>> hop_distance(nx.path_graph(4), 0, 3)
+    3.0
     """
     check_graph(graph)
     start = as_node(graph, i, "i")
@@ -129,7 +212,7 @@ def _nodes(graph: nx.Graph) -> Integers:
 
 
 def as_node(graph: nx.Graph, node: int, path: str = "node") -> int:
-    """Return a node of the graph as an integer; raise `InputError` for what is none."""
+    """Return a node of the graph as an integer; raise `InputError` for other values."""
     number = as_integer(node, path, 0)
     if number not in graph:
         raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(graph)} nodes")
@@ -139,19 +222,19 @@ def as_node(graph: nx.Graph, node: int, path: str = "node") -> int:
 def _support(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support, sorted and without repetition."""
     bound = "at least one node, of shape (k,)"
-    # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
+    # NumPy treats sets and generators as single objects: convert them to lists.
     plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
     listed = list(support) if plain else support  # type: ignore[arg-type]
     require_unmasked(listed, "support")
     try:
         found = np.asarray(listed)
     except ValueError as error:
-        raise InputError("support", "is no list of nodes", value=support, bound=bound) from error
+        raise InputError("support", "is not a list of nodes", value=support, bound=bound) from error
     if found.ndim != 1 or found.size == 0:
-        raise InputError("support", "is no list of nodes", value=found.shape, bound=bound)
+        raise InputError("support", "is not a list of nodes", value=found.shape, bound=bound)
     if found.dtype.kind not in "iu":
         remedy = "use numpy.flatnonzero on a mask" if found.dtype.kind == "b" else ""
-        raise InputError("support", f"holds {found.dtype}", bound="node numbers", remedy=remedy)
+        raise InputError("support", f"has the type {found.dtype}", bound="node numbers", remedy=remedy)
     for index, node in enumerate(found.tolist()):
         if node not in graph:
             raise InputError(

@@ -1,15 +1,14 @@
-"""Hulls of graphs; exposed secrets.
+"""Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
-A K-norm mechanism with hull K makes i and j ε-indistinguishable exactly when f(j) − f(i) ∈ K (DPHMM, Xiao et al. 2017,
-Definition 5.2 and Theorem 5.2), whether or not the policy graph asks for it. That holds between nodes that are released
-with the same hull. With the hull of each component, two nodes whose hulls differ can always be told apart: far out, the
-ratio of their densities has no bound. So exposure must be tested with the hull that the mechanism uses:
+A K-norm mechanism with hull K makes i and j ε-indistinguishable if and only if f(j) − f(i) ∈ K (DPHMM, Xiao et al.
+2017, Definition 5.2 and Theorem 5.2), even without an edge of the policy graph. This holds for nodes with the same
+hull. Nodes with different hulls can always be distinguished, because the ratio of their densities is unbounded.
+Exposure must therefore be tested with the hull that the mechanism uses:
 
-- "graph", the default: one hull for all nodes, that of the whole graph, as in DPHMM and in Algorithm 3 of PGLP;
-- "component": for each node the hull of its component, as P-LM and P-PIM of PGLP are defined, and `PlanarIsotropic`
-  unless told otherwise. A node without edges is then released exactly, and is protected only by other such nodes at the
-  same place;
-- a `SensitivityHull`, one for all nodes, such as the cross-polytope of the Laplace mechanism.
+- "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
+- "component": for each node the hull of its component, as in P-LM and P-PIM of PGLP and by default in
+  `PlanarIsotropic`. A node without edges is then released exactly. Only other such nodes at the same place protect it;
+- a `SensitivityHull` for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
 
 from __future__ import annotations
@@ -36,29 +35,70 @@ from mechdesign.model._numbers import Number, positive
 def sensitivity_hull(points: Domain | ArrayLike, graph: nx.Graph) -> SensitivityHull:
     """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
 
-    `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `graph` are indices
-    into them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
+    For the hull of each component in PGLP, see `component_hulls`. A graph without edges gives K = {0}.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph; its nodes are indices of places.
+
+    Returns:
+        The hull.
+
+    >>> sensitivity_hull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], nx.complete_graph(3)).volume
+    3.0
     """
     return hull_between(as_points(points), graph)
 
 
 def hull_between(places: Floats, graph: nx.Graph) -> SensitivityHull:
-    """Return the sensitivity hull of a graph on places that are checked already, shape (n, d)."""
+    """Return the sensitivity hull of a graph, without checking the places.
+
+    Args:
+        places: The places f(s), (n, d).
+        graph: The policy graph.
+
+    Returns:
+        The hull.
+
+    >>> hull_between(np.array([[0.0], [2.0]]), nx.path_graph(2)).volume
+    4.0
+    """
     check_graph(graph, len(places))
     edges = edge_array(graph)
     return hull_of(places[edges[:, 0]] - places[edges[:, 1]])
 
 
 def component_hulls(points: Domain | ArrayLike, graph: nx.Graph) -> list[SensitivityHull]:
-    """Return the sensitivity hull of each connected component (PGLP, Definition 8), in the order of `components`.
+    """Return the sensitivity hull of each connected component (PGLP, Definition 8).
 
-    Components whose differences are the same to the bit share one object; nodes without edges share K = {0}.
+    Components with identical differences share one object; nodes without edges share K = {0}.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph; its nodes are indices of places.
+
+    Returns:
+        Hulls in the order of `components`.
+
+    >>> [hull.volume for hull in component_hulls([[0.0], [1.0], [5.0]], nx.path_graph(2))]
+    [2.0]
     """
     return hulls_between(as_points(points), graph)
 
 
 def hulls_between(places: Floats, graph: nx.Graph) -> list[SensitivityHull]:
-    """Return the sensitivity hull of each component of a graph on places that are checked already, shape (n, d)."""
+    """Return the sensitivity hull of each component of a graph, without checking the places.
+
+    Args:
+        places: The places f(s), (n, d).
+        graph: The policy graph.
+
+    Returns:
+        Hulls in the order of `components`.
+
+    >>> [hull.volume for hull in hulls_between(np.array([[0.0], [2.0]]), nx.path_graph(2))]
+    [4.0]
+    """
     check_graph(graph, len(places))
     parts, edges = components(graph), edge_array(graph)
     owner = membership(parts, len(places))[edges[:, 0]]
@@ -79,35 +119,60 @@ def hulls_between(places: Floats, graph: nx.Graph) -> list[SensitivityHull]:
 def hull_level(
     points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, *, support: ArrayLike | None = None
 ) -> float:
-    """Return ε max ‖f(s_j) − f(s_k)‖_K over the states in `support`, all unless given (DPHMM, Theorems 5.3 and 6.3).
+    """Return ε max ‖f(s_j) − f(s_k)‖_K over all pairs of possible states (DPHMM, Theorems 5.3 and 6.3).
 
-    Infinite where two places differ by a vector off the span of K.
+    It is infinite if two places differ by a vector outside the span of K.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        hull: The hull K.
+        epsilon: ε > 0.
+        support: Indices of the possible states; None means all.
+
+    Returns:
+        The privacy level.
+
+    >>> places = [[0.0], [1.0], [2.0]]
+    >>> hull_level(places, sensitivity_hull(places, nx.path_graph(3)), 0.5)
+    1.0
     """
     places = as_points(points)
     chosen = places if support is None else places[as_indices(support, "support", len(places))]
     budget = float(positive(epsilon, "epsilon"))
     if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
         return 0.0 if len(chosen) == 0 else math.inf
-    # The K-norm of a difference is the largest over the facets, and on each the extremes are farthest apart.
+    # The K-norm is the maximum over facets, so only the extreme heights over each facet matter.
     heights = chosen @ hull.facets.T
     return budget * float((heights.max(axis=0) - heights.min(axis=0)).max(initial=0.0))
 
 
 Hull = Literal["graph", "component"] | SensitivityHull
 
-# The nodes, sorted, that are released with one hull, and that hull.
+# Sorted nodes that are released with the same hull, and this hull.
 _Group = tuple[Integers, SensitivityHull]
 
 
 def degree_of_protection(
     points: Domain | ArrayLike, graph: nx.Graph, node: int | None = None, *, hull: Hull = "graph"
 ) -> int | dict[int, int]:
-    """Count the nodes that the mechanism cannot tell from a node, itself included (DPHMM, Definition 5.2).
+    """Return the number of nodes that the mechanism cannot distinguish from a node, including itself.
 
-    Only nodes of `graph` count, that is those of the constrained domain. `points` holds the answers f: a domain with
-    places or an array (n, d). `hull` is the one that the mechanism uses; see this module. Returns a number for
-    one `node`, or a dictionary for all of them in ascending order. Raises `InputError` for a node that the graph does
-    not have.
+    This is the degree of protection of DPHMM, Definition 5.2. Only nodes of the graph count, so only possible secrets.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph on the possible secrets.
+        node: A node; None means all nodes.
+        hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
+
+    Returns:
+        The number, or a dictionary by node in ascending order.
+
+    Raises:
+        InputError: The node is not in the graph, or an argument is invalid.
+
+    >>> degree_of_protection([[0.0], [1.0], [2.0]], nx.path_graph(3))
+    {0: 2, 1: 3, 2: 2}
     """
     places = as_points(points)
     groups = _groups(places, graph, hull)
@@ -121,10 +186,23 @@ def degree_of_protection(
 
 
 def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
-    """Return the nodes with a degree of protection of 1, sorted: nothing hides them (DPHMM, section 5.2).
+    """Return the nodes with a degree of protection of 1, sorted (DPHMM, section 5.2).
 
-    PGLP calls them isolated (Definition 13). A node with an edge is never among them: its neighbours protect it. A
-    graph of a single node exposes it.
+    PGLP calls such nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours protect
+    it. The node of a graph with a single node is always exposed.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph on the possible secrets.
+        hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
+
+    Returns:
+        Sorted nodes.
+
+    >>> graph = nx.path_graph(2)
+    >>> graph.add_node(2)
+    >>> exposed([[0.0], [1.0], [9.0]], graph).tolist()
+    [2]
     """
     places = as_points(points)
     groups = _groups(places, graph, hull)
@@ -133,15 +211,38 @@ def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -
 
 
 def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> bool:
-    """Tell whether no node is exposed (DPHMM, Definition 5.3)."""
+    """Return whether no node is exposed (DPHMM, Definition 5.3).
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph on the possible secrets.
+        hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
+
+    Returns:
+        Whether every node has a degree of protection of at least 2.
+
+    >>> protectable([[0.0], [1.0]], nx.path_graph(2))
+    True
+    """
     return exposed(points, graph, hull).size == 0
 
 
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
-    """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable: int64 of shape (k, 2), sorted.
+    """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 
-    They contain the edges of `graph`, unless a `SensitivityHull` is given that does not fit. A mechanism without a
-    hull, such as an optimal channel, protects the same pairs when they are edges of its policy graph.
+    They include the edges of the graph, unless a given `SensitivityHull` does not contain their differences. A
+    mechanism without a hull, such as an optimal channel, protects these pairs if they are edges of its policy graph.
+
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph on the possible secrets.
+        hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
+
+    Returns:
+        Pairs, int64 (k, 2), sorted.
+
+    >>> protected_pairs([[0.0], [1.0], [2.0]], nx.path_graph(3)).tolist()
+    [[0, 1], [1, 2]]
     """
     places = as_points(points)
     found = np.concatenate(list(_pairs(places, _groups(places, graph, hull))))
@@ -154,7 +255,7 @@ def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
     everyone = np.array(sorted(graph), dtype=np.int64)
     if isinstance(hull, SensitivityHull):
         if hull.basis.shape[1] != places.shape[1]:
-            raise InputError("hull", "is of another space", value=hull, bound=f"a hull in R^{places.shape[1]}")
+            raise InputError("hull", "has another dimension", value=hull, bound=f"a hull in R^{places.shape[1]}")
         return [(everyone, hull)]
     if hull == "graph":
         return [(everyone, hull_between(places, graph))]
@@ -173,14 +274,14 @@ def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
 
 
 def _equal(one: SensitivityHull, other: SensitivityHull) -> bool:
-    """Tell whether two hulls are the same set, up to the tolerance."""
+    """Return whether two hulls are equal up to the tolerance."""
     if one.dimension != other.dimension or abs(one.radius - other.radius) > TOLERANCE * one.radius:
         return False
     return bool(one.contains(other.vertices).all() and other.contains(one.vertices).all())
 
 
 def _partners(places: Floats, groups: list[_Group], node: int) -> int:
-    """Return how many other nodes protect a node."""
+    """Return the number of other nodes that protect a node."""
     nodes, body = next(
         (nodes, body) for nodes, body in groups if nodes[np.searchsorted(nodes, node) % len(nodes)] == node
     )
@@ -190,7 +291,7 @@ def _partners(places: Floats, groups: list[_Group], node: int) -> int:
 def _pairs(places: Floats, groups: list[_Group]) -> Iterator[Integers]:
     """Yield the pairs of each group that protect each other, the lower node first."""
     for nodes, body in groups:
-        # No vector of K is longer than its radius: only near pairs need the K-norm.
+        # Vectors of K have at most the length of its radius, so only near pairs need the K-norm.
         near = cKDTree(places[nodes]).query_pairs(body.radius * (1 + 2 * TOLERANCE), output_type="ndarray")
         pairs = np.sort(nodes[near], axis=1)
         yield pairs[body.contains(places[pairs[:, 1]] - places[pairs[:, 0]])]

@@ -1,4 +1,4 @@
-"""What a policy graph says, counted: who is joined, who is left out, who is exposed, and what would protect them."""
+"""Overview of a policy graph: its components, excluded and exposed secrets, and a repair."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from mechdesign.model._domain import Domain
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """What the places of the secrets add to a policy graph.
+class PlaceOverview:
+    """Properties of a policy graph that depend on the places of the secrets.
 
     Attributes:
-        body: the sensitivity hull of the whole graph.
-        exposed: for each hull, "component" and "graph", the nodes that a mechanism fitted to it exposes, sorted.
-        degrees: for each node of the graph its degree of protection, in ascending order of the nodes.
-        judged: the hull, "component" or "graph", by which degrees and repair were judged.
-        repair: the edges that protect the exposed nodes; None where none is exposed, where a single node is possible,
-            and where it was not asked for.
+        body: The sensitivity hull of the whole graph.
+        exposed: For each hull, "component" and "graph", the exposed nodes, sorted.
+        degrees: The degree of protection of each node, in ascending order of the nodes.
+        judged: The hull, "component" or "graph", for degrees and repair.
+        repair: The edges that protect the exposed nodes. None if no node is exposed, if the graph has a single node, or
+            if no repair was requested.
     """
 
     body: SensitivityHull
@@ -41,15 +41,18 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """What a policy graph says of the possible secrets.
+    """Properties of a policy graph on the possible secrets.
 
     Attributes:
-        graph: the policy graph on the possible secrets.
-        components: its connected components, each sorted, in the order of their first nodes.
-        excluded: the secrets that are not possible, sorted.
-        isolated: the nodes without an edge, sorted; an optimal channel may tell them.
-        disconnected: those of them that have neighbours which are not possible.
-        geometry: what needs places; None where the secrets have none.
+        graph: The policy graph on the possible secrets.
+        components: Its connected components, each sorted, in the order of their first nodes.
+        excluded: The impossible secrets, sorted.
+        isolated: The nodes without an edge, sorted; an optimal channel may reveal them.
+        disconnected: The isolated nodes with neighbours among the impossible secrets.
+        geometry: Properties that depend on places; None if the secrets have no places.
+
+    >>> overview(nx.path_graph(3), support=[0, 2]).disconnected.tolist()
+    [0, 2]
     """
 
     graph: nx.Graph
@@ -57,10 +60,10 @@ class Overview:
     excluded: Integers
     isolated: Integers
     disconnected: Integers
-    geometry: Geometry | None
+    geometry: PlaceOverview | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain values; nodes are indices of secrets."""
+        """Return all properties as JSON values; nodes are indices of secrets."""
         found: dict[str, Any] = {
             "nodes": self.graph.number_of_nodes(),
             "edges": self.graph.number_of_edges(),
@@ -73,10 +76,10 @@ class Overview:
             return found | dict.fromkeys(("hull", "exposed", "degree_of_protection", "repair"))
         shape = self.geometry
         return found | {
-            "hull": _described(shape.body),
+            "hull": _hull_values(shape.body),
             "exposed": {name: nodes.tolist() for name, nodes in shape.exposed.items()},
             "degree_of_protection": {"hull": shape.judged, "of": {str(k): v for k, v in shape.degrees.items()}},
-            "repair": None if shape.repair is None else _repaired(shape.repair),
+            "repair": None if shape.repair is None else _repair_values(shape.repair),
         }
 
 
@@ -88,11 +91,23 @@ def overview(
     hull: Literal["component", "graph"] = "component",
     method: Method | None = "area",
 ) -> Overview:
-    """Return what a policy graph says, of the secrets in `support` where not all are possible.
+    """Return the properties of a policy graph on the possible secrets.
 
-    `points` holds the places f(s) of the secrets, a domain or an array (n, d); without them nothing is said of hulls.
-    `hull` is the one that the noise is fitted to, and `method` how exposed nodes are to be protected, None not at all;
-    see `exposed` and `repair`. Raises `InputError` as these do.
+    Args:
+        graph: The policy graph.
+        points: The places f(s): a domain, or an array (n, d). Without places, the result has no geometry.
+        support: The possible secrets; None means all nodes.
+        hull: The hull of the mechanism, "component" or "graph"; see `exposed`.
+        method: The method of `repair` for exposed nodes; None for no repair.
+
+    Returns:
+        The overview.
+
+    Raises:
+        InputError: An argument is invalid; see `exposed` and `repair`.
+
+    >>> overview(nx.path_graph(3)).to_json()["edges"]
+    2
     """
     check_graph(graph)
     possible = np.array(sorted(graph), dtype=np.int64) if support is None else as_array(support, "support", np.int64)
@@ -110,27 +125,29 @@ def overview(
     )
 
 
-def _geometry(graph: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method | None) -> Geometry:
+def _geometry(
+    graph: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method | None
+) -> PlaceOverview:
     found = {"component": exposed(places, graph, "component"), "graph": exposed(places, graph, "graph")}
     degrees = degree_of_protection(places, graph, hull=hull)
     assert isinstance(degrees, dict)
     repaired = None
     if method is not None and found[hull].size and len(graph) > 1:
         repaired = repair(places, graph, method, hull=hull)
-    return Geometry(hull_between(places, graph), found, degrees, hull, repaired)
+    return PlaceOverview(hull_between(places, graph), found, degrees, hull, repaired)
 
 
-def _described(body: SensitivityHull) -> dict[str, Any]:
+def _hull_values(body: SensitivityHull) -> dict[str, Any]:
     return {"dimension": body.dimension, "volume": body.volume, "vertices": body.vertices.tolist()}
 
 
-def _repaired(made: Repair) -> dict[str, Any]:
+def _repair_values(made: Repair) -> dict[str, Any]:
     return {
         "method": made.method,
         "hull": made.hull,
         "added": [list(edge) for edge in made.added],
         "order": list(made.order),
-        "hull_before": _described(made.hull_before),
-        "hull_after": _described(made.hull_after),
+        "hull_before": _hull_values(made.hull_before),
+        "hull_after": _hull_values(made.hull_after),
         "edges": edge_array(made.graph).tolist(),
     }

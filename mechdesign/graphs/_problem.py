@@ -1,8 +1,8 @@
 """The channel of least cost under a policy graph: one linear program for each connected component.
 
-The rows of the program are the edges of the graph, p(o|s) <= e^ε p(o|t) in both directions (PGLP, Cao et al. 2020,
-Definition 3): what the papers' mechanisms guarantee, too, and no more. No mechanism that keeps them, and gives only
-answers that are permitted here, costs less on average.
+The constraints are p(o|s) <= e^ε p(o|t) for the edges of the graph in both directions (PGLP, Cao et al. 2020,
+Definition 3). The mechanisms of the papers keep the same constraints. No mechanism that keeps them with permitted
+answers has a lower expected cost.
 """
 
 from __future__ import annotations
@@ -47,42 +47,44 @@ def problem(
     observables: Domain | None = None,
     title: str = "",
 ) -> Problem:
-    """State the problem of the least-cost channel under a policy graph.
+    """Return the problem of the least-cost channel under a policy graph.
 
-    A node without an edge is released exactly by the best channel, even where a mechanism with a sensitivity hull K
-    would hide it (unless another requirement ties it to others). So is a single node, which has nothing to hide among.
-    Both are refused unless `isolated` says otherwise.
+    The best channel releases a node without an edge exactly, even if a mechanism with a sensitivity hull would hide it
+    (unless another requirement ties the node to others). The node of a graph with a single node is also released
+    exactly. Both cases are refused by default; see `isolated`.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
-        graph: The policy graph. Its nodes are indices into the domain, and the rows of the channel are these nodes in
-            ascending order: a constrained graph lacks some.
-        epsilon: Nats per edge.
-        prior: Probabilities (n,), uniform unless given; of a constrained graph, those of its nodes count relative to
-            their sum.
-        cost: (n, n), the Euclidean distance unless given.
-        within: Which answers are permitted. "component": the members of the secret's own component. Answers then tell
-            the component, which the policy allows; the other answers have an infinite cost in the problem, and the
-            lower bound is one for channels that never give them. The columns of the channel are the nodes. "map": every
-            member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m), and by their
-            domain `observables` where they have one.
-        requirements: Further requirements about the nodes, in their order. Requirements on pairs may join components,
-            which then count as one; distortion floors are met by all components together. The largest floor is one
-            where answers tell the component and nothing else, or nothing at all with "map".
-        isolated: What to do with nodes without an edge: "refuse"; "hull" joins each to all nodes j with f(j) − f(i) in
-            K, K the hull of the whole graph, and refuses where there are none; "repair" first adds the edges of
-            `repair`; "release" takes it as it is, and the certificate lists them as `revealed`.
+        graph: The policy graph. Its nodes are indices into the domain; a constrained graph has only some of them. The
+            rows of the channel are these nodes in ascending order.
+        epsilon: ε in nats per edge.
+        prior: Probabilities (n,); None means uniform. Under a constrained graph, the probabilities of its nodes are
+            normalised.
+        cost: Costs (n, n); None means the Euclidean distance.
+        within: The permitted answers. "component" permits the members of the component of the secret. Answers then
+            reveal the component, which the policy allows. Other answers have infinite cost, and the lower bound holds
+            for channels without them. The columns of the channel are the nodes. "map" permits every member of the
+            domain (n columns), or the m observables of a `cost` of shape (n, m).
+        requirements: Further requirements on the nodes, in their order. Requirements on pairs may connect components.
+            Distortion floors apply to all components together. A floor can be at most the error if answers reveal only
+            the component, or nothing with "map".
+        isolated: The treatment of nodes without an edge. "refuse" raises an error. "hull" joins a node i to all nodes j
+            with f(j) − f(i) in the hull of the whole graph, and refuses a node without such j. "repair" first adds the
+            edges of `repair`. "release" accepts exact release; the certificate lists these nodes as `revealed`.
         objective: "expected" or "worst" cost.
-        observables: The domain of other answers than the nodes, for ``within="map"``.
-        title: What reports call the problem.
+        observables: The domain of the m observables, for ``within="map"``.
+        title: The name of the problem in reports.
 
     Returns:
-        The problem, to be given to `mechdesign.design`. Its last requirement is the graph. Its `facts` say `within`,
-        `isolated` and how many `edges_added` that graph has; the certificate of a design repeats them.
+        The problem. Its last requirement is the graph privacy. Its `facts` contain `within`, `isolated` and the number
+        `edges_added`; the certificate of a design repeats them.
 
     Raises:
-        InputError: Arguments do not fit together.
-        InfeasibleError: No channel reaches a floor; the largest possible is named.
+        InputError: Arguments do not match.
+        InfeasibleError: A floor exceeds the largest possible one, which the message gives.
+
+    >>> problem([[0.0], [1.0], [2.0]], graph=nx.path_graph(3), epsilon=1)
+    Problem(3 secrets, 3 observables, expected cost; graph)
     """
     distances.refuse_distances(domain, "domain", "places are needed here, not the distances between them", least=3)
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
@@ -94,16 +96,16 @@ def problem(
     permitted = secrets if within == "component" else everyone
     costs = _costs(cost, everyone, nodes, secrets, permitted, within)
     if observables is not None and within == "component":
-        raise InputError("observables", "are others than the secrets", remedy='leave them out, or use within="map"')
+        raise InputError("observables", "differ from the secrets", remedy='leave them out, or use within="map"')
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
     as_requirements(requirements, len(nodes), ", the nodes of the graph")
-    joined = _joined(own, epsilon, requirements, isolated, secrets, nodes)
-    # Last, so that errors about the others count them as the caller does.
+    joined = _join_isolated(own, epsilon, requirements, isolated, secrets, nodes)
+    # The graph comes last, so that errors number the other requirements like the caller.
     asked = [*requirements, GraphPrivacy(epsilon, joined)]
     if within == "component":
-        labels = _tied(asked, len(nodes))
+        labels = _label_tied(asked, len(nodes))
         costs = np.where(labels[:, None] == labels, costs, np.inf)
     added = joined.number_of_edges() - own.number_of_edges()
     return Problem(
@@ -123,7 +125,7 @@ def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> 
         return np.full(nodes.size, 1 / nodes.size)
     given = (prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))).probabilities
     if given.size != domain.size:
-        raise InputError("prior", "is of another domain", value=given.size, bound=f"{domain.size} probabilities")
+        raise InputError("prior", "does not match the domain", value=given.size, bound=f"{domain.size} probabilities")
     if nodes.size == domain.size:
         return given
     total = float(given[nodes].sum())
@@ -135,7 +137,7 @@ def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> 
 def _costs(
     cost: ArrayLike | None, domain: Domain, nodes: Integers, secrets: Domain, observables: Domain, within: Within
 ) -> Floats:
-    """Return the costs of the nodes' answers, before any is forbidden."""
+    """Return the costs of answers for the nodes, without forbidden answers."""
     if cost is None:
         if not domain.points.shape[1]:
             raise InputError("cost", "is missing", remedy="give a cost: a domain of labels has no places")
@@ -148,7 +150,7 @@ def _costs(
     return costs[np.ix_(nodes, nodes)] if within == "component" else costs[nodes]
 
 
-def _joined(
+def _join_isolated(
     graph: nx.Graph,
     epsilon: Number,
     requirements: Sequence[Requirement],
@@ -156,12 +158,12 @@ def _joined(
     secrets: Domain,
     nodes: Integers,
 ) -> nx.Graph:
-    """Return the graph, on 0, 1, …, with the edges that keep its isolated nodes from being released exactly."""
+    """Return the graph on the nodes 0, 1, … with added edges that prevent the exact release of isolated nodes."""
     if isolated not in ("refuse", "hull", "repair", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse", "hull", "repair" or "release"')
 
     def alone(asked: nx.Graph) -> Integers:
-        labels = _tied([*requirements, GraphPrivacy(epsilon, asked)], len(nodes))
+        labels = _label_tied([*requirements, GraphPrivacy(epsilon, asked)], len(nodes))
         return np.flatnonzero(np.bincount(labels)[labels] == 1)
 
     left = alone(graph)
@@ -172,14 +174,14 @@ def _joined(
             "graph",
             "has a single node, which every answer reveals",
             value=nodes.tolist(),
-            remedy='let another one be possible, or accept it by isolated="release"',
+            remedy='add a possible secret, or accept the exact release with isolated="release"',
         )
     if isolated == "refuse":
         raise InputError(
             "graph",
             "has nodes without an edge, which the best channel would release exactly",
             value=nodes[left].tolist(),
-            remedy='join them to others, by isolated="hull" or isolated="repair", or accept it by isolated="release"',
+            remedy='join them to others with isolated="hull" or isolated="repair", or use isolated="release"',
         )
     joined = repair(secrets, graph).graph if isolated == "repair" else graph
     left = alone(joined)
@@ -192,11 +194,11 @@ def _joined(
             "graph",
             "has nodes without an edge, and no other node within the sensitivity hull of each",
             value=nodes[left].tolist(),
-            remedy='join them to others, by isolated="repair", or accept their exact release by isolated="release"',
+            remedy='join them to others with isolated="repair", or accept their exact release with isolated="release"',
         )
     return joined
 
 
-def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
-    """Return a label for each node, equal where requirements on pairs tie nodes together."""
+def _label_tied(requirements: Sequence[Requirement], n: int) -> Integers:
+    """Return a label for each node, equal for nodes that requirements on pairs tie together."""
     return label_tied_secrets(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

@@ -1,9 +1,9 @@
 """Edges that protect exposed secrets.
 
 After PGLP (Cao et al. 2020, Algorithm 4) and DPHMM (Xiao et al. 2017, Algorithms 1 and 3). The noise of a K-norm
-mechanism grows with the volume of its hull, so the edge to add is one of least volume. The least volume over all graphs
-is #P-hard in the dimension (DPHMM, Theorem 6.1); the greedy methods depend on the order in which the nodes are visited,
-which is therefore fixed, stated and reported.
+mechanism grows with the volume of its hull, so an added edge should have the least volume. Finding the least volume
+over all graphs is #P-hard in the dimension (DPHMM, Theorem 6.1). The greedy methods depend on the order of the nodes,
+which is therefore fixed and reported.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mechdesign.model._domain import Domain
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
-    """The hulls with which the nodes are released; nodes are counted 0, 1, … whatever their numbers.
+class RepairState:
+    """The hulls of the nodes while edges are added; nodes are numbered 0, 1, … in ascending order.
 
     Node i is released with hulls[member[i]], which sizes[member[i]] nodes share: one hull for all, or one for each
-    component. Nodes where `bystander` is true protect others only once an edge leads to them.
+    component. A node with `bystander` true protects another node only along an edge.
     """
 
     places: Floats
@@ -41,26 +41,27 @@ class Released:
     separate: bool
     bystander: Flags
 
-    def exposed(self, i: int) -> bool:
-        """Tell whether no other node is released with the same hull and within it."""
+    def is_exposed(self, i: int) -> bool:
+        """Return whether no other node with the same hull lies within this hull of the node."""
         body = self.hulls[self.member[i]]
         alike = np.array([other is body or other.dimension == body.dimension == 0 for other in self.hulls])
         others = alike[self.member] & ~self.bystander
         others[i] = False
         return not body.contains(self.places[others] - self.places[i]).any()
 
-    def ever_exposed(self, visits: list[int]) -> list[int]:
-        """Return all nodes that are exposed or may become so, `visits` first.
+    def list_candidates(self, visits: list[int]) -> list[int]:
+        """Return all nodes that are exposed or may become exposed, `visits` first.
 
-        One hull for all only grows. A node released exactly may be left alone at its place.
+        A common hull only grows. With hulls of components, a node that is released exactly may become exposed if the
+        other nodes at its place get edges.
         """
         if not self.separate:
             return visits
         bare = np.array([body.dimension == 0 for body in self.hulls])[self.member]
         return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
 
-    def joined(self, i: int, j: int) -> Released:
-        """Return the state with an edge between i, which has none, and j."""
+    def join(self, i: int, j: int) -> RepairState:
+        """Return the state after adding an edge between a node i without edges and j."""
         owner = self.member[j]
         bystander = self.bystander.copy()
         bystander[j] = False
@@ -76,9 +77,9 @@ class Released:
         return replace(self, hulls=tuple(hulls), member=member, sizes=sizes, bystander=bystander)
 
     def volumes(self) -> Floats:
-        """Return the volume summed over the nodes, apart for hulls of dimension d, d − 1, …, 1.
+        """Return the sums of volumes over the nodes, separately for hulls of dimension d, d − 1, …, 1.
 
-        Compared in this order a larger graph is never less: hulls only grow.
+        Adding edges never decreases this vector in lexicographic order, because hulls only grow.
         """
         d = self.places.shape[1]
         total = np.zeros(d + 1)
@@ -87,7 +88,7 @@ class Released:
         return total[:d]
 
     def costs(self, i: int) -> tuple[Integers, Floats]:
-        """Return the other nodes, and by how much `volumes` would grow if i were joined to each; the length last."""
+        """Return the other nodes, and for each the growth of `volumes` by an edge from i, with its length last."""
         others = np.delete(np.arange(len(self.places)), i)
         vectors = self.places[others] - self.places[i]
         d = self.places.shape[1]
@@ -103,43 +104,48 @@ class Released:
             dimensions, volumes = body.grown(vectors[rows])
             costs[rows, d - body.dimension] -= sizes[rows] * body.volume
             costs[rows, d - dimensions] += (sizes[rows] + self.separate) * volumes
-        # The column of dimension 0 says nothing.
+        # The column of dimension 0 is always zero.
         return others, np.delete(costs, d, axis=1)
 
 
-def released(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: Flags) -> Released:
-    """Return the hulls of a graph with the sorted `nodes`, one for all ("graph") or one for each component."""
+def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: Flags) -> RepairState:
+    """Return the initial state of a graph with the sorted `nodes`: one hull for all ("graph") or for each component."""
     count = len(nodes)
     if hull == "graph":
         body = hull_between(places, graph)
-        return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), False, bystander)
+        return RepairState(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), False, bystander)
     parts = components(graph)
     member = membership(parts, len(places))[nodes]
     sizes = np.bincount(member, minlength=len(parts))
-    return Released(places[nodes], member, sizes, tuple(hulls_between(places, graph)), True, bystander)
+    return RepairState(places[nodes], member, sizes, tuple(hulls_between(places, graph)), True, bystander)
 
 
 LARGEST_SEARCH = 10_000
-"""How many graphs an exhaustive search may have to look at, (n − 1) to the number of exposed nodes."""
+"""Largest number of graphs in an exhaustive search, (n − 1) to the power of the number of exposed nodes."""
 
 Method = Literal["area", "nearest", "best", "exhaustive"]
-"""How the edges that are added are chosen; see `repair`."""
+"""The method for choosing the added edges; see `repair`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """A policy graph in which no node is exposed, and how it came about.
+    """A policy graph without exposed nodes, and the edges that were added.
 
     Attributes:
-        graph: the repaired graph, frozen: that of before and the added edges.
-        added: the added edges (i, j) in order, i the exposed node and j what it was joined to.
-        order: the exposed nodes, in the order in which they were visited; one that an earlier edge had come to protect
-            was passed over. With the hull of each component, an edge to one of several nodes at one place may expose
-            the others: they are visited afterwards.
-        hull_before: the sensitivity hull of the whole graph without the added edges.
-        hull_after: the one with them.
-        method: how it was repaired.
-        hull: the hull, "graph" or "component", by which exposure and volume were judged.
+        graph: The repaired graph, frozen: the original graph and the added edges.
+        added: The added edges (i, j) in order, from the exposed node i to j.
+        order: The exposed nodes in the order of the visits, including nodes that an earlier edge already protected.
+            With the hull of each component, an edge to one of several nodes at one place may expose the other nodes;
+            these are visited last.
+        hull_before: The sensitivity hull of the original graph.
+        hull_after: The sensitivity hull of the repaired graph.
+        method: The method of the repair.
+        hull: The hull, "graph" or "component", for exposure and volume.
+
+    >>> graph = nx.Graph([(0, 1)])
+    >>> graph.add_node(2)
+    >>> repair([[0.0], [1.0], [9.0]], graph).added
+    ((2, 1),)
     """
 
     graph: nx.Graph
@@ -161,29 +167,39 @@ def repair(
     nodes: Sequence[int] | Integers | None = None,
     bystanders: Sequence[int] | Integers = (),
 ) -> Repair:
-    """Add edges to a policy graph until no node is exposed, or none of `nodes` where these are given.
+    """Return a policy graph with added edges, so that no node (or none of `nodes`) is exposed.
 
-    `method` chooses them:
+    The method chooses the edges:
 
-    - "area": visit the exposed nodes in `order` (ascending unless given); join each that is still exposed to the node
-      that gives the hull of least volume, an area in the plane (PGLP, Algorithm 4; DPHMM, Algorithm 3).
-    - "nearest": the same, but join it to the nearest node (DPHMM, Algorithm 1).
-    - "best": again and again add, of all edges from any exposed node to any other, the one of least volume.
-    - "exhaustive": the least volume of all; refused where more than `LARGEST_SEARCH` graphs may have to be looked at.
+    - "area": visit the exposed nodes in `order`. Join each node that is still exposed to the node that gives the hull
+      of least volume, an area in the plane (PGLP, Algorithm 4; DPHMM, Algorithm 3).
+    - "nearest": the same visits, but join each node to the nearest node (DPHMM, Algorithm 1).
+    - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
+    - "exhaustive": find the least volume of all; refused if this may take more than `LARGEST_SEARCH` graphs.
 
-    Volumes of degenerate hulls are 0 in the full dimension; among them a lower dimension, then the smaller volume in it
-    is preferred. Ties, to a relative 1e-9, go to the shorter edge (or total length), then to the lower node.
-    A long thin hull has a small volume, and yet much noise along it: "nearest" does not fall for it.
+    Volumes of degenerate hulls are 0 in the full dimension. Among them, a lower dimension and then a smaller volume is
+    preferred. Ties, up to a relative 1e-9, are broken by the shorter edge (or total length), then by the lower node. A
+    long thin hull has a small volume but much noise along it; "nearest" avoids such hulls.
 
-    `hull` is the one that the mechanism uses, for the test of exposure (see `exposed`) and for the volume. With
-    "component" the volume is summed over the nodes, each counting the hull of its own component: the total noise.
+    Args:
+        points: The places f(s): a domain, or an array (n, d).
+        graph: The policy graph, with at least two nodes.
+        method: "area", "nearest", "best" or "exhaustive".
+        hull: The hull of the mechanism, for exposure (see `exposed`) and volume. With "component", the volume is summed
+            over nodes, each with the hull of its component.
+        order: The order in which exposed nodes are visited; None means ascending.
+        nodes: The nodes to protect, such as those of `disconnected`; None means all. Edges may lead to any node.
+        bystanders: Nodes that protect others only along edges, even inside a hull: nodes that the policy does not
+            protect, under a mechanism without a hull.
 
-    `nodes` are the nodes to protect, such as those of `disconnected`; all of the graph unless given. An edge may lead
-    to any other node. `bystanders` are nodes that protect others along edges only, even where a hull contains them:
-    those that the policy leaves free, under a mechanism without a hull.
+    Returns:
+        The repaired graph and the added edges.
 
-    Raises `InputError` for a graph of a single node, which no edge can protect, and for `nodes`, `bystanders` or an
-    `order` that do not fit the graph.
+    Raises:
+        InputError: The graph has a single node, an argument does not match the graph, or the search is too large.
+
+    >>> repair([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]], nx.empty_graph(3), "nearest").added
+    ((0, 1), (2, 1))
     """
     places = as_points(points)
     check_graph(graph, len(places))
@@ -198,16 +214,16 @@ def repair(
             "has a single node, which no edge can protect",
             value=int(everyone[0]),
             bound="at least two nodes",
-            remedy="enlarge the constrained domain; who knows that no other secret is possible already knows this one",
+            remedy="enlarge the constrained domain: a single possible secret is already known",
         )
     aside = np.zeros(len(everyone), dtype=np.bool_)
-    aside[_chosen(everyone, bystanders, "bystanders")] = True
-    before = released(places, graph, everyone, hull, aside)
-    chosen = set(range(len(everyone)) if nodes is None else _chosen(everyone, nodes, "nodes"))
-    exposed = [index for index in sorted(chosen) if before.exposed(index)]
+    aside[_find_positions(everyone, bystanders, "bystanders")] = True
+    before = release_state(places, graph, everyone, hull, aside)
+    chosen = set(range(len(everyone)) if nodes is None else _find_positions(everyone, nodes, "nodes"))
+    exposed = [index for index in sorted(chosen) if before.is_exposed(index)]
     visits = exposed if order is None else _visits(everyone, exposed, order)
-    # Joining a node may expose others at its place.
-    candidates = [index for index in before.ever_exposed(visits) if index in chosen]
+    # An edge may expose other nodes at the place of its end.
+    candidates = [index for index in before.list_candidates(visits) if index in chosen]
     if method == "exhaustive":
         edges = _search(before, visits, candidates)
     elif method == "best":
@@ -232,18 +248,18 @@ def repair(
     )
 
 
-def _chosen(everyone: Integers, nodes: Sequence[int] | Integers, path: str) -> list[int]:
-    """Return the positions of some nodes."""
+def _find_positions(everyone: Integers, nodes: Sequence[int] | Integers, path: str) -> list[int]:
+    """Return the positions of nodes in the sorted list of all nodes."""
     wanted = np.unique(as_indices(nodes, path, int(everyone[-1]) + 1))
     strange = np.setdiff1d(wanted, everyone)
     if strange.size:
-        raise InputError(path, "holds a node that the graph does not have", value=int(strange[0]))
+        raise InputError(path, "contains an unknown node", value=int(strange[0]))
     found: list[int] = np.searchsorted(everyone, wanted).tolist()
     return found
 
 
 def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[int]:
-    """Return the exposed nodes in the order asked for, which may name other nodes, too."""
+    """Return the exposed nodes in the given order, which may contain other nodes."""
     wanted = as_indices(order, "order", int(nodes[-1]) + 1)
     at = {int(node): index for index, node in enumerate(nodes)}
     visits = [at[node] for node in dict.fromkeys(wanted.tolist()) if node in at and at[node] in set(exposed)]
@@ -253,38 +269,38 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     return visits
 
 
-def _greedy(state: Released, candidates: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
+def _greedy(state: RepairState, candidates: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the edges and the visited nodes."""
     edges, visited = [], []
-    while pending := [i for i in candidates if state.exposed(i)]:
+    while pending := [i for i in candidates if state.is_exposed(i)]:
         visited += pending
         for i in pending:
-            # An edge added before may protect it by now.
-            if state.exposed(i):
+            # An earlier edge may already protect the node.
+            if state.is_exposed(i):
                 others, costs = state.costs(i)
                 j = int(others[_least(costs[:, -1:] if method == "nearest" else costs)])
                 edges.append((i, j))
-                state = state.joined(i, j)
+                state = state.join(i, j)
     return edges, visited
 
 
-def _one_by_one(state: Released, candidates: list[int]) -> list[tuple[int, int]]:
+def _one_by_one(state: RepairState, candidates: list[int]) -> list[tuple[int, int]]:
     edges = []
-    while pending := [i for i in candidates if state.exposed(i)]:
+    while pending := [i for i in candidates if state.is_exposed(i)]:
         found = [state.costs(i) for i in pending]
         best = _least(np.concatenate([costs for _, costs in found]))
         which, rank = divmod(best, len(state.places) - 1)
         i, j = pending[which], int(found[which][0][rank])
         edges.append((i, j))
-        state = state.joined(i, j)
+        state = state.join(i, j)
     return edges
 
 
-def _search(state: Released, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
-    """Return the edges of least volume, by branch and bound: the volume never shrinks as edges are added.
+def _search(state: RepairState, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
+    """Return the edges of least volume, by branch and bound: added edges never decrease the volume.
 
-    In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
-    not change that hull. So it is enough to try all edges from the first node still exposed.
+    In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. An edge
+    between the two does not change the hull. It therefore suffices to try all edges from the first exposed node.
     """
     others = len(state.places) - 1
     if others ** min(len(visits), LARGEST_SEARCH.bit_length()) > LARGEST_SEARCH:
@@ -297,22 +313,20 @@ def _search(state: Released, visits: list[int], candidates: list[int]) -> list[t
         )
     best: tuple[Floats, list[tuple[int, int]]] | None = None
 
-    def visit(state: Released, edges: list[tuple[int, int]], length: float) -> None:
+    def visit(state: RepairState, edges: list[tuple[int, int]], length: float) -> None:
         nonlocal best
         score = np.append(state.volumes(), length)
         if best is not None and _compare(score, best[0]) > 0:
             return
-        first = next((i for i in candidates if state.exposed(i)), None)
+        first = next((i for i in candidates if state.is_exposed(i)), None)
         if first is None:
             if best is None or _compare(score, best[0]) < 0:
                 best = (score, edges)
             return
         others, costs = state.costs(first)
-        # The cheapest first: a good solution early prunes the rest. Ties stay in the order of the nodes.
+        # Try the cheapest edges first: an early good solution prunes others. Ties keep the order of the nodes.
         for rank in np.lexsort(costs.T[::-1]):
-            visit(
-                state.joined(first, int(others[rank])), [*edges, (first, int(others[rank]))], length + costs[rank, -1]
-            )
+            visit(state.join(first, int(others[rank])), [*edges, (first, int(others[rank]))], length + costs[rank, -1])
 
     visit(state, [], 0.0)
     assert best is not None, "joining every exposed node to any other protects all"
@@ -320,7 +334,7 @@ def _search(state: Released, visits: list[int], candidates: list[int]) -> list[t
 
 
 def _least(costs: Floats) -> int:
-    """Return the first row that is least in the first column, then in the next, each up to the tolerance."""
+    """Return the first row that is lexicographically least, comparing columns up to the tolerance."""
     rows = np.arange(len(costs))
     for column in costs.T:
         least = column[rows].min()
@@ -329,7 +343,7 @@ def _least(costs: Floats) -> int:
 
 
 def _compare(one: Floats, other: Floats) -> int:
-    """Return -1, 0 or 1 as `one` comes before, with or after `other`, column by column up to the tolerance."""
+    """Return -1, 0 or 1 if `one` is lexicographically less, equal or greater, up to the tolerance."""
     for a, b in zip(one.tolist(), other.tolist(), strict=True):
         if not math.isclose(a, b, rel_tol=TOLERANCE):
             return -1 if a < b else 1

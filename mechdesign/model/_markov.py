@@ -228,7 +228,7 @@ class MarkovChain:
             first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
             raise InputError(
                 "matrix",
-                f"has {closed.size} closed sets of states, such as those containing states {first} and {second}",
+                f"has {closed.size} closed sets of states, such as those with states {first} and {second}",
                 bound="one closed set",
                 remedy="study each set by itself",
             )

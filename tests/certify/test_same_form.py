@@ -31,7 +31,7 @@ from mechdesign.errors import CertificateError
 # What is as true, and of the same form, as before.
 FINE = {
     "another key of the certificate",
-    "another key of what is certified",
+    "another key of a verdict",
     "more metadata",
     "not compressed",
 }

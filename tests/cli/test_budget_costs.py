@@ -98,7 +98,7 @@ def test_a_specification_is_designed_for(files: Path) -> None:
         (["--cost", "rising.csv", "--steps", "2"], "must not rise"),
         (["--cost", "order.csv"], "row 2: is out of order; found 9 (9 stands for any digit); must be step 1"),
         (["--cost", "head.csv", "--steps", "2"], "has the wrong header"),
-        (["--cost", "far.csv", "--steps", "2"], "is more than any release may spend"),
+        (["--cost", "far.csv", "--steps", "2"], "is larger than the budget of any release"),
         (["--cost", "one.csv", "--weights", "negative.csv"], "row 2, column weight: is not a weight"),
         (["--cost", "none.csv", "--steps", "2"], "cannot be opened"),
         (["--cost", "two.toml", "--steps", "2"], "has 2 tables with epsilon"),

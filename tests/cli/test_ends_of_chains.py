@@ -136,7 +136,7 @@ def test_a_release_takes_people_to_stay_and_nothing_else(folder: Path) -> None:
         found = run("release", "trips.toml", "walk.csv", "-o", "released", "--seed", 1)
         assert found.exit_code == 2
         assert "release.transition.ends: does not give a Markov chain" in found.stderr
-        assert 'Take ends = "stay", which puts a 1 on the diagonal' in found.stderr
+        assert 'Use ends = "stay", which puts a 1 on the diagonal' in found.stderr
         assert not (folder / "released").exists()
 
 

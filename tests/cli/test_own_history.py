@@ -332,7 +332,7 @@ def test_a_counted_chain_is_known_by_its_counts_and_through_a_link() -> None:
     shutil.copy("chain/chain-counts.json", "copy")
     Path("P.csv").symlink_to("chain/forward.csv")
     for path in ("chain/forward.csv", "copy/P.csv", "P.csv"):
-        with pytest.warns(HistoryWarning, match="nothing tells whether the trace is among them"):
+        with pytest.warns(HistoryWarning, match="data that may include the trace"):
             found = release(transition=f'path = "{path}"')
         assert found.history.counted == ("release.transition.path",)
     # Alone it is a matrix of which nobody here knows where it is from.

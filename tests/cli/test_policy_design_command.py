@@ -114,7 +114,7 @@ def test_other_answers_than_the_secrets():
     text = BLOCKS + "[observables]\ngrid = { columns = 2, rows = 2, width = 6, height = 4 }\n"
     result = run("design", write(text))
     assert result.exit_code == 2
-    assert "observables: are others than the secrets" in result.stderr
+    assert "observables: differ from the secrets" in result.stderr
     assert designed(text + '[policy]\nwithin = "map"\n')["holds"]
     # As many answers as secrets, but others: they keep their places.
     text = BLOCKS + '[observables]\ngrid = { columns = 4, rows = 6, width = 6, height = 4 }\n[policy]\nwithin = "map"\n'
@@ -161,7 +161,7 @@ def test_secrets_without_an_edge_are_refused():
     assert '[policy] isolated = "repair"' in result.stderr
     assert 'isolated = "hull"' not in result.stderr
     result = run("design", write(LABELS + 'policy.isolated = "repair"\n'))
-    assert (result.exit_code, "domain: hold no place" in result.stderr) == (2, True)
+    assert (result.exit_code, "domain: is empty" in result.stderr) == (2, True)
 
 
 def test_possible_secrets_keep_their_labels_and_their_floor():

@@ -110,7 +110,7 @@ def test_places_outside(city: Path) -> None:
         (["--at", "35.7,139.7", "--secret", "1"], "give one of --secret, --at and --input"),
         ([], "give one of --secret, --at and --input"),
         (["--input", "none.csv"], "none.csv: cannot be opened"),
-        (["--input", "x.csv"], "x.csv: has no column of the latitude"),
+        (["--input", "x.csv"], "x.csv: has no column for the latitude"),
         (["--input", "bad.csv"], "bad.csv, row 1: lat is not a number; found aaaaa"),
         (["--input", "far.csv"], "row 1: lat is out of range: latitude and longitude look interchanged"),
         (["--at", "35.7,139.7", "-o", "none/out.csv"], "none"),

@@ -95,7 +95,7 @@ def test_the_reach_of_places(designs: Path) -> None:
         (("grid", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not belong to this domain"),
         (("support", "--at", "35.61,139.61", "--reach", "2km"), "--reach: does not belong to this domain"),
         (("anchors", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not belong to this domain"),
-        (("one", "--at", "0,0"), "--reach: is not given, and the domain has no two places apart"),
+        (("one", "--at", "0,0"), "--reach: is missing, and has no default because all places of the domain coincide"),
     ],
 )
 def test_wrong_reaches(designs: Path, arguments: tuple[str, ...], message: str) -> None:

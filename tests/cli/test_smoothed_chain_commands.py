@@ -38,7 +38,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "s.toml").write_text(SPECIFICATION)
     said = run("chain", folder / "s.toml", "-o", folder / "smoothed", "--smoothing", 0.1).stderr
     assert "warning: the matrices were counted with smoothing 0.1" in said
-    assert "these files are private, and tell every count of 30 steps" in " ".join(said.split())
+    assert "these files are private, because every count of 30 steps can be read from them exactly" in " ".join(
+        said.split()
+    )
     run("chain", folder / "s.toml", "-o", folder / "plain")
     return folder
 
@@ -137,12 +139,14 @@ def test_an_older_file_of_counts_goes_when_nothing_is_counted(made: Path, tmp_pa
 def test_a_specification_with_a_smoothed_chain_warns(made: Path) -> None:
     text = (made / "s.toml").read_text() + "[release]\ntransition = { estimated = true, smoothing = 0.1 }\n"
     (made / "r.toml").write_text(text)
-    with pytest.warns(SmoothedChainWarning, match=r"makes all 9 steps possible; by the counts alone 3 are\. By these"):
+    with pytest.warns(
+        SmoothedChainWarning, match=r"makes all 9 steps possible; 3 of them occur in the counts\. With these"
+    ):
         chain = md.read_spec(made / "r.toml").release_settings.transition
     assert chain.smoothing == 0.1
     # So does one that names the matrix that `chain` wrote.
     (made / "p.toml").write_text(SPECIFICATION + '[release]\ntransition.path = "smoothed/forward.csv"\n')
-    with pytest.warns(SmoothedChainWarning, match=r"transition\.path: smoothing 0\.1 .* by the counts alone 3 are"):
+    with pytest.warns(SmoothedChainWarning, match=r"transition\.path: smoothing 0\.1 .* 3 of them occur in the counts"):
         chain = md.read_spec(made / "p.toml").release_settings.transition
     assert chain.unsmoothed().matrix[0, 1] == 1
     (made / "q.toml").write_text(SPECIFICATION + '[release]\ntransition.path = "plain/forward.csv"\n')

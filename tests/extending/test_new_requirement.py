@@ -286,7 +286,7 @@ def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
         ),
         (lambda d: d["requirements"][1].update(kind="distortion"), "states more"),
         (lambda d: d["certificate"]["requirements"][0].update(number="epsilon"), "the certificate claims"),
-        (lambda d: d["certificate"]["requirements"][0].update(number="size"), "number is none of"),
+        (lambda d: d["certificate"]["requirements"][0].update(number="size"), "number is not one of"),
         (lambda d: d["certificate"]["requirements"][0].update(realised=1.5), "the certificate claims"),
         (lambda d: d["requirements"].pop(1), "belongs to no requirement"),
         (lambda d: d.update(schema=bundle.SCHEMA), "not that of its claims"),

@@ -336,8 +336,8 @@ def test_wrong_input_is_refused(build) -> None:
         (nx.MultiGraph([(0, 1), (0, 1)]), "parallel"),
         (nx.Graph(), "no nodes"),
         (nx.Graph([(0, 0), (0, 1)]), "self-loop"),
-        (nx.Graph([("a", "b")]), "no whole number"),
-        (nx.Graph([(True, 2)]), "no whole number"),
+        (nx.Graph([("a", "b")]), "not an integer"),
+        (nx.Graph([(True, 2)]), "not an integer"),
         (nx.Graph([(-1, 2)]), "unknown node"),
         (nx.Graph([(0, 9)]), "unknown node"),
     ],
@@ -411,7 +411,10 @@ def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
     ("arguments", "says"),
     [
         ({"radius": 1}, "^domain: is missing"),
-        ({"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "radius": 1}, "^domain: is given beside distance"),
+        (
+            {"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "radius": 1},
+            "^domain: is given together with distance",
+        ),
         ({"domain": [[0.0], [1.0]]}, "^radius: is missing"),
         ({"distance": np.ones((2, 3)), "radius": 1}, "^distance: is not square"),
         ({"distance": [[0.0, -1.0], [1.0, 0.0]], "radius": 1}, "^distance"),

@@ -377,7 +377,7 @@ def test_a_changed_channel_fails():
         ({"graph": "line"}, "graph: is not"),
         ({"epsilon": 0}, "epsilon: must be positive"),
         ({"epsilon": math.nan}, "epsilon"),
-        ({"prior": [0.5, 0.5]}, "prior: is of another domain"),
+        ({"prior": [0.5, 0.5]}, "prior: does not match the domain"),
         ({"prior": [0, 0, 0, 0]}, "prior"),
         ({"cost": np.zeros((4, 3))}, "cost: has another shape"),
         ({"cost": np.zeros((3, 4)), "within": "map"}, "cost: has another shape"),

@@ -275,7 +275,7 @@ def test_nodes_that_are_none(nodes):
     points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
     with pytest.raises(InputError, match=r"^nodes"):
         graphs.repair(points, g, nodes=nodes)
-    with pytest.raises(InputError, match=r"^nodes: holds a node that the graph does not have"):
+    with pytest.raises(InputError, match=r"^nodes: contains an unknown node"):
         graphs.repair(points, g, nodes=[3])
 
 

@@ -453,7 +453,7 @@ def test_sizes_and_seeds() -> None:
         ({"epsilon": math.nan}, "^epsilon: "),
         ({"points": [[0.0, math.nan], [1.0, 1.0], [2.0, 2.0]]}, r"^points\[0,1\]"),
         ({"points": [0.0, 1.0, 2.0]}, "^points: has 1 axes"),
-        ({"points": md.Domain.from_labels(["a", "b", "c"])}, "^points: hold no place"),
+        ({"points": md.Domain.from_labels(["a", "b", "c"])}, "^points: is empty"),
         ({"graph": nx.complete_graph(4)}, "^graph: has an unknown node; found 3"),
         ({"graph": nx.DiGraph([(0, 1)])}, "^graph: is directed"),
         ({"graph": nx.Graph([(0, 0)])}, "^graph: has a self-loop"),
@@ -470,11 +470,11 @@ def test_wrong_mechanisms_are_refused(kind: Kinds, changes: dict[str, object], m
 @pytest.mark.parametrize(
     ("observables", "message"),
     [
-        (np.zeros((0, 2)), "^observables: hold no place"),
+        (np.zeros((0, 2)), "^observables: is empty"),
         ([[0.0, 0.0, 0.0]], r"^observables: have another dimension than the points; found \(1, 3\)"),
         ([[0.0, math.inf]], r"^observables\[0,1\]"),
         ([[0.0, 1.0], [2.0, 2.0], [0.0, 1.0]], r"^observables\[2\]: is the same place as observables\[0\]"),
-        (md.Domain.from_labels(["a"]), "^observables: hold no place"),
+        (md.Domain.from_labels(["a"]), "^observables: is empty"),
     ],
 )
 def test_wrong_observables_are_refused(observables: ArrayLike, message: str) -> None:

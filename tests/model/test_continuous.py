@@ -355,7 +355,7 @@ def test_an_anchor_that_is_never_drawn_counts_for_nothing():
 
 def test_far_anchors_are_warned_of_with_the_spacing_to_take():
     anchors = md.Domain.anchors(columns=2, rows=3, width=8.0, height=8.0)
-    with pytest.warns(SpacingWarning, match=r"apart, and ε times that is 8: .* Take anchors at most 2 km .* 0\.5 km"):
+    with pytest.warns(SpacingWarning, match=r"apart, and ε times that is 8: .* Place anchors at most 2 km .* 0\.5 km"):
         md.ContinuousPrivacy(1, anchors)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -443,7 +443,7 @@ def test_dithered_draws_follow_the_weights_and_the_bits_that_decide_late():
         bits = iter([np.array([first]), np.array([later])])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(drawing, "uniform_bits", lambda count, rng, bits=bits: next(bits))
-            assert drawing._below([share], np.array([0]), None).tolist() == [expected]
+            assert drawing._draw_bernoulli([share], np.array([0]), None).tolist() == [expected]
 
 
 def test_sample_at_answers_for_raw_coordinates():

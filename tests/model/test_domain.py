@@ -122,7 +122,7 @@ def test_repr_is_short():
         (lambda: Domain.geographic_grid(1, 1, 0, 1, 0, 361), "east", "out of range"),
         (lambda: Domain.geographic_grid(1, 1, math.nan, 1, 0, 1), "south", "not finite"),
         (lambda: Domain.from_points([]), "points", "axes"),
-        (lambda: Domain.from_points(np.zeros((0, 2))), "points", "no secret"),
+        (lambda: Domain.from_points(np.zeros((0, 2))), "points", "is empty"),
         (lambda: Domain.from_points(np.zeros((3, 0))), "points", "from_labels"),
         (lambda: Domain.from_points([0.0, 1.0]), "points", "1 axes"),
         (lambda: Domain.from_points([[0.0], [1.0, 2.0]]), "points", "real numbers"),

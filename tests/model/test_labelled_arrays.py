@@ -34,7 +34,7 @@ ASKED = [md.MetricPrivacy(1, APART)]
 def test_a_prior_in_the_order_of_the_labels_is_taken_and_no_other():
     given = md.Problem(Labelled([0.2, 0.3, 0.5], ["a", "b", "c"]), APART, ASKED, secrets=ABC)
     assert given.prior.tolist() == [0.2, 0.3, 0.5]
-    with pytest.raises(InputError, match=r"prior: has labels in another order: at 0 stands 'c'.*'a' there"):
+    with pytest.raises(InputError, match=r"prior: has labels in another order: label 0 is 'c'.*'a' there"):
         md.Problem(Labelled([0.5, 0.2, 0.3], ["c", "a", "b"]), APART, ASKED, secrets=ABC)
 
 

@@ -162,7 +162,7 @@ def test_stationary_gives_zero_to_states_left_for_ever():
 
 
 def test_stationary_is_refused_when_there_are_several():
-    with pytest.raises(InputError, match=r"2 sets of states .* (1 and 2|2 and 1)"):
+    with pytest.raises(InputError, match=r"2 closed sets of states.* (1 and 2|2 and 1)"):
         MarkovChain([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).stationary()
 
 

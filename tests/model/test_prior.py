@@ -60,7 +60,7 @@ def test_both_sides_of_the_tolerance(error, accepted):
 def test_from_counts_against_fractions(counts, smoothing):
     exact = [Fraction(c) + Fraction(smoothing) for c in counts]
     if sum(exact) == 0:
-        with pytest.raises(InputError, match="a smoothing"):
+        with pytest.raises(InputError, match="a positive smoothing"):
             Prior.from_counts(counts, smoothing)
         return
     prior = Prior.from_counts(counts, smoothing)

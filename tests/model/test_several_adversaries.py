@@ -263,7 +263,7 @@ def test_a_specification_names_priors(tmp_path: Path):
         (
             "{ uniform = true }",
             "{ counts = [1] }",
-            r"privacy[1].prior.counts: differs in length from the domain; found 1",
+            r"privacy[1].prior.counts: has another length than the domain; found 1",
         ),
         ("{ uniform = true }", "7", r"privacy[1].prior: has the wrong type; found 7"),
         ("{ uniform = true }", "{ flat = true }", r"privacy[1].prior.flat: is not a known key"),

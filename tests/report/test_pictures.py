@@ -293,8 +293,8 @@ def test_an_outline_lies_where_its_degrees_are(tmp_path):
     ("document", "said"),
     [
         ("{", "is not JSON"),
-        ({"type": "Topology"}, "is no GeoJSON object"),
-        ([1], "is no GeoJSON object"),
+        ({"type": "Topology"}, "is not a supported GeoJSON object"),
+        ([1], "is not a supported GeoJSON object"),
         ({"type": "FeatureCollection"}, "has no list of features"),
         ({"type": "LineString", "coordinates": [[1], [2]]}, "holds no positions"),
         ({"type": "Polygon", "coordinates": [["a"]]}, "holds no positions"),

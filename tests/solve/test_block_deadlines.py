@@ -29,7 +29,7 @@ def test_a_short_limit_leaves_no_time_to_compile(
 ) -> None:
     pytest.importorskip("numba")
     module: Any = importlib.import_module("mechdesign.solve._blocks.kernels.numba")
-    monkeypatch.setattr(module, "compiled", lambda: ready)
+    monkeypatch.setattr(module, "is_compiled", lambda: ready)
     assert choose(None, None, ROWS, time_limit=limit).__module__.endswith(name)
     assert choose(None, None, ROWS, time_limit=60.0).__module__.endswith("numba")
     assert choose(None, None, ROWS).__module__.endswith("numba")

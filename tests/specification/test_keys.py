@@ -108,6 +108,7 @@ def test_files_have_no_other_names_in_the_grammar():
         key
         for table in grammar["$defs"].values()
         for key, described in table["properties"].items()
-        if described.get("type") == "string" and described["description"].startswith(("the f", "a f"))
+        if described.get("type") == "string"
+        and described["description"].startswith(("the file", "a file", "the folder", "a folder"))
     }
     assert named <= {"path", "budgets"}

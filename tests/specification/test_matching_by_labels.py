@@ -202,7 +202,11 @@ def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
         found.append(run("audit", "c.csv", "--spec", "spec.toml", "--json"))
     assert found[0].exit_code == 0
     assert found[0].stdout == found[1].stdout
-    for wrong, words in (("ABD", "no label of the specification"), ("ABB", "several rows"), ("AB", "number of rows")):
+    for wrong, words in (
+        ("ABD", "is not a label of the specification"),
+        ("ABB", "several rows"),
+        ("AB", "a row for each secret"),
+    ):
         Path("c.csv").write_text("secret,A,B,C\n" + "".join(f"{name},{rows.get(name, rows['C'])}\n" for name in wrong))
         refused = run("audit", "c.csv", "--spec", "spec.toml")
         assert refused.exit_code == 2

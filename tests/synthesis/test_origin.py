@@ -122,7 +122,7 @@ def test_a_malformed_origin_is_refused(made, values):
     document["metadata"]["origin"] = values
     document["digest"] = bundle.document_digest(document)
     (made / "certificate.json").write_text(json.dumps(document))
-    with pytest.raises(CertificateError, match="where the problem comes from"):
+    with pytest.raises(CertificateError, match="the files do not describe the origin of the problem"):
         md.Design.load(made)
 
 

@@ -28,7 +28,7 @@ def test_the_time_grows_with_the_slowness_and_nothing_else_changes():
     settings, size = SolveSettings("block"), Size(100, 100)
     once, thrice = estimate(size, settings), estimate(size, settings, 3.0)
     assert thrice.seconds == pytest.approx(3 * once.seconds)
-    assert replace(thrice, seconds=once.seconds) == once
+    assert replace(thrice, seconds=once.seconds, allowed=once.allowed) == once
     assert find_largest(size, settings, slowness=30.0) < find_largest(size, settings)
     slow = Speed(*(2 * value for value in (speed._REFERENCE.factor, speed._REFERENCE.sweep, speed._REFERENCE.sparse)))
     assert compute_slowness(slow) == 2.0

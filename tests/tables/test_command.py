@@ -217,7 +217,7 @@ def test_a_ledger_of_another_budget_is_refused():
     write(more='ledger = { path = "l.json", epsilon = 4 }\n')
     result = run(*arguments, "-o", "other")
     assert result.exit_code == 2
-    assert "was made with another budget" in said(result)
+    assert "was created with another budget" in said(result)
 
 
 def test_disjoint_groups_cost_the_largest_budget():

@@ -204,23 +204,26 @@ def _qhull(even: Floats) -> ConvexHull:
 # Within these magnitudes no product of up to three lengths overflows.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
-# Numbers worked on at a time.
-_BLOCK = 2**18
+# Number of products processed at a time.
+_PRODUCTS_PER_BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SensitivityHull:
-    """A convex body symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
+    """A convex body K symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
 
     All arrays are float64 and read-only; r is the affine dimension.
 
     Attributes:
-        vertices: (k, d), the second half the negatives of the first; counter-clockwise where r = 2 (as seen in the
-            coordinates of `basis`); none where r = 0.
-        facets: (m, d), the outer normals a scaled so that K = {v in the span: a·v ≤ 1 for all a}; the second half the
-            negatives of the first.
-        basis: (r, d), an orthonormal basis of the span of K; the identity where r = d.
-        volume: in the affine dimension: a length for r = 1, an area for r = 2; 0 for r = 0.
+        vertices: Vertices, (k, d); the second half are the negatives of the first half. For r = 2 they are in
+            counter-clockwise order in the coordinates of `basis`; for r = 0 there are none.
+        facets: Outer normals a of the facets, (m, d), with K = {v in the span: a·v ≤ 1 for all a}. The second half are
+            the negatives of the first half.
+        basis: An orthonormal basis of the span of K, (r, d); the identity for r = d.
+        volume: The volume in the affine dimension: a length for r = 1, an area for r = 2, and 0 for r = 0.
+
+    >>> SensitivityHull.of([[1.0, 0.0], [0.0, 1.0]])
+    SensitivityHull(dimension=2, vertices=4, volume=2.0)
     """
 
     vertices: Floats
@@ -234,14 +237,18 @@ class SensitivityHull:
 
     @classmethod
     def of(cls, differences: ArrayLike) -> SensitivityHull:
-        """Return the hull of ±each row of `differences`, shape (m, d), d ≥ 1; none gives the origin alone."""
+        """Return the convex hull of ± each row; without rows, the hull is {0}.
+
+        Args:
+            differences: Vectors, (m, d) with d ≥ 1.
+        """
         generators = as_floats(differences, "differences", "(m, d)")
         if generators.shape[1] == 0:
             raise InputError("differences", "have no coordinates", value=generators.shape, bound="d >= 1")
         return hull_of(_in_range(generators, "differences"))
 
     def __repr__(self) -> str:
-        """Say what it is, without the arrays."""
+        """Return the dimension, the number of vertices and the volume, without the arrays."""
         shape = f"dimension={self.dimension}, vertices={len(self.vertices)}, volume={self.volume!r}"
         return f"SensitivityHull({shape})"
 
@@ -266,16 +273,19 @@ class SensitivityHull:
         return float(np.sqrt((self.vertices**2).sum(axis=1)).max(initial=0.0))
 
     def norm(self, v: ArrayLike) -> Floats:
-        """Return the K-norm min{t ≥ 0 : v ∈ tK} of vectors v of shape (…, d): max a·v over the facets.
+        """Return the K-norms min{t ≥ 0 : v ∈ tK}: the largest a·v over the facets.
 
-        It is infinite off the span of K, that is where v differs from its projection, in some coordinate, by more than
-        `TOLERANCE` times the largest coordinate of v and the radius of K; for K = {0} everywhere but at the origin.
+        The norm is infinite off the span of K. A vector is off the span if some coordinate differs from its projection
+        by more than `TOLERANCE` times the largest coordinate of v and the radius of K.
+
+        Args:
+            v: Vectors, (…, d).
         """
         vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
         half = self.facets[: len(self._cones)]
         result = np.zeros(len(rows))
-        step = max(1, _BLOCK // max(1, len(half)))
+        step = max(1, _PRODUCTS_PER_BLOCK // max(1, len(half)))
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
             result[some] = np.abs(rows[some] @ half.T).max(axis=1, initial=0.0)
@@ -283,15 +293,22 @@ class SensitivityHull:
         return result.reshape(vectors.shape[:-1])
 
     def contains(self, v: ArrayLike) -> Flags:
-        """Tell which vectors v of shape (…, d) are in K, its boundary included: K-norm at most 1 + `TOLERANCE`."""
+        """Return whether vectors are in K, including its boundary: K-norm at most 1 + `TOLERANCE`.
+
+        Args:
+            v: Vectors, (…, d).
+        """
         return np.asarray(self.norm(v) <= 1 + TOLERANCE)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
-        """Draw points uniformly from K (in its affine dimension): shape ``(*size, d)``.
+        """Return points drawn uniformly from K in its affine dimension, ``(*size, d)``.
 
-        Exact up to the rounding of floats: a simplex of the triangulation from the origin is drawn in proportion to its
-        volume, then a point of it by exponential spacings. `rng` is a NumPy generator or a seed; without it the
-        operating system seeds one.
+        A simplex of the triangulation from the origin is drawn in proportion to its volume. A point of the simplex is
+        then drawn by exponential spacings. The distribution is exact up to rounding.
+
+        Args:
+            size: The number or shape of draws.
+            rng: A NumPy generator or a seed; None seeds one from the operating system.
         """
         shape = tuple(as_integer(one, "size", 0) for one in (size if isinstance(size, tuple) else (size,)))
         generator = as_generator(rng)
@@ -308,11 +325,13 @@ class SensitivityHull:
 
     @in_own_arithmetic
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
-        """Return dimension and volume of conv(K ∪ {v, −v}) for each vector v of shape (…, d), without building it.
+        """Return the dimensions and volumes of conv(K ∪ {v, −v}), without building these hulls.
 
-        A facet that sees v gets a pyramid of volume cone · (a·v − 1); −v sees the opposite ones; and nothing more is
-        added, since K contains the origin. Off the span, at the distance h, it becomes the double pyramid of volume
-        2 h · volume / (r + 1).
+        Each facet visible from v adds a pyramid of volume cone · (a·v − 1), and −v adds the opposite pyramids. At the
+        distance h from the span, the result is a double pyramid of volume 2 h · volume / (r + 1).
+
+        Args:
+            v: Vectors, (…, d).
         """
         vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
@@ -337,14 +356,14 @@ class SensitivityHull:
 
 
 def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
-    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else.
+    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for other values.
 
-    A square array of three rows or more with a zero diagonal is refused: it holds distances.
+    A square array of three rows or more with a zero diagonal is refused, because it probably contains distances.
     """
     refuse_distances(points, path, "places are needed here, not the distances between them", least=3)
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
     if 0 in array.shape:
-        raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
+        raise InputError(path, "is empty", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
     return _in_range(array, path)
 
 
@@ -365,7 +384,7 @@ def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
 
 
 def check_distinct(places: Floats, path: str, remedy: str) -> None:
-    """Raise `InputError` for two of the `places` (n, d) that are the same: what is released there is one thing."""
+    """Raise `InputError` if two of the `places` (n, d) are equal: their answers could not be distinguished."""
     order = np.lexsort(places.T)
     same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
     if same.size:
@@ -384,7 +403,17 @@ def _in_range(array: Floats, path: str) -> Floats:
 
 
 def hull_of(differences: Floats) -> SensitivityHull:
-    """Return the hull of ±each row of `differences` (m, d), which are checked already."""
+    """Return the convex hull of ± each row, without checking the vectors.
+
+    Args:
+        differences: Vectors, (m, d).
+
+    Returns:
+        The hull.
+
+    >>> hull_of(np.array([[1.0, 0.0], [0.0, 1.0]])).volume
+    2.0
+    """
     generators = np.unique(upright(differences[differences.any(axis=1)]), axis=0)
     if len(generators) == 0:
         none = np.zeros((0, differences.shape[1]))
