@@ -153,7 +153,7 @@ def test_secrets_without_an_edge_are_refused():
     assert result.exit_code == 2
     assert "privacy: has nodes without an edge" in result.stderr
     assert "found [5]" in result.stderr
-    assert 'by [policy] isolated = "hull" or [policy] isolated = "repair"' in result.stderr
+    assert 'with [policy] isolated = "hull" or [policy] isolated = "repair"' in result.stderr
     assert "`mechdesign policy` shows them" in result.stderr
     assert not Path("s").exists()
     result = run("design", write(SPECIFICATION + '[policy]\nisolated = "hull"\n'))
