@@ -77,8 +77,8 @@ def leakage(
     """Show the leakage of repeated releases of correlated data, in nats.
 
     P.csv contains the matrix Pr(state before | state now), with a row for each current state. It is a text file of
-    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without it, give --forward, for an adversary who only knows the
-    transitions to the next state. Releases are counted from 0.
+    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without it, give --forward, for
+    an adversary who only knows the transitions to the next state. Releases are counted from 0.
 
     The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
     rows, the results under mixture are also shown.

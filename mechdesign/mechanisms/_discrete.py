@@ -73,7 +73,7 @@ class DiscreteNoise(ABC):
         return draw(self, as_integer(size, "size", 0), source(rng))
 
     def prepare(self) -> None:
-        """Compute what every draw needs, so that a draw can fail for want of memory or of random numbers only."""
+        """Compute and cache the tables for drawing. Later draws can fail only if memory or random numbers run out."""
         prepare(self)
 
     def add(self, values: Integers, rng: np.random.Generator | int | None = None) -> Integers:
@@ -143,10 +143,10 @@ class DiscreteLaplace(DiscreteNoise):
 
         def covers(t: int) -> bool:
             _, power = exp_minus((t + 1) / self.scale, _BITS)
-            # q in the denominator from above is no bound; from below, one unit less, it is.
+            # The denominator needs a lower bound of q: `one` is an upper bound, at most 2 units above q.
             return 2 * power * outside.denominator <= outside.numerator * ((1 << _BITS) + max(one - 2, 0))
 
-        # Only a start: what counts is what `covers` says.
+        # The guess in floats is only the start of the search; `covers` decides exactly.
         t = max(0, round(guess))
         while not covers(t):
             t += 1
@@ -185,7 +185,7 @@ class DiscreteGaussian(DiscreteNoise):
         """Return the variance, which is below σ² (by a part of exp(-2π²σ²) or so: nothing from σ = 2 on)."""
         if self.sigma_squared >= 4:
             return float(self.sigma_squared)
-        # exp(-700) is nothing beside 1.
+        # exp(-700) is negligible compared with 1, so larger exponents are capped.
         numbers = np.arange(0, 100)
         weights = np.exp(-(numbers**2) * min(nearest(1 / (2 * self.sigma_squared)), 700.0))
         return float(2 * (numbers**2 * weights).sum() / (2 * weights.sum() - 1))

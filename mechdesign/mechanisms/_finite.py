@@ -90,10 +90,16 @@ class FiniteMechanism(Mechanism):
     def sample(
         self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        """Draw answers for a node, nodes themselves, from the certified integers of `channel`.
+        """Draw answers for a node from the certified integers of `channel`.
 
-        Without `rng` the bits are those of the operating system, and what is drawn is exactly what was proved; a
-        generator or a seed serves rehearsals.
+        Args:
+            node: the secret, a node of the graph.
+            size: the number of draws, or the shape of the result.
+            rng: a NumPy generator or a seed, for rehearsals only. Without it the operating system supplies the
+                random bits, and the draws follow the certified channel exactly.
+
+        Returns:
+            The answers, which are nodes: an array of shape `size`.
         """
         row, generator = self._row(node), None if rng is None else as_generator(rng)
         drawn: np.ndarray = self.nodes[np.asarray(self.channel().sample(row, size=size, rng=generator))]
@@ -105,7 +111,7 @@ class FiniteMechanism(Mechanism):
 
 
 def hops(graph: nx.Graph) -> Floats:
-    """Return the number of hops between any two of the sorted nodes of a policy graph, infinite where no path is."""
+    """Return the number of hops between any two sorted nodes of a policy graph; infinite if no path joins them."""
     check_graph(graph)
     adjacency = nx.to_scipy_sparse_array(graph, nodelist=sorted(graph), dtype=np.float64)
     return np.asarray(shortest_path(adjacency, directed=False, unweighted=True))
@@ -125,11 +131,11 @@ def _metric(values: ArrayLike) -> Floats:
     return read_only(matrix)
 
 
-# Beyond it floats are whole numbers, and next ones not told apart.
+# Above this value, neighbouring floats differ by 1 or more.
 _LARGEST_MULTIPLE = 2.0**52
-# Rows of more columns have no room.
+# The largest absolute value of the noise; it limits the number of columns.
 _LARGEST_NOISE = 10**7
-# Sums farther from 1 are no rounding: what an audit refuses, too.
+# The largest distance of a sum from 1 that counts as rounding; an audit uses the same limit.
 _FARTHEST_SUM = 0.001
 
 
@@ -162,7 +168,7 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
         n: The number of secrets, 0 to n − 1.
 
     Raises:
-        InputError: Values that are no integers, or probabilities whose sum is not within 0.001 of 1, as for an audit.
+        InputError: A value is not an integer, or the sum of the probabilities differs from 1 by more than 0.001.
 
     >>> additive({-1: 0.25, 0: 0.5, 1: 0.25}, 2).tolist()
     [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
@@ -188,7 +194,7 @@ def _whole(value: Any) -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
         bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
-        raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
+        raise InputError("masses", "contain an invalid noise value", value=value, bound=bound)
     return int(value)
 
 
@@ -246,8 +252,8 @@ class Geometric(FiniteMechanism):
     """The geometric mechanism on 0, …, n−1, truncated to that range (Ghosh, Roughgarden and Sundararajan 2009).
 
     Two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε, is added and the result is clipped to the
-    range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. Followed by the Bayes-optimal
-    remap of its answers it is optimal for every cost that does not fall with the distance; as it is, it is not.
+    range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. With a Bayes-optimal remap of
+    its answers, it is optimal for every cost that never decreases with distance. Without the remap it may not be.
 
     >>> Geometric(1, 3).matrix().round(4).tolist()[0]
     [0.7311, 0.17, 0.0989]

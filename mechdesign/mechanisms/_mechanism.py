@@ -1,4 +1,4 @@
-"""What every mechanism under a policy graph offers, whatever its law."""
+"""The interface shared by all mechanisms under a policy graph."""
 
 from __future__ import annotations
 
@@ -34,31 +34,36 @@ class Mechanism(ABC):
 
     @abstractmethod
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
-        """Return the mechanism as a channel of integers, certified: a row for each node, a column for each observable.
+        """Return the mechanism as a certified channel of integers: one row per node, one column per observable.
 
-        With ``within="component"`` the answers to a node are the nodes of its connected component alone, and the
-        observables are the places, or the domain, that the nodes index.
+        Args:
+            observables: the possible answers, as a domain or as an array of places.
+            within: "map" allows every observable. "component" restricts the answers of a node to the nodes of its
+                connected component; `observables` must then be the domain, or the places, that the nodes index.
+
+        Returns:
+            The channel, whose guarantee has been proved in exact arithmetic.
         """
 
     def _row(self, node: int) -> int:
-        """Return the place of a node among `nodes`; raise `InputError` where it is none of them."""
+        """Return the row of a node in `nodes`; raise `InputError` if the graph lacks the node."""
         return int(np.searchsorted(self.nodes, as_node(self.graph, node)))
 
     def degrees(self) -> dict[int, int]:
-        """Return, for every node, how many nodes it is ε-indistinguishable from, itself included.
+        """Return, for every node, the number of nodes that are ε-indistinguishable from it, including itself.
 
-        Without anything better known, these are its neighbours.
+        By default these are the node and its neighbours in the policy graph.
         """
         return {int(node): int(degree) + 1 for node, degree in self.graph.degree()}
 
     def level(self) -> float:
-        """Return a bound, in nats, on what tells any two nodes apart: ε times the largest number of hops.
+        """Return an upper bound, in nats, on the privacy loss between any two nodes: ε times the graph's diameter.
 
-        Infinite where the graph is not connected (PGLP, Cao et al. 2020, Lemma 1).
+        The bound is infinite if the graph is not connected (PGLP, Cao et al. 2020, Lemma 1).
         """
         return graph_level(self.epsilon, self.graph)
 
 
 def graph_level(epsilon: Fraction, graph: nx.Graph) -> float:
-    """Return ε times the diameter of a policy graph, infinite where it is not connected."""
+    """Return ε times the diameter of a policy graph; infinite if the graph is not connected."""
     return float(epsilon) * int(nx.diameter(graph)) if nx.is_connected(graph) else float("inf")

@@ -75,7 +75,7 @@ class PlanarLaplace:
         points: n places in the plane.
 
     Raises:
-        InputError: The points are no places in the plane, or ε is not positive.
+        InputError: The points are not places in the plane, or ε is not positive.
 
     >>> square = Domain.grid(2, 1, 2.0, 1.0)
     >>> PlanarLaplace(2, square).matrix().round(4).tolist()
@@ -123,7 +123,7 @@ def require_plane(places: Domain, path: str) -> Domain:
     """Return a domain; raise `InputError` unless its members are places in the plane."""
     require_kind(places, Domain, path, "a Domain")
     if places.points.shape[1] != 2:
-        raise InputError(path, "are no places in the plane", value=places.points.shape, bound="of shape (k, 2)")
+        raise InputError(path, "are not places in the plane", value=places.points.shape, bound="of shape (k, 2)")
     return places
 
 

@@ -6,8 +6,8 @@ The magnitude |k| is drawn by inversion, a block of 2**s numbers at a time:
 2. a number k of the block, uniformly, kept with probability exp(-(g(k) - g(j·2**s))), else start again;
 3. a sign, uniformly; minus zero starts again.
 
-What is kept has probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)) for each sign, and zero, of
-which only one sign is kept, is counted once: the stated law. With s = 0 step 2 keeps everything.
+An accepted number has probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)) for each sign. Zero is
+accepted with one sign only, so it counts once. This is the stated law. With s = 0, step 2 accepts every number.
 
 **Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1), of which ever more random bits may be
 drawn, with real numbers t known to any precision: t = (w_0 + … + w_j) / Σ w in step 1, t = exp(-(g(k) - g(j·2**s))) in
@@ -69,7 +69,7 @@ Words = Callable[[int], NDArray[np.uint64]]
 LARGEST_NOISE = 2**62
 
 _WORD = 64
-# Bits of the weights beyond those of the thresholds: what the errors of a few thousand terms and the tail use up.
+# Extra bits of the weights, to absorb the errors of a few thousand terms and of the tail.
 _GUARD = 40
 # Blocks are at most this fraction of the scale.
 _FINENESS = 32
@@ -84,7 +84,7 @@ class Law(Protocol):
 
     @property
     def spread(self) -> int:
-        """Return the scale of the law, rounded down: what the size of the blocks is measured by."""
+        """Return the scale of the law, rounded down; it determines the size of the blocks."""
         ...
 
     def __hash__(self) -> int: ...
@@ -121,14 +121,14 @@ def draw(law: Law, size: int, words: Words) -> Integers:
 
 
 def prepare(law: Law) -> None:
-    """Compute the tables that `draw` uses, and keep them."""
+    """Compute and cache the tables that `draw` uses."""
     _arrays(law)
     if block_bits(law):
         _slopes(law)
 
 
 def block_bits(law: Law) -> int:
-    """Return s: blocks are of 2**s numbers."""
+    """Return s; each block contains 2**s numbers."""
     return max(0, (law.spread // _FINENESS).bit_length() - 1)
 
 
@@ -158,7 +158,7 @@ def thresholds(law: Law, bits: int) -> Thresholds:
 
 
 def _candidates(law: Law, size: int, words: Words) -> Integers:
-    """Return what is left of `size` trials of the three steps, in order."""
+    """Return the accepted draws of `size` trials of the three steps, in order."""
     blocks = _blocks(law, words(size), words)
     # The lowest bit of a word is the sign, those above it the number within the block.
     signs = words(size)
@@ -177,7 +177,7 @@ def _candidates(law: Law, size: int, words: Words) -> Integers:
 
 
 def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
-    """Take step 1 for the first words `drawn`."""
+    """Perform step 1 for the first words `drawn`."""
     low, last = _arrays(law)
     # The first block whose threshold the word has not surely passed; the word may be within that enclosure.
     blocks: Integers = np.searchsorted(last, drawn, side="left").astype(np.int64)
@@ -206,7 +206,7 @@ def _refined_block(law: Law, number: int, words: Words) -> int:
 def _accepted(
     law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDArray[np.uint64], words: Words
 ) -> Flags:
-    """Take step 2 for the first words `drawn`."""
+    """Perform step 2 for the first words `drawn`."""
     shift = block_bits(law)
     slopes = _slopes(law)
     # 2**64 - slope·offset, modulo 2**64; the product is below 2**64 wherever the slope is.
@@ -223,7 +223,7 @@ def _accepted(
 
 @lru_cache(maxsize=64)
 def _slopes(law: Law) -> NDArray[np.uint64]:
-    """Return upper bounds of 2**64·D/2**s for the blocks of the table, 0 where that is no bound of use (D >= 1/2)."""
+    """Return upper bounds of 2**64·D/2**s for the blocks of the table, or 0 if D >= 1/2, where the bound is useless."""
     shift = block_bits(law)
     edges = [law.exponent(block << shift) for block in range(len(thresholds(law, _WORD).low) + 1)]
     steps = [after - before for before, after in pairwise(edges)]

@@ -178,8 +178,8 @@ class Policy:
 
         Args:
             domain: the domain of the records.
-            graph: an undirected networkx graph whose nodes are the indices of the values, or a list of edges. With ``unbounded`` the
-                null node is None.
+            graph: an undirected networkx graph whose nodes are the indices of the values, or a list of edges. With
+                ``unbounded`` the null node is None.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 

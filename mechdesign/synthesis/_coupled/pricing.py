@@ -53,8 +53,8 @@ def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) ->
 
     `floors` are indices among the claims. Dominated estimates, which are never better than another one for these
     secrets, are left out. The floors of the part have the largest possible minimum, which only serves as a scale. A
-    floor is left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by the part's
-    probability under it.
+    floor is left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by the
+    part's probability under it.
     """
     alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)
