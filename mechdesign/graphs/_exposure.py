@@ -1,9 +1,9 @@
 """Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
-A K-norm mechanism with hull K makes i and j ε-indistinguishable if and only if f(j) − f(i) ∈ K (DPHMM, Xiao et al.
-2017, Definition 5.2 and Theorem 5.2), even without an edge of the policy graph. This holds for nodes with the same
-hull. Nodes with different hulls can always be distinguished, because the ratio of their densities is unbounded.
-Exposure must therefore be tested with the hull that the mechanism uses:
+A K-norm mechanism with hull K protects i and j from each other if and only if f(j) − f(i) ∈ K. This is Theorem 5.2 of
+DPHMM (Xiao et al. 2017), for nodes with the same hull. No edge of the policy graph is necessary. Nodes with
+different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must therefore
+be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
 - "component": for each node the hull of its component, as in P-LM and P-PIM of PGLP and by default in

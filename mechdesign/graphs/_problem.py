@@ -49,9 +49,9 @@ def problem(
 ) -> Problem:
     """Return the problem of the least-cost channel under a policy graph.
 
-    The best channel releases a node without an edge exactly, even if a mechanism with a sensitivity hull would hide it
-    (unless another requirement ties the node to others). The node of a graph with a single node is also released
-    exactly. Both cases are refused by default; see `isolated`.
+    Unless another requirement ties it to others, the best channel releases a node without an edge exactly. It does so
+    even if a mechanism with a sensitivity hull would hide the node. The node of a graph with a single node is also
+    released exactly. Both cases are refused by default; see `isolated`.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
@@ -64,13 +64,13 @@ def problem(
         within: The permitted answers. "component" permits the members of the component of the secret. Answers then
             reveal the component, which the policy allows. Other answers have infinite cost, and the lower bound holds
             for channels without them. The columns of the channel are the nodes. "map" permits every member of the
-            domain (n columns), or the m observables of a `cost` of shape (n, m).
+            domain (n columns). With a `cost` of shape (n, m) it permits m observables.
         requirements: Further requirements on the nodes, in their order. Requirements on pairs may connect components.
             Distortion floors apply to all components together. A floor can be at most the error if answers reveal only
             the component, or nothing with "map".
-        isolated: The treatment of nodes without an edge. "refuse" raises an error. "hull" joins a node i to all nodes j
-            with f(j) − f(i) in the hull of the whole graph, and refuses a node without such j. "repair" first adds the
-            edges of `repair`. "release" accepts exact release; the certificate lists these nodes as `revealed`.
+        isolated: The treatment of nodes without an edge. With "refuse" they are an error. With "hull" a node is joined
+            to all nodes in the hull of the whole graph around it. A node without any is an error. With "repair" the edges of `repair` are added first. With "release" exact release is accepted; the
+            certificate lists these nodes as `revealed`.
         objective: "expected" or "worst" cost.
         observables: The domain of the m observables, for ``within="map"``.
         title: The name of the problem in reports.

@@ -172,7 +172,7 @@ def repair(
     The method chooses the edges:
 
     - "area": visit the exposed nodes in `order`. Join each node that is still exposed to the node that gives the hull
-      of least volume, an area in the plane (PGLP, Algorithm 4; DPHMM, Algorithm 3).
+      of least volume, an area in the plane. This is Algorithm 4 of PGLP and Algorithm 3 of DPHMM.
     - "nearest": the same visits, but join each node to the nearest node (DPHMM, Algorithm 1).
     - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
     - "exhaustive": find the least volume of all; refused if this may take more than `LARGEST_SEARCH` graphs.
