@@ -69,8 +69,9 @@ def problem(
             Distortion floors apply to all components together. A floor can be at most the error if answers reveal only
             the component, or nothing with "map".
         isolated: The treatment of nodes without an edge. With "refuse" they are an error. With "hull" a node is joined
-            to all nodes in the hull of the whole graph around it. A node without any is an error. With "repair" the edges of `repair` are added first. With "release" exact release is accepted; the
-            certificate lists these nodes as `revealed`.
+            to all nodes in the hull of the whole graph around it. A node without any is an error. With "repair" the
+            edges of `repair` are added first. With "release" exact release is accepted; the certificate lists these
+            nodes as `revealed`.
         objective: "expected" or "worst" cost.
         observables: The domain of the m observables, for ``within="map"``.
         title: The name of the problem in reports.
