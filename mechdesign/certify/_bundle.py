@@ -144,7 +144,7 @@ def encode(
     contents = {CHANNEL: _channel_arrays(evidence)}
     for name, values in (arrays or {}).items():
         if not _ARRAY_NAME.fullmatch(name) or _OWN_ARRAY.fullmatch(name):
-            raise InputError(f"arrays[{name!r}]", "is not a free name", bound="lower-case letters, digits and _")
+            raise InputError(f"arrays[{name!r}]", "is malformed or reserved", bound="lower-case letters, digits and _")
         contents[CHANNEL][name] = plain(np.asarray(values), f"arrays[{name!r}]")
         if contents[CHANNEL][name].dtype.kind == "U":
             require_plain_texts(contents[CHANNEL][name].tolist(), f"arrays[{name!r}]")
@@ -153,7 +153,7 @@ def encode(
     found = {name: pack(held) for name, held in contents.items()}
     for name, content in (files or {}).items():
         if not FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE):
-            raise InputError(f"files[{name!r}]", "is not a free name", bound="a plain file name")
+            raise InputError(f"files[{name!r}]", "is malformed or reserved", bound="a plain file name")
         found[name] = content
     document = {
         "schema": _schema(evidence.requirements),

@@ -32,7 +32,7 @@ from mechdesign.certify._exact import as_decimal, exact, exact_text, least_float
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The orders of the norms of the three distances; 0 means the infinite order."""
 
-# For steps in this range slopes and their squares are floats.
+# For steps in this range, slopes and their squares can be represented as floats.
 _MIN_STEP, _MAX_STEP = Fraction(1, 10**100), Fraction(10**100)
 
 

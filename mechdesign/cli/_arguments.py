@@ -101,7 +101,7 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorator:
-    """Return the options for the layout of the files on the command line, including `matrices` or `places`."""
+    """Return the command-line options that describe the layout of files, including `matrices` or `places`."""
 
     def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:

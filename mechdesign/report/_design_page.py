@@ -123,12 +123,15 @@ def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
     if channel.numerators.shape != problem.cost.shape:
         raise InputError(
-            "channel", "is of another problem", value=channel.numerators.shape, bound=f"of shape {problem.cost.shape}"
+            "channel",
+            "belongs to another problem",
+            value=channel.numerators.shape,
+            bound=f"of shape {problem.cost.shape}",
         )
     kinds = tuple(claim.kind for claim in problem.claims)
     found = tuple(checked.kind for checked in certificate.requirements)
     if kinds != found:
-        raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
+        raise InputError("certificate", "belongs to another problem", value=found, bound=f"on requirements {kinds}")
 
 
 def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:

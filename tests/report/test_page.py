@@ -246,10 +246,10 @@ def test_observables_may_be_of_another_domain_and_number():
 def test_a_channel_or_certificate_of_another_problem_is_refused():
     problem, made, found = city()
     other = city(3, 3)
-    with pytest.raises(InputError, match=r"channel: is of another problem"):
+    with pytest.raises(InputError, match=r"channel: belongs to another problem"):
         html(problem, other[1], found)
     bare = Problem(problem.prior, problem.cost, [])
-    with pytest.raises(InputError, match=r"certificate: is of another problem"):
+    with pytest.raises(InputError, match=r"certificate: belongs to another problem"):
         html(bare, made, found)
 
 

@@ -127,7 +127,7 @@ class SecretGraph(ABC):
         return np.concatenate(blocks) if blocks else np.zeros((0, 2), dtype=np.int64)
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each node, int64 of shape (node_count,)."""
+        """Return, for each node, the index of its connected component, int64 of shape (node_count,)."""
         n = self.node_count
         labels = np.arange(n)
         for block in self.edge_blocks():

@@ -32,7 +32,7 @@ def _summing(size: int, places: Integers, columns: Integers, values: Floats) -> 
 
 def _least(values: Singles) -> Floats:
     """Return the least value of each column (b,) of values (E, b)."""
-    # NumPy is slow along an axis with a stride of one number.
+    # NumPy is slow when it reduces along a contiguous axis.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
     return least.astype(np.float64)
 
