@@ -31,7 +31,6 @@ CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
 EXCLUDED = (
     "benchmarks/figures",
     "mechdesign/graphs/_geometry",
-    "mechdesign/mechanisms",
     "mechdesign/traces",
 )
 MAX_WORDS = 25

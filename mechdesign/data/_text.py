@@ -269,14 +269,14 @@ def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
     >>> columns_text(["Ada", "46.9512"])
-    'the columns in its first line, shown by their form because they may be data: aaa, 99.9999'
+    'the columns in its first line (only their form is shown, because they may be data): aaa, 99.9999'
     """
     names = shorten(", ".join(map(escape, header)))
     few_digits = sum(map(str.isdigit, names)) <= _MAX_HEADER_DIGITS
     if values_are_shown() or (_names_columns(header, wanted, below) and few_digits):
         return f"the columns {names}"
     forms = shorten(", ".join(map(form_of, header)))
-    return f"the columns in its first line, shown by their form because they may be data: {forms}"
+    return f"the columns in its first line (only their form is shown, because they may be data): {forms}"
 
 
 def _names_columns(header: Sequence[str], wanted: Sequence[str], below: Rows) -> bool:

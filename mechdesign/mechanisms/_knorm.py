@@ -51,7 +51,7 @@ class KNormMechanism(Mechanism):
     Attributes:
         epsilon: ε in nats per edge, exact.
         points: the places f(s), float64 of shape (n, d), read-only.
-        graph: the policy graph, frozen; its nodes are indices into `points`, of which a constrained graph lacks some.
+        graph: the policy graph, frozen; its nodes are indices into `points`. A constrained graph has only some of them.
         nodes: the nodes, sorted, int64: the rows of `matrix`, `likelihood` and `channel`.
     """
 
@@ -99,12 +99,12 @@ class KNormMechanism(Mechanism):
         """Return the body K of each component of the graph, in the order of `components`."""
 
     def __repr__(self) -> str:
-        """Say what it is, without the arrays."""
+        """Return the name, ε and the sizes, without the arrays."""
         shape = f"{len(self.nodes)} nodes, {self.graph.number_of_edges()} edges"
         return f"{type(self).__name__}(epsilon={exact_text(self.epsilon)}, {shape})"
 
     def hull(self, node: int) -> SensitivityHull:
-        """Return the body K to which the noise of a node is fitted; K = {0} where it gets none."""
+        """Return the body K to which the noise of a node is fitted; K = {0} for a node without noise."""
         return self._hulls[int(self._member[self._row(node)])]
 
     def sample(
@@ -112,12 +112,12 @@ class KNormMechanism(Mechanism):
     ) -> Floats:
         """Draw released coordinates for a node: shape (size, d), or ``(*size, d)``.
 
-        The K-norm of the noise has the law Gamma(k + 1, 1/ε), its direction is that of a uniform point of K (Hardt and
-        Talwar 2010). Where K = {0} every draw is the node's own place. `rng` is a NumPy generator or a seed; without it
-        the operating system seeds one.
+        The K-norm of the noise has the law Gamma(k + 1, 1/ε), and its direction is that of a uniform point of K (Hardt
+        and Talwar 2010). If K = {0}, every draw is the place of the node. `rng` is a NumPy generator or a seed; without
+        it the operating system seeds one.
 
-        These are floats, whose last bits depend on the node: coordinates drawn here are a rehearsal, with `rng` or
-        without it, and ε is not guaranteed for them. For release, draw from `channel`, whose guarantee is exact.
+        The last bits of these floats depend on the node. Coordinates drawn here are therefore a rehearsal, with or
+        without `rng`: ε is not guaranteed for them. For release, draw from `channel`, whose guarantee is exact.
         """
         place = self.points[self.nodes[self._row(node)]]
         generator = as_generator(rng)
@@ -127,11 +127,11 @@ class KNormMechanism(Mechanism):
 
     @in_own_arithmetic
     def density(self, z: ArrayLike, node: int) -> Floats:
-        """Return the density at coordinates z, shape (…, d), of what is released for a node: shape (…).
+        """Return the density of the output for a node at coordinates z, shape (…, d): shape (…).
 
-        It is with respect to the Lebesgue measure of the flat f(s) + span K (length for k = 1, area for k = 2) and 0
-        off it, as `SensitivityHull.norm` tells with its tolerance. Where K = {0} the measure counts points: the density
-        is the probability, 1 at the node's place and 0 elsewhere.
+        The density refers to the Lebesgue measure of the flat f(s) + span K: length for k = 1, area for k = 2. It is 0
+        off the flat, within the tolerance of `SensitivityHull.norm`. If K = {0}, the measure counts points. The density
+        is then the probability: 1 at the place of the node and 0 elsewhere.
         """
         row = self._row(node)
         noise = as_vectors(z, "z", self.points.shape[1]) - self.points[self.nodes[row]]
@@ -139,16 +139,17 @@ class KNormMechanism(Mechanism):
 
     @in_own_arithmetic
     def likelihood(self, z: ArrayLike) -> Floats:
-        """Return what coordinates z, shape (…, d), say about the node: shape (…, nodes), in the order of `nodes`.
+        """Return the likelihood of each node given coordinates z, shape (…, d): shape (…, nodes), in order of `nodes`.
 
-        These are the numbers Pr(z | s) of Bayes' rule up to a common factor: the densities, except that those of noise
-        of a higher dimension vanish where noise of a lower one can give z, since an exact hit there is no coincidence.
+        These are the numbers Pr(z | s) of Bayes' rule up to a common factor. They are the densities of the noise of the
+        lowest dimension that can give z. Noise of a higher dimension has likelihood 0 there, because it gives such a z
+        with probability 0.
         """
         return np.asarray(np.exp(self.log_likelihood(z)))
 
     @in_own_arithmetic
     def log_likelihood(self, z: ArrayLike) -> Floats:
-        """Return the natural logarithm of `likelihood`, finite also where that is too small for a float."""
+        """Return the natural logarithm of `likelihood`, finite even if that is too small for a float."""
         coordinates = as_vectors(z, "z", self.points.shape[1])
         logarithms = np.empty((*coordinates.shape[:-1], len(self.nodes)))
         dimensions = np.empty(len(self.nodes))
@@ -160,13 +161,13 @@ class KNormMechanism(Mechanism):
         return np.where(dimensions <= least, logarithms, -np.inf)
 
     def matrix(self, observables: Domain | ArrayLike | None = None) -> Floats:
-        """Return Pr(o | s) when what is released is snapped to the nearest observable, as floats: shape (nodes, m).
+        """Return Pr(o | s) if the output is snapped to the nearest observable, as floats: shape (nodes, m).
 
-        `observables` is a domain with places or an array (m, d); the points of the mechanism unless given.
-        Entries are the exact masses of the observables' Voronoi cells up to a few roundings; ties go to the
-        lowest index. Quick where observables form a grid; otherwise the time grows with nodes × observables ×
-        sides of K. Raises InputError where K has more than two dimensions, and for observables that are empty,
-        coincide, or have another dimension than the points.
+        `observables` is a domain with places or an array (m, d); the points of the mechanism unless given. Entries are
+        the exact masses of the Voronoi cells of observables, up to a few roundings; ties go to the lowest index. A grid
+        of observables is fast. Otherwise the time grows with nodes × observables × sides of K. Raises `InputError` if K
+        has more than two dimensions, and for observables that are empty, coincide, or have another dimension than the
+        points.
         """
         sites = self.points if observables is None else observables
         return self._masses(float(self.epsilon), _observables(sites, self.points.shape[1]))
@@ -175,13 +176,16 @@ class KNormMechanism(Mechanism):
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
         """Return the channel of the mechanism with its output snapped to the nearest observable, certified.
 
-        A row for each of `nodes`, a column for each observable, with the labels of the domains. With
-        ``within="component"``, where `observables` are the places that the nodes index, outputs are snapped to the
-        nearest node of the secret's own component, which the policy lets them tell. Entries differ from
-        `matrix` by what rounding costs: the masses are those of an ε smaller by some 1e-12, and what cannot be
-        told from 0 is raised to c / 2**62, c = 2 + 3 / (e^ε - 1). That N[s,o] <= e^ε N[t,o] for both directions of
-        every edge is proved in exact arithmetic. Raises what `matrix` does, InputError for an ε below about
-        1e-12 · m, and CertificateError if the proof fails.
+        The channel has a row for each of `nodes` and a column for each observable, with the labels of the domains. With
+        ``within="component"`` the `observables` are the places that the nodes index. Outputs are then snapped to the
+        nearest node in the component of the secret; the policy allows them to reveal this component.
+
+        Because of rounding, entries differ from `matrix` in two ways. The masses belong to an ε that is smaller by
+        about 1e-12. Masses that are too small are raised to c / 2**62, with c = 2 + 3 / (e^ε - 1). Exact arithmetic
+        proves N[s,o] <= e^ε N[t,o] for both directions of every edge.
+
+        Raises the errors of `matrix`, `InputError` for an ε below about 1e-12 · m, and `CertificateError` if the proof
+        fails.
         """
         sites = _observables(observables, self.points.shape[1])
         first, law = self._laws()
@@ -300,13 +304,13 @@ def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
 class Laplace(KNormMechanism):
     """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
 
-    `Laplace(epsilon, points, graph, hull="component")`: arguments as for `PlanarIsotropic`. Each coordinate gets
-    independent Laplace noise of scale S/ε, with S the largest ‖f(s) - f(s')‖₁ over the *edges* of the node's component,
-    or of the graph (Definition 7 says all pairs of the component; edges suffice, as losses add up along a path). That
-    is the K-norm mechanism of the cross-polytope S·B₁, which contains the sensitivity hull.
+    `Laplace(epsilon, points, graph, hull="component")` has the arguments of `PlanarIsotropic`. Each coordinate gets
+    independent Laplace noise of scale S/ε. S is the largest ‖f(s) - f(s')‖₁ over the *edges* of the node's component,
+    or of the graph. Definition 7 takes all pairs of the component, but edges suffice, because losses add up along a
+    path. This is the K-norm mechanism of the cross-polytope S·B₁, which contains the sensitivity hull.
 
-    The noise fills all d dimensions unless S = 0, as for a node without edges under ``hull="component"``: then there is
-    **no noise**, and the place is released as it is.
+    The noise fills all d dimensions unless S = 0, as for a node without edges under ``hull="component"``. Then there is
+    **no noise**, and the place is released exactly.
     """
 
     @staticmethod
@@ -330,15 +334,16 @@ class Laplace(KNormMechanism):
 class PlanarIsotropic(KNormMechanism):
     """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
 
-    `PlanarIsotropic(epsilon, points, graph, hull="component")`: `epsilon` is in nats per edge; `points` are the places
-    f(s), a domain or an array (n, d) with any d ≥ 1; the nodes of `graph` are indices into them. The output has the
-    density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine* dimension: two nodes
-    get noise on the line through them, of mean K-norm 1/ε.
+    `PlanarIsotropic(epsilon, points, graph, hull="component")` has `epsilon` in nats per edge. The `points` are the
+    places f(s), a domain or an array (n, d) with any d ≥ 1. The nodes of `graph` are indices into them.
 
-    With ``hull="component"`` K comes from the edges of the node's own connected component. A node without edges then
-    gets **no noise**: its place is released as it is. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
-    2017), and only a graph without any edge gives no noise. Raises InputError for an ε that is not positive, points
-    that are not finite, a graph with other nodes, and a `hull` that is neither.
+    The output has the density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine*
+    dimension. Two nodes get noise on the line through them, with mean K-norm 1/ε.
+
+    With ``hull="component"`` K comes from the edges of the connected component of the node. A node without edges then
+    gets **no noise**: its place is released exactly. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
+    2017), and only a graph without edges gives no noise. Raises `InputError` for an ε that is not positive, points that
+    are not finite, a graph with other nodes, and another `hull`.
     """
 
     @staticmethod

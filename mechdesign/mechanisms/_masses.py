@@ -1,8 +1,8 @@
 """Masses of cells, and exact channels from them.
 
 The density at z for the place f is rate^k / (k! vol K) exp(-rate ‖z - f‖_K) on the flat f + span K of dimension k. It
-is integrated in closed form over the cells of the sites, which may be unbounded; nothing is truncated, and all terms
-are positive, so that small masses are as accurate as large ones.
+is integrated in closed form over the cells of the sites, which may be unbounded. Nothing is truncated. All terms are
+positive, so that small masses are as accurate as large ones.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ def certified_numerators(
 ) -> Integers:
     """Return numerators (n, m) over 2**62 that keep `bound` exactly: N[s,o] <= e^{ε w} N[t,o] for its pairs (s, t).
 
-    `masses(ε)` (n, m) are exact up to rounding, which two corrections pay for. Relative errors: masses are taken at an
-    ε' below ε, by some 1e-12. Whole numbers: a constant c is added to each entry of a column that a connected set of
-    rows uses, and P_s <= g P_t gives N_s <= g N_t for numbers N at most 1 above and 2 below P + c, as
-    c >= (2 g + 1) / (g - 1), with g = e^{ε w} for the least positive w. Rows that are `filled` (n,) use all columns,
-    also where their masses are too small for a float. Both are proposals: that the bound holds is decided in exact
-    arithmetic.
+    `masses(ε)` (n, m) are exact up to rounding, for which there are two corrections. To allow for relative errors,
+    masses are computed at an ε' that is about 1e-12 below ε. To allow for rounding to integers, a constant c is added
+    to each entry of a column that a connected set of rows uses.
 
-    Raises InputError where ε is so small that c would show, and CertificateError if no proposal holds.
+    Let g = e^{ε w} for the least positive w, and c >= (2 g + 1) / (g - 1). If P_s <= g P_t, then N_s <= g N_t for all
+    integers N at most 1 above and at most 2 below P + c. Rows that are `filled` (n,) use all columns, even if their
+    masses are too small for a float. Exact arithmetic then decides if the proposed numerators keep the bound.
+
+    Raises `InputError` if ε is so small that c would dominate, and `CertificateError` if no proposal holds.
     """
     nominal = float(bound.epsilon)
     shortest = float(bound.weights.min(initial=1.0, where=bound.weights > 0))
@@ -96,7 +97,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
     added = used * np.where(counts > 1, constant, 0)[:, None]
     whole = (1 << EXPONENT) - added.sum(axis=1)[member]
     numerators: Integers = np.floor(rows * whole[:, None]).astype(np.int64)
-    # What floors and the rounding of the sum leave over is shared in proportion, and the last units one by one.
+    # The remainder of floors and of the rounded sum is shared in proportion, and the last units one by one.
     missing = whole - numerators.sum(axis=1)
     numerators += np.floor(rows * missing[:, None]).astype(np.int64)
     missing = whole - numerators.sum(axis=1)
@@ -110,7 +111,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
 LARGEST_DIMENSION = 2
 """The largest affine dimension of K for which masses are computed."""
 
-# Rows whose masses sum to 1 within this are sound; what is left of it is divided out.
+# Largest deviation of a valid row sum from 1; rows are divided by their sums.
 _SOUND = 1e-10
 
 # Polygons worked on at a time.
@@ -124,9 +125,9 @@ _SAME = 2.0**-46
 def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
     """Return Pr(the nearest site is o | place s), shape (n, m), for places (n, d) and distinct sites (m, d).
 
-    The noise has density proportional to exp(-rate ‖·‖_K), rate > 0; all places lie on one flat parallel to K. What is
-    equally near to several sites, up to rounding, counts for the one of the lowest index. Rows sum to 1 within a few
-    roundings. Raises InputError where K has more than two dimensions.
+    The noise has density proportional to exp(-rate ‖·‖_K), rate > 0; all places lie on one flat parallel to K.
+    Points that are equally near to several sites, up to rounding, count for the site with the lowest index. Rows sum to
+    1 within a few roundings. Raises `InputError` if K has more than two dimensions.
     """
     if hull.dimension == 0:
         masses = np.zeros((len(places), len(sites)))

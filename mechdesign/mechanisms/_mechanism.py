@@ -38,8 +38,8 @@ class Mechanism(ABC):
 
         Args:
             observables: the possible answers, as a domain or as an array of places.
-            within: "map" allows every observable. "component" restricts the answers of a node to the nodes of its
-                connected component; `observables` must then be the domain, or the places, that the nodes index.
+            within: The value "map" allows every observable. With "component" the answers of a node are the nodes of its
+                connected component. The `observables` must then be the domain or the places that the nodes index.
 
         Returns:
             The channel, whose guarantee has been proved in exact arithmetic.

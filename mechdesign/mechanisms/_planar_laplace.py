@@ -1,7 +1,7 @@
 """The planar Laplace mechanism, released as the nearest of finitely many places (Andrés et al. 2013, section 4).
 
 Noise z has the density ε²/(2π) exp(−ε‖z‖) in the plane, so that it lies beyond the distance r with the probability
-S(r) = (1 + εr) e^(−εr) (equation 5). What falls beyond the places is counted for the nearest one: the mechanism is
+S(r) = (1 + εr) e^(−εr) (equation 5). Noise beyond the places is counted for the nearest place: the mechanism is
 truncated by remapping, which costs no privacy.
 """
 
@@ -31,7 +31,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _NOTHING = 800.0
 # Nor is there beyond this v, where 1 / cosh v is 2e-13.
 _FAR = 30.0
-# Sites of which one extent is this share of the other are on a line.
+# Sites are on a line if the ratio of their extents is at most this.
 _FLAT = 1e-9
 
 
@@ -113,8 +113,8 @@ class PlanarLaplace:
     def density(self, observables: Domain | None = None) -> Floats:
         """Return the density of the noise at the observables, p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
 
-        This is not the law of noise that is drawn and snapped (`matrix`): where ε times the distance of neighbours is 1
-        or more, it is sharper. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
+        This is not the law of noise that is drawn and snapped (see `matrix`). It is sharper if ε times the distance of
+        neighbours is 1 or more. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
         """
         return falling(euclidean(self.points, observables), float(self.epsilon))
 
@@ -134,8 +134,8 @@ class _Edges:
     Attributes:
         middles: A point on the line of each edge, (k, 2).
         along: Its direction, of length 1, (k, 2).
-        low: Where it starts on its line, from the middle, (k,); −∞ for a ray.
-        high: Where it ends, (k,); ∞ for a ray.
+        low: The start on the line, measured from the middle, (k,); −∞ for a ray.
+        high: The end, (k,); ∞ for a ray.
         owners: The site of its cell, int64 (k,).
         open: The angle in which each cell is seen at infinity, (m,).
     """
@@ -207,7 +207,7 @@ def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
     first, last = (foot_to_middle + edges.low) / safe, (foot_to_middle + edges.high) / safe
     signs = np.sign(heights)
     seen = edges.open + np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
-    # What is seen of a cell from outside starts and ends in the same direction.
+    # The angles of a cell that is seen from outside cancel.
     seen[np.abs(seen) < 1e-9] = 0.0
     # With tan ψ = sinh v the integrand S(a cosh v) / cosh v is as smooth for near lines as for far ones.
     with np.errstate(divide="ignore", over="ignore"):

@@ -9,17 +9,17 @@ The magnitude |k| is drawn by inversion, a block of 2**s numbers at a time:
 An accepted number has probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)) for each sign. Zero is
 accepted with one sign only, so it counts once. This is the stated law. With s = 0, step 2 accepts every number.
 
-**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1), of which ever more random bits may be
-drawn, with real numbers t known to any precision: t = (w_0 + … + w_j) / Σ w in step 1, t = exp(-(g(k) - g(j·2**s))) in
-step 2. The first 64 bits of U decide unless they meet the enclosure [low, high] of 2**64·t, whose bounds are integers
-computed with rigorous rounding; where they do not decide, 64 more bits are drawn and t is enclosed to as many, until
-they do. No floating-point number takes part, and no step stops with an approximation: each decision is exactly that of
+**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. More random bits of U
+can always be drawn, and t can be computed to any precision. In step 1, t = (w_0 + … + w_j) / Σ w. In step 2, t =
+exp(-(g(k) - g(j·2**s))). An enclosure [low, high] of 2**64·t has integer bounds from rigorous rounding. The first 64
+bits of U decide unless they lie in the enclosure. Then 64 more bits are drawn and t is enclosed as precisely, until
+they decide. No floating-point number is used, and no step stops with an approximation. Each decision is exactly that of
 U < t.
 
-**Why it is fast.** The words of a million draws are compared with the thresholds by one binary search. In step 2 most
-words are below 1 - D·(k - j·2**s)/2**s, with D = g((j + 1)·2**s) - g(j·2**s), which by convexity of g and
-exp(-x) >= 1 - x is a lower bound of t: they need no exponential. As 2**s is at most 1/32 of the scale, about one word
-in two thousand does.
+**Why it is fast.** The words of a million draws are compared with the thresholds by one binary search. Let D = g((j +
+1)·2**s) - g(j·2**s). In step 2 most words are below 1 - D·(k - j·2**s)/2**s. This is a lower bound of t, because g is
+convex and exp(-x) >= 1 - x. Such words need no exponential. As 2**s is at most 1/32 of the scale, about one word in two
+thousand needs one.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Integers
 from mechdesign.base._check import as_generator
 
-# Bits computed beyond those asked for, so that the two bounds are neighbours unless a multiple of 2**-bits is near.
+# Additional bits: the two bounds are then neighbours unless a multiple of 2**-bits is near.
 _GUARD_DIGITS = 16
 
 
 def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers with low <= 2**bits · exp(-x) <= high and high - low at most 2, for x >= 0.
 
-    The `decimal` module rounds exp correctly. Its argument is the rational x rounded to `digits` digits, which changes
-    exp(-x) by a relative 2x·10**-digits at most, and x is below the number of bits: with the digits taken here both
-    errors together are less than one unit of the last guard bit, and two are allowed for.
+    The `decimal` module rounds exp correctly. Its argument is the rational x rounded to `digits` digits. This changes
+    exp(-x) by a relative error of at most 2x·10**-digits, and x is below the number of bits. Both errors together are
+    less than one unit of the last guard bit; the bounds allow two.
     """
     # ln 2 < 1, so that beyond this the power is below 2**-bits.
     if x.numerator >= bits * x.denominator:

@@ -100,7 +100,7 @@ def test_a_folder_states_its_epsilon(files: Path) -> None:
         (["laplace.csv", "--distance", "hamming", "--graph", "edges.csv"], "not both"),
         (["laplace.csv", "--distance", "hamming", "--epsilon", "much"], "--epsilon: is not a number"),
         (["none.csv", "--distance", "hamming"], "none.csv: cannot be opened"),
-        (["points.csv", "--weights", "--distance", "D.csv", "--cost", "D.csv"], "cost: does not fit the channel"),
+        (["points.csv", "--weights", "--distance", "D.csv", "--cost", "D.csv"], "cost: does not match the channel"),
         (["laplace.csv", "--graph", "D.csv"], "is not a list of edges"),
         (["laplace.csv", "--distance", "hamming", "-o", "none/page.html"], "none"),
     ],

@@ -347,7 +347,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         box = Domain.geographic_grid(2, 2, 46, 47, 7, 8)
         assert read_states(path, box).tolist() == [3, 0]
     # A first line that may be data is not shown.
-    with pytest.raises(InputError, match="form only") as caught:
+    with pytest.raises(InputError, match="only their form") as caught:
         inspect_data(written(tmp_path, "Ada,HIV\nBob,flu\n"))
     assert "Ada" not in str(caught.value)
 

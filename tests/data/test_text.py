@@ -41,7 +41,7 @@ def test_names_of_columns_are_shown() -> None:
     ):
         shown = columns_text(line, ["age"])
         assert shown.endswith(", ".join(map(form_of, line))[:150])
-        assert "shown by their form only" in shown
+        assert "only their form is shown" in shown
         with showing_values():
             assert ", ".join(line)[:150] in columns_text(line)
 

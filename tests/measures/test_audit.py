@@ -283,13 +283,13 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([[1.0, 0.0]], None, {}), "exactly one"),
         (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
         (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
-        (([1.0], [[0.0]], {}), "is no matrix"),
+        (([1.0], [[0.0]], {}), "is not a matrix"),
         (([["a"]], [[0.0]], {}), "holds"),
-        (([[1.0]], TWO, {}), "does not fit"),
-        (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not fit"),
+        (([[1.0]], TWO, {}), "does not match"),
+        (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not match"),
         (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has another length"),
         (([[1.0]], [[0.0]], {"objective": "least"}), "objective: is not known"),
-        (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not fit"),
+        (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not match"),
     ],
 )
 def test_wrong_input(arguments: tuple, message: str) -> None:
@@ -387,7 +387,7 @@ def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: f
 
 
 def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
-    with pytest.raises(InputError, match="points: are no places in the plane"):
+    with pytest.raises(InputError, match="points: are not places in the plane"):
         md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0], [1.0]]))
     with pytest.raises(InputError, match="points: share a place"):
         md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]])).matrix()

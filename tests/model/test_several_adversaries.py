@@ -249,8 +249,8 @@ def test_a_specification_names_priors(tmp_path: Path):
     (tmp_path / "spec.toml").write_text(SPECIFICATION)
     found = CliRunner().invoke(main, ["design", str(tmp_path / "spec.toml"), "-o", str(tmp_path / "out")])
     assert found.exit_code == 0, found.output
-    assert "under a prior of its own" in found.output
-    assert found.output.count("under 2 priors of its own") == 2
+    assert "under its own prior" in found.output
+    assert found.output.count("under its own 2 priors") == 2
     verified = CliRunner().invoke(main, ["verify", str(tmp_path / "out")])
     assert verified.exit_code == 0, verified.output
     assert len(md.verify(tmp_path / "out").distortion) == 4

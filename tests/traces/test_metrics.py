@@ -53,7 +53,7 @@ def test_labels_of_any_kind() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="prior: differs"):
+    with pytest.raises(InputError, match="prior: has a wrong number of secrets"):
         metrics.euclidean_error(CHANNEL, [0.5, 0.5], [[0.0], [1.0]])
     with pytest.raises(InputError, match="points: do not fit"):
         metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0]])

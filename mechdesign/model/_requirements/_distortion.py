@@ -71,7 +71,7 @@ class DistortionPrivacy(RequirementKind):
         InputError: An argument has the wrong shape or is out of range.
 
     >>> DistortionPrivacy(0.4, [[0, 1], [1, 0]], prior=[0.6, 0.4])
-    DistortionPrivacy(minimum=0.4, 2 secrets, 1 prior of its own)
+    DistortionPrivacy(minimum=0.4, 2 secrets, 1 own prior)
     """
 
     kind: ClassVar[str] = "distortion"
