@@ -135,7 +135,7 @@ def seconds_text(seconds: float) -> str:
         seconds: Length in seconds.
 
     Returns:
-        A number and a unit: s, min, h or d.
+        A number and one of the units s, min, h and d.
 
     >>> seconds_text(300), seconds_text(5400), seconds_text(2.5)
     ('5 min', '90 min', '2.5 s')

@@ -126,7 +126,7 @@ def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> t
         forward: Pr(next state | state now), in the same forms.
 
     Returns:
-        The amounts from earlier releases and the amounts from later releases, in nats: two lists of length T.
+        Two lists of length T, in nats, with the amounts from earlier releases and the amounts from later releases.
 
     >>> import numpy as np
     >>> before, after = both_ways(np.array([0.1, 0.2]), [[1, 0], [0, 1]], None)

@@ -276,7 +276,7 @@ def audit(
 
     Raises:
         InputError: A shape does not match, or a row has no positive entry or a wrong sum. A secret has a distance from
-        itself. Both of `distance` and `graph` are given, or neither.
+            itself. Both of `distance` and `graph` are given, or neither.
 
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness

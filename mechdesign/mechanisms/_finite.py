@@ -99,7 +99,7 @@ class FiniteMechanism(Mechanism):
                 random bits, and the draws follow the certified channel exactly.
 
         Returns:
-            The answers, which are nodes: an array of shape `size`.
+            The answers, which are nodes, as an array of shape `size`.
         """
         row, generator = self._row(node), None if rng is None else as_generator(rng)
         drawn: np.ndarray = self.nodes[np.asarray(self.channel().sample(row, size=size, rng=generator))]

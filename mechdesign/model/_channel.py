@@ -131,7 +131,7 @@ class Channel:
                 from the operating system.
 
         Returns:
-            Indices of observables: int64 of shape `size`, or of the shape of `secret`.
+            Indices of observables, int64 of shape `size` or of the shape of `secret`.
 
         Raises:
             InputError: A secret does not exist, or a size is negative.

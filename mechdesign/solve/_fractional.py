@@ -129,7 +129,7 @@ class CharnesCooper:
             y: A solution of `program`.
 
         Returns:
-            x, or None if t = 0: the best fraction is then only a limit at infinity.
+            x, or None if t = 0. The best fraction is then only a limit at infinity.
         """
         t = y[-1] / self.unit
         return None if t <= 0 else self.shift + y[:-1] / t

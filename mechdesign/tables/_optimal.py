@@ -48,9 +48,9 @@ class CountCosts:
         laplace_remapped: the cost of this Laplace noise with the best remap of its answers.
         constant: the cost of the best answer that ignores the data.
 
-        >>> costs = compare_counts(4, [0.1])[0]
-        >>> costs.bound <= costs.optimal <= costs.geometric_remapped + 1e-9
-        True
+    >>> costs = compare_counts(4, [0.1])[0]
+    >>> costs.bound <= costs.optimal <= costs.geometric_remapped + 1e-9
+    True
     """
 
     epsilon: float

@@ -397,7 +397,7 @@ def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
     with pytest.raises(InputError, match="in another unit; found 'm'"):
         md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
     north, south = (md.Domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
-    with pytest.raises(InputError, match="another origin"):
+    with pytest.raises(InputError, match="another plane"):
         md.mechanisms.PlanarLaplace(1, north).matrix(south)
     # Secrets may share a place, and then share a row.
     twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
