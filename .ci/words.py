@@ -240,8 +240,12 @@ def is_participle(name: str) -> bool:
 
 
 def public_names(package: Path) -> dict[str, set[str]]:
-    """Return the names in the stubs of a package, by room: users rely on them."""
+    """Return the names in the stubs and in the public modules of a package, by room: users rely on them."""
     names: dict[str, set[str]] = {}
+    for module in package.glob("*/[a-z]*.py"):
+        for node in ast.parse(module.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                names.setdefault(module.parent.name, set()).update(ast.literal_eval(node.value))
     for stub in package.rglob("*.pyi"):
         text = stub.read_text(encoding="utf-8")
         room = stub.parent.relative_to(package).parts[:1]

@@ -124,7 +124,7 @@ def best_budgets(
     before, after = _functions(backward, len(curves), "backward"), _functions(forward, len(curves), "forward")
     check_directions([before], [after], stacklevel=3)
     search = _Search(Program(alpha, curves, (None, *before), (*after, None), min(window, WIDEST)), window)
-    constant, allocated = search.published(backward, forward)
+    constant, allocated = search.start_from_published(backward, forward)
     search.refine(tolerance, time_limit)
     epsilons = search.epsilons
     read_only(epsilons)
@@ -150,7 +150,7 @@ class _Search:
         each = (float(curve.at(value)) for curve, value in zip(self._program.curves, epsilons.tolist(), strict=True))
         return math.fsum(each) * (1 + _ROUNDING)
 
-    def published(self, backward: Correlation, forward: Correlation) -> tuple[float | None, float | None]:
+    def start_from_published(self, backward: Correlation, forward: Correlation) -> tuple[float | None, float | None]:
         """Start from Algorithms 7 and 8; return the costs of their budgets, None if these break the promise."""
         if any(isinstance(each, Varying) for each in (backward, forward)):
             return None, None

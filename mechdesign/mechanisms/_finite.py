@@ -23,7 +23,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact_text
 from mechdesign.graphs._builders import check_graph
-from mechdesign.mechanisms._masses import certified_numerators
+from mechdesign.mechanisms._masses import certify_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
@@ -75,7 +75,7 @@ class FiniteMechanism(Mechanism):
             InputError: ε is too small for a channel of integers, or the observables are fewer than the nodes need.
             CertificateError: the proof fails.
         """
-        numerators = certified_numerators(self._masses, self.bound, len(self.nodes))
+        numerators = certify_numerators(self._masses, self.bound, len(self.nodes))
         if observables is None:
             return Channel(numerators)
         size = observables.size if isinstance(observables, Domain) else len(as_array(observables, "observables"))

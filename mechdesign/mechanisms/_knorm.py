@@ -25,7 +25,7 @@ from mechdesign.graphs._builders import check_graph, edge_array
 from mechdesign.graphs._constraints import components, membership
 from mechdesign.graphs._exposure import component_hulls, degree_of_protection, hull_level, sensitivity_hull
 from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, as_vectors, check_distinct
-from mechdesign.mechanisms._masses import cell_masses, certified_numerators
+from mechdesign.mechanisms._masses import cell_masses, certify_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
@@ -200,7 +200,7 @@ class KNormMechanism(Mechanism):
         else:
             raise InputError("within", "is not known", value=within, bound='"map" or "component"')
         bound = PairBound.graph(self.epsilon, len(first), edges)
-        numerators = certified_numerators(lambda rate: masses(rate)[first], bound, len(sites), filled[first])
+        numerators = certify_numerators(lambda rate: masses(rate)[first], bound, len(sites), filled[first])
         return Channel(numerators[law], self._labels, observables.labels if isinstance(observables, Domain) else ())
 
     def degrees(self) -> dict[int, int]:

@@ -40,7 +40,7 @@ _TRIES = 5
 _LARGEST_SHARE = 1e-6
 
 
-def certified_numerators(
+def certify_numerators(
     masses: Callable[[float], Floats],
     bound: ExponentBound,
     observables: int,
@@ -144,17 +144,17 @@ def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     grid = rectangles(sites) if sites.shape[1] == 2 else None
     corners = hull.vertices @ hull.basis.T
     if grid is not None:
-        return _normalised(_on_grid(corners, rate, places @ hull.basis.T, grid))
+        return _normalise(_on_grid(corners, rate, places @ hull.basis.T, grid))
     origin = places[0]
-    flat, heights = _projected(hull, sites - origin)
+    flat, heights = _project(hull, sites - origin)
     within = (places - origin) @ hull.basis.T
     masses = _in_plane(corners, rate, within, plane_diagram(flat, heights))
     if not _sound(masses):
         masses = _in_plane(corners, rate, within, all_pairs(flat, heights))
-    return _normalised(masses)
+    return _normalise(masses)
 
 
-def _projected(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
+def _project(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
     """Return coordinates in the span of K and squared distances from it."""
     flat = vectors @ hull.basis.T
     if hull.dimension == vectors.shape[1]:
@@ -167,7 +167,7 @@ def _sound(masses: Floats) -> bool:
     return bool((np.abs(masses.sum(axis=1) - 1) <= _SOUND).all())
 
 
-def _normalised(masses: Floats) -> Floats:
+def _normalise(masses: Floats) -> Floats:
     sums = masses.sum(axis=1)
     if not _sound(masses):
         worst = int(np.abs(sums - 1).argmax())
@@ -178,7 +178,7 @@ def _normalised(masses: Floats) -> Floats:
 
 def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
     """Integrate rate/2 exp(-rate |t|), t the K-norm with a sign, over the pieces of the line."""
-    flat, heights = _projected(hull, sites - places[0])
+    flat, heights = _project(hull, sites - places[0])
     owners, boundaries = line_diagram(flat[:, 0], heights)
     unit = np.abs(hull.vertices @ hull.basis.T).max()
     at = ((places - places[0]) @ hull.basis.T)[:, :1]
@@ -193,7 +193,7 @@ def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     both = -np.expm1(np.minimum(low, 0)) - np.expm1(-np.maximum(high, 0))
     masses = np.zeros((len(places), len(sites)))
     masses[:, owners] = np.where(across, both, one_side) / 2
-    return _normalised(masses)
+    return _normalise(masses)
 
 
 def _in_plane(corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> Floats:

@@ -165,7 +165,7 @@ def _candidates(law: Law, size: int, words: Words) -> Integers:
     shift = block_bits(law)
     if shift:
         offsets = (signs >> np.uint64(1)) & np.uint64((1 << shift) - 1)
-        kept = _accepted(law, blocks, offsets, words(size), words)
+        kept = _accept(law, blocks, offsets, words(size), words)
         magnitudes = (blocks << shift) + offsets.astype(np.int64)
         magnitudes[blocks > LARGEST_NOISE >> shift] = LARGEST_NOISE
     else:
@@ -182,7 +182,7 @@ def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
     # The first block whose threshold the word has not surely passed; the word may be within that enclosure.
     blocks: Integers = np.searchsorted(last, drawn, side="left").astype(np.int64)
     for place in np.flatnonzero(drawn >= low[blocks]).tolist():
-        blocks[place] = min(_refined_block(law, int(drawn[place]), words), LARGEST_NOISE)
+        blocks[place] = min(_refine_block(law, int(drawn[place]), words), LARGEST_NOISE)
     return blocks
 
 
@@ -193,7 +193,7 @@ def _arrays(law: Law) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return np.array(table.low, dtype=np.uint64), np.array([high - 1 for high in table.high], dtype=np.uint64)
 
 
-def _refined_block(law: Law, number: int, words: Words) -> int:
+def _refine_block(law: Law, number: int, words: Words) -> int:
     bits = _WORD
     while True:
         number, bits = number << _WORD | int(words(1)[0]), bits + _WORD
@@ -203,9 +203,7 @@ def _refined_block(law: Law, number: int, words: Words) -> int:
             return block
 
 
-def _accepted(
-    law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDArray[np.uint64], words: Words
-) -> Flags:
+def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDArray[np.uint64], words: Words) -> Flags:
     """Perform step 2 for the first words `drawn`."""
     shift = block_bits(law)
     slopes = _slopes(law)

@@ -177,13 +177,13 @@ def test_trials_within_a_block_are_kept_with_the_stated_probability(law: Discret
             blocks = np.array([block] * 2, dtype=np.int64)
             offsets = np.array([offset] * 2, dtype=np.uint64)
             words = np.array([edge - 1, edge + 1], dtype=np.uint64)
-            assert sampling._accepted(law, blocks, offsets, words, fed()).tolist() == [True, False]
+            assert sampling._accept(law, blocks, offsets, words, fed()).tolist() == [True, False]
             finer = floor(low * 2**128) & (2**64 - 1)
             word = np.array([edge], dtype=np.uint64)
-            assert sampling._accepted(law, blocks[:1], offsets[:1], word, fed([finer - 1])).tolist() == [True]
-            assert sampling._accepted(law, blocks[:1], offsets[:1], word, fed([finer + 1])).tolist() == [False]
+            assert sampling._accept(law, blocks[:1], offsets[:1], word, fed([finer - 1])).tolist() == [True]
+            assert sampling._accept(law, blocks[:1], offsets[:1], word, fed([finer + 1])).tolist() == [False]
         first = np.zeros(1, dtype=np.uint64)
-        assert sampling._accepted(law, np.array([block]), first, ~first, fed()).tolist() == [True]
+        assert sampling._accept(law, np.array([block]), first, ~first, fed()).tolist() == [True]
 
 
 def test_signs_and_zero() -> None:
@@ -282,7 +282,7 @@ def test_sums_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = law.add(values, 1)
     assert np.abs(noisy).max() <= LARGEST_VALUE
     for place in (2**62 // 7 * 7 + 7, 2**70):
-        monkeypatch.setattr(sampling, "_refined_block", lambda *_, place=place: place)
+        monkeypatch.setattr(sampling, "_refine_block", lambda *_, place=place: place)
         last = np.array([2**64 - 1], dtype=np.uint64)
         assert sampling._blocks(law, last, fed()).tolist() == [sampling.LARGEST_NOISE]
     with pytest.raises(InputError, match="too large"):

@@ -21,7 +21,7 @@ from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.mechanisms import _knorm as knorm
 from mechdesign.mechanisms import _masses as masses
 from mechdesign.mechanisms._knorm import KNormMechanism
-from mechdesign.mechanisms._masses import certified_numerators
+from mechdesign.mechanisms._masses import certify_numerators
 from mechdesign.model._numbers import Number
 
 Floats = NDArray[np.float64]
@@ -308,11 +308,11 @@ def test_masses_that_break_the_policy_are_not_certified() -> None:
     rows = np.array([[0.75, 0.25], [0.25, 0.75]])
     edges = np.array([[0, 1]])
     assert (
-        certified_numerators(lambda _: rows, PairBound.graph(Fraction("1.0987"), 2, edges), 2).sum(axis=1).tolist()
+        certify_numerators(lambda _: rows, PairBound.graph(Fraction("1.0987"), 2, edges), 2).sum(axis=1).tolist()
         == [2**62] * 2
     )
     with pytest.raises(CertificateError, match=r"cannot be rounded to a channel: p\(") as caught:
-        certified_numerators(lambda _: rows, PairBound.graph(Fraction("1.0986"), 2, edges), 2)
+        certify_numerators(lambda _: rows, PairBound.graph(Fraction("1.0986"), 2, edges), 2)
     assert caught.value.pair in ((0, 1), (1, 0))
 
 
@@ -329,7 +329,7 @@ def test_more_rounding_is_paid_for_with_a_smaller_epsilon() -> None:
         return normalised
 
     edges = np.array(list(itertools.combinations(range(9), 2)))
-    numerators = certified_numerators(masses, PairBound.graph(Fraction(1), 225, edges), 225)
+    numerators = certify_numerators(masses, PairBound.graph(Fraction(1), 225, edges), 225)
     assert len(asked) > 1
     assert check(numerators, 62, bound(mechanism)) is None
     assert realised(numerators, 62, bound(mechanism)) > 1 - 1e-8
