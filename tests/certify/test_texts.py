@@ -61,7 +61,7 @@ def test_no_bundle_is_made_of_them() -> None:
         ):
             with pytest.raises(InputError, match=f"holds U\\+{code:04X}"):
                 bundle.encode(evidence, made, **given)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="is not a free name"):
+    with pytest.raises(InputError, match="is malformed or reserved"):
         bundle.encode(evidence, made, arrays={"a\x1b": [1]})
     assert bundle.encode(evidence, made, arrays={"secrets": np.array(["a", "e\u0301", "\u05d0\u200d"])})
 
