@@ -173,9 +173,9 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
     kept: list[tuple[float, float]] = []
 
     class Lines(InteriorPoint):
-        def _measure(self, *given: Any) -> Any:
+        def _record_iterate(self, *given: Any) -> Any:
             upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(self.blocks))
-            relative, absolute, residual = super()._measure(*given)
+            relative, absolute, residual = super()._record_iterate(*given)
             kept.append((abs(upper - lower) / upper, relative))
             return relative, absolute, residual
 
