@@ -26,13 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Guides, README and the landing page have readers of another kind, and are checked by their own tests.
 CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
-# The sentences of the figures are part of the gallery, which belongs to the guides. The other places are still to be
-# rewritten.
-EXCLUDED = (
-    "benchmarks/figures",
-    "mechdesign/graphs/_geometry",
-    "mechdesign/traces",
-)
+# The sentences of the figures are part of the gallery, which belongs to the guides.
+EXCLUDED = ("benchmarks/figures",)
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.
 MIN_WORDS_OF_MESSAGE = 4
@@ -293,6 +288,7 @@ def sample(paths: list[Path], count: int, seed: str) -> list[Sentence]:
         parts = sentence.path.resolve().relative_to(ROOT).parts
         groups.setdefault(Path(*parts[:2]), []).append(sentence)
     total, draw = sum(map(len, groups.values())), random.Random(seed)
+    count = min(count, total)
     quotas = {group: count * len(found) / total for group, found in groups.items()}
     counts = {group: int(quota) for group, quota in quotas.items()}
     for group in sorted(quotas, key=lambda group: counts[group] - quotas[group])[: count - sum(counts.values())]:
@@ -311,7 +307,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / name for name in CHECKED])
     parser.add_argument("--names", action="store_true", help="check names of functions and classes")
-    parser.add_argument("--sample", type=int, metavar="COUNT", help="print so many sentences at random")
+    parser.add_argument("--sample", type=int, metavar="COUNT", help="print this number of random sentences (all, if there are fewer)")
     parser.add_argument("--seed", default="0")
     arguments = parser.parse_args()
     if arguments.sample:
