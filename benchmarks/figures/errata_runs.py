@@ -46,10 +46,15 @@ def naive_loss() -> Found:
         P = weights / weights.sum(axis=1, keepdims=True)
         L = md.leakage.LossFunction(P, cache=False)
         for alpha in (20.0, 30.0, 40.0, 50.0):
-            printed = max(_printed_pair(P[i], P[j], alpha) for i in range(len(P)) for j in range(len(P)) if i != j)
+            printed = printed_loss(P, alpha)
             if float(L(alpha)) - printed > worst[1] - worst[0]:
                 worst = printed, float(L(alpha))
     return worst
+
+
+def printed_loss(P: np.ndarray, alpha: float) -> float:
+    """Return L(α) by Algorithm 1 as printed."""
+    return max(_printed_pair(P[i], P[j], alpha) for i in range(len(P)) for j in range(len(P)) if i != j)
 
 
 def _printed_pair(q: np.ndarray, d: np.ndarray, alpha: float) -> float:

@@ -23,6 +23,8 @@ from ._estimate import Correlations as Correlations
 from ._estimate import correlations_from_traces as correlations_from_traces
 from ._loss import LossFunction as LossFunction
 from ._loss import Pieces as Pieces
+from ._loss_by_programs import LossByPrograms as LossByPrograms
+from ._loss_by_programs import loss_by_programs as loss_by_programs
 from ._recursion import Guarantees as Guarantees
 from ._recursion import User as User
 from ._recursion import UsersLeakage as UsersLeakage

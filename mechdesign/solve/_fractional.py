@@ -156,36 +156,37 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     >>> charnes_cooper(FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0)).program.columns
     2
     """
-    n = fractional.columns
-    make: Any = sparse.csr_array
+    n, entries, diagonal = fractional.columns, fractional.matrix.tocoo(), np.arange(fractional.columns)
     bounded = np.isfinite(fractional.lower)
     shift = np.where(bounded, fractional.lower, 0.0)
     moved = fractional.matrix @ shift
+    # Each finite bound b of a row a becomes a·y − b t ≥ 0 or ≤ 0. The sign turns both into ≥ 0.
     parts = (
-        ("rows_lower", fractional.matrix, fractional.row_lower - moved, 1.0),
-        ("rows_upper", fractional.matrix, fractional.row_upper - moved, -1.0),
-        ("upper", sparse.eye_array(n, format="csr"), fractional.upper - shift, -1.0),
+        ("rows_lower", (entries.row, entries.col, entries.data), fractional.row_lower - moved, 1.0),
+        ("rows_upper", (entries.row, entries.col, entries.data), fractional.row_upper - moved, -1.0),
+        ("upper", (diagonal, diagonal, np.ones(n)), fractional.upper - shift, -1.0),
     )
-    finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
-    sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
-    unit = max(sizes) or 1.0
-    # Each finite bound b of a row a becomes a·y − b t ≥ 0 or ≤ 0.
-    blocks = [
-        sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
-        for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
-    ]
+    unit = max(float(np.abs(bound[np.isfinite(bound)]).max(initial=0.0)) for _, _, bound, _ in parts) or 1.0
+    row_blocks, coordinates, count = {}, [], 0
+    for name, (row, column, value), bound, sign in parts:
+        finite = np.isfinite(bound)
+        number, which = np.cumsum(finite) - 1 + count, np.flatnonzero(finite)
+        kept = finite[row]
+        coordinates.append((number[row[kept]], column[kept], sign * value[kept]))
+        coordinates.append((number[which], np.full(len(which), n), -sign * bound[which] / unit))
+        row_blocks[name] = slice(count, count + len(which))
+        count += len(which)
     above, below = fractional.fraction(shift)
     denominator = np.append(fractional.denominator, below / unit)
     # Solvers drop coefficients that are small in absolute terms; a row with large coefficients avoids that.
     weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
-    matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
-    rows = matrix.shape[0]
+    coordinates.append((np.full(n + 1, count), np.arange(n + 1), weight * denominator))
+    row, column, value = (np.concatenate(each) for each in zip(*coordinates, strict=True))
+    rows = count + 1
+    matrix = sparse.csr_array((value, (row, column)), shape=(rows, n + 1))
+    matrix.eliminate_zeros()
     row_lower, row_upper = np.zeros(rows), np.full(rows, np.inf)
     row_lower[-1] = row_upper[-1] = weight
-    ends = np.cumsum([len(which) for which in finite]).tolist()
-    row_blocks = {
-        name: slice(end - len(which), end) for (name, *_), which, end in zip(parts, finite, ends, strict=True)
-    }
     program = LinearProgram(
         cost=-np.append(fractional.numerator, above / unit),
         matrix=matrix,
