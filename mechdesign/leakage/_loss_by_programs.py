@@ -97,9 +97,9 @@ def loss_by_programs(
 
     The loss is L(α) = max over rows q ≠ d of P, and over x with e^(−α/2) ≤ x_j ≤ e^(α/2), of ln(q·x / d·x); see
     Equations (18)–(21) of Cao et al. (2019). One step of Dinkelbach's method first moves the point of each solved
-    program to bounds of the box. The lower end is the logarithm of the ratio there, rounded down. The upper end is ln λ for a λ
-    with h(λ) = Σ_j max(e^(α/2) (q_j − λd_j), e^(−α/2) (q_j − λd_j)) ≤ 0, evaluated with outward rounding. Therefore an
-    inaccurate solver cannot cause a wrong value.
+    program to bounds of the box. The lower end is the logarithm of the ratio there, rounded down. The upper end is ln λ
+    for a λ with h(λ) = Σ_j max(e^(α/2) (q_j − λd_j), e^(−α/2) (q_j − λd_j)) ≤ 0, evaluated with outward rounding.
+    Therefore an inaccurate solver cannot cause a wrong value.
 
     With `prune`, the pair with the largest h at the best lower end is solved next, until h proves all other pairs.
 
