@@ -8,7 +8,11 @@ Cached results are trusted, and they reveal private data. The cache is therefore
 belong to the user and nobody else can write to them. The parent folders must belong to the user or to the system, or
 have the sticky bit. Otherwise the cache is ignored, which a `CacheWarning` reports once.
 
-The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off.
+The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off. `turned_off` turns it off
+inside a block.
+
+Up to `MAX_REMEMBERED` results stay in the memory of the process, and are found there without a look at the disk. A size
+limit is stored in the cache folder; if a new entry exceeds it, the entries that were unused for longest are removed.
 """
 
 from __future__ import annotations
@@ -17,9 +21,13 @@ import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +40,96 @@ from mechdesign.base._warnings import warn
 
 VARIABLE = "MECHDESIGN_CACHE"
 
+KINDS = ("loss-function-1", "cost-curve-1")
+"""The kinds of results, with the version of their format. Only files of these kinds are listed and removed."""
+
+MAX_REMEMBERED = 64
+"""Number of results that stay in memory."""
+
 _CONTENT = "content_digest"
+_LIMIT = "limit-bytes"
+_ENTRY = re.compile(r"[0-9a-f]{64}\.npz")
+_UNFINISHED = re.compile(r"\.[0-9a-f]{64}\.npz\.[0-9a-f]{8}\.partial")
+# A younger unfinished file may belong to a process that is still writing.
+_UNFINISHED_AGE_S = 3600.0
+
+_OFF: ContextVar[bool] = ContextVar("cache_off", default=False)
+
+
+class Entry(NamedTuple):
+    """A file of the cache: its kind, its key, its size in bytes, and the time of its last use in seconds since 1970."""
+
+    kind: str
+    key: str
+    path: Path
+    size: int
+    used: float
+
+
+class Memory:
+    """The results in the memory of this process, the most recently used last; a forked process keeps its copy."""
+
+    def __init__(self) -> None:
+        self.renew()
+        self._arrays: dict[Path, dict[str, NDArray[Any]]] = {}
+
+    def renew(self) -> None:
+        """Replace the lock, which another thread may have held while this process was forked."""
+        self._lock = threading.Lock()
+
+    def find(self, path: Path) -> dict[str, NDArray[Any]] | None:
+        """Return the arrays of the result with this file, or None."""
+        with self._lock:
+            found = self._arrays.pop(path, None)
+            if found is not None:
+                self._arrays[path] = found
+        return None if found is None else dict(found)
+
+    def add(self, path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Remember the result with this file; if there are too many, forget the one that was unused for longest."""
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        for array in copies.values():
+            array.flags.writeable = False
+        with self._lock:
+            self._arrays.pop(path, None)
+            self._arrays[path] = copies
+            while len(self._arrays) > MAX_REMEMBERED:
+                del self._arrays[next(iter(self._arrays))]
+
+    def clear(self) -> None:
+        """Forget all results."""
+        with self._lock:
+            self._arrays.clear()
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+MEMORY = Memory()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=MEMORY.renew)
+
+
+@contextlib.contextmanager
+def turned_off() -> Iterator[None]:
+    """Turn the cache off inside the ``with`` block.
+
+    >>> with turned_off():
+    ...     print(folder())
+    None
+    """
+    before = _OFF.set(True)
+    try:
+        yield
+    finally:
+        _OFF.reset(before)
 
 
 def folder() -> Path | None:
     """Return the folder of the cache, which need not exist; None if the cache is off."""
     named = os.environ.get(VARIABLE, "").strip()
-    if named.lower() in ("off", "0", "none"):
+    if _OFF.get() or named.lower() in ("off", "0", "none"):
         return None
     return Path(named).expanduser() if named else user_cache_path("mechdesign", appauthor=False)
 
@@ -52,8 +143,11 @@ def path_of(kind: str, key: str) -> Path | None:
 def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     """Return the arrays stored under `key`, or None if there are none that can be trusted."""
     path = path_of(kind, key)
-    if path is None or _is_ignored(path):
+    if path is None:
         return None
+    remembered = MEMORY.find(path)
+    if remembered is not None or _is_ignored(path.parent.parent, path.parent, path):
+        return remembered
     try:
         content = _content(path)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
@@ -62,17 +156,26 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     # The readers of zip and npy files can raise almost any exception for a damaged file.
     except Exception:
         return None
-    return arrays if claimed == _digest(kind, key, arrays) else None
+    if claimed != _digest(kind, key, arrays):
+        return None
+    MEMORY.add(path, arrays)
+    # The time of the last use decides what a limit removes first; a read-only folder keeps the old one.
+    with contextlib.suppress(OSError, NotImplementedError):
+        os.utime(path, follow_symlinks=False)
+    return arrays
 
 
 def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Store arrays under `key`; do nothing if the cache is off or cannot be written."""
+    """Remember arrays under `key`, and store them if possible; do nothing if the cache is off."""
     path = path_of(kind, key)
-    if path is None or _is_ignored(path):
+    if path is None:
         return
     named: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     if any(array.dtype.hasobject for array in named.values()):
         raise TypeError("arrays of Python objects are not stored")
+    MEMORY.add(path, named)
+    if _is_ignored(path.parent.parent, path.parent, path):
+        return
     named[_CONTENT] = np.frombuffer(_digest(kind, key, named), dtype=np.uint8)
     content = io.BytesIO()
     np.savez(content, **named)
@@ -80,6 +183,112 @@ def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     with contextlib.suppress(OSError):
         make_folder(path.parent, private=True)
         write_file(path, [content.getvalue()], private=True)
+        _keep_limit()
+
+
+def entries() -> list[Entry]:
+    """Return the entries in the cache folder, those unused for longest first; no link is followed below the folder."""
+    root = folder()
+    if root is None or _is_ignored(root):
+        return []
+    found = []
+    for kind in KINDS:
+        for path in _files_in(root / kind):
+            if _ENTRY.fullmatch(path.name):
+                # Another process may have removed it.
+                with contextlib.suppress(OSError):
+                    facts = path.lstat()
+                    found.append(Entry(kind, path.stem, path, facts.st_size, facts.st_mtime))
+    return sorted(found, key=lambda entry: (entry.used, entry.kind, entry.key))
+
+
+def clear() -> tuple[list[Entry], list[Path]]:
+    """Remove the entries from the folder and from memory; return them, and the paths that were left in the folder."""
+    MEMORY.clear()
+    root = folder()
+    if root is None:
+        return [], []
+    removed = [entry for entry in entries() if _remove(entry.path)]
+    for kind in KINDS:
+        for path in _files_in(root / kind):
+            if _UNFINISHED.fullmatch(path.name):
+                with contextlib.suppress(OSError):
+                    if time.time() - path.lstat().st_mtime > _UNFINISHED_AGE_S:
+                        path.unlink(missing_ok=True)
+        if not (root / kind).is_symlink():
+            # A folder with other files stays.
+            with contextlib.suppress(OSError):
+                (root / kind).rmdir()
+    left: list[Path] = []
+    with contextlib.suppress(OSError):
+        for path in sorted(root.iterdir()):
+            is_ours = path.name in KINDS and path.is_dir() and not path.is_symlink()
+            left.extend(sorted(path.iterdir()) if is_ours else [path] if path.name != _LIMIT else [])
+    return removed, left
+
+
+def read_limit() -> int | None:
+    """Return the size limit of the cache in bytes; None without a limit, or if its file is damaged."""
+    root = folder()
+    if root is None or _is_ignored(root, root / _LIMIT):
+        return None
+    try:
+        limit = int(read_own(root / _LIMIT, _NotOwnError, follow=False))
+        return limit if limit > 0 else None
+    except (OSError, ValueError, _NotOwnError):
+        return None
+
+
+def set_limit(size: int | None) -> list[Entry]:
+    """Store the size limit in bytes, or remove it with None; return the entries that were removed to keep it.
+
+    Raises `ExportError` if the limit cannot be stored.
+    """
+    root = folder()
+    if root is None:
+        return []
+    if size is None:
+        (root / _LIMIT).unlink(missing_ok=True)
+        return []
+    make_folder(root, private=True)
+    write_file(root / _LIMIT, [f"{size}\n".encode()], private=True)
+    return _keep_limit()
+
+
+def _keep_limit() -> list[Entry]:
+    """Remove the entries unused for longest until the others are within the limit; return the removed ones."""
+    limit = read_limit()
+    if limit is None:
+        return []
+    known, removed = entries(), []
+    total = sum(entry.size for entry in known)
+    for entry in known:
+        if total <= limit:
+            break
+        total -= entry.size
+        if _remove(entry.path):
+            removed.append(entry)
+    return removed
+
+
+def _files_in(place: Path) -> list[Path]:
+    """Return the regular files in a folder that is not a link; none if it cannot be read."""
+    try:
+        if place.is_symlink():
+            return []
+        with os.scandir(place) as items:
+            return [place / item.name for item in items if item.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file; return whether it is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 class _NotOwnError(Exception):
@@ -89,15 +298,14 @@ class _NotOwnError(Exception):
 _WARNED: set[Path] = set()
 
 
-def _is_ignored(path: Path) -> bool:
-    """Return whether others can write to the cache folder, a subfolder or an entry; warn once."""
-    root = path.parent.parent
+def _is_ignored(root: Path, *places: Path) -> bool:
+    """Return whether others can write to the cache folder or to one of the places in it; warn once."""
     try:
         why = why_not_above(root)
     except OSError:
         # Nothing can be read or written behind a loop of links.
         return True
-    for place in (root, path.parent, path):
+    for place in (root, *places):
         with contextlib.suppress(OSError):
             why = why or _explain(place, root)
     if why and root not in _WARNED:

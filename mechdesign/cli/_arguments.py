@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
+from mechdesign.base import _cache as caching
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, showing_values
 from mechdesign.data._bounds import allowing_memory
@@ -97,6 +98,23 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
         expose_value=False,
         callback=allow,
         help="Memory for a packed file, a line or a design; default 256 MiB or 100 times the file, 16 MiB, 2 GiB.",
+    )(command)
+
+
+def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--no-cache`` to a command that uses cached results."""
+
+    def turn_off(ctx: click.Context, _: click.Parameter, off: bool) -> None:
+        if off:
+            ctx.with_resource(caching.turned_off())
+
+    return click.option(
+        "--no-cache",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=turn_off,
+        help="Compute everything again; do not read or write the cache.",
     )(command)
 
 

@@ -28,6 +28,13 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None without one; errors name argument and file."""
     if path is None:
         return None
+    loss = _read_loss(path, name)
+    if loss.cached:
+        say_note(f"{path}: the loss function is cached")
+    return loss
+
+
+def _read_loss(path: Path, name: str) -> LossFunction:
     from mechdesign.base._check import rename_path
     from mechdesign.leakage._loss import LossFunction
     from mechdesign.model._open_chain import OpenChain

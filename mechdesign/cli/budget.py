@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 import numpy as np
 
-from mechdesign.cli._arguments import layout_options, memory_option, naming_options, show_values_option
+from mechdesign.cli._arguments import cache_option, layout_options, memory_option, naming_options, show_values_option
 from mechdesign.cli._console import errors, output, say_note, table
 from mechdesign.cli._correlations import (
     apply_mixture,
@@ -67,6 +67,7 @@ _OPTIONS = {name: f"--{name}" for name in ("alpha", "steps", "window", "toleranc
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @layout_options(matrices=True)
 @memory_option
+@cache_option
 @show_values_option
 def budget(
     alpha: float,

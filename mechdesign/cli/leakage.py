@@ -16,6 +16,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.cli._arguments import (
+    cache_option,
     example_for,
     example_option,
     layout_options,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 # The defaults of the example.
 _EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
 _FILE = click.Path(path_type=Path)
+_ROUTE_OPTIONS = {r"alphas\[0\]": "leakage of a release", "backward": "P.csv", "forward": "--forward"}
 _MEANINGS = {
     "largest": "largest leakage of one release",
     "total": "all releases together",
@@ -59,8 +61,14 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--route", type=click.Choice(["hull", "lfp", "algorithms", "all"]),
+    help="Compute L(α) by the hull (default), by linear-fractional programs, by Algorithms 1, 3 and 5 of Cao et al. "
+    "(2019), or by all of them, with their differences.",
+)  # fmt: skip
 @layout_options(matrices=True)
 @memory_option
+@cache_option
 @show_values_option
 def leakage(
     backward: Path | None,
@@ -73,6 +81,7 @@ def leakage(
     plot: Path | None,
     target: Path | None,
     as_json: bool,
+    route: str | None,
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
@@ -82,6 +91,9 @@ def leakage(
 
     The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
     rows, the results under mixture are also shown.
+
+    With --route, the leakage of each release is shown by each route. If a route differs from the hull by more than
+    1e-9, the exit code is 3.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -90,6 +102,8 @@ def leakage(
         steps = _EXAMPLE_STEPS if steps is None else steps
     elif example is None and backward is None and forward is None:
         raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both; or --example NAME")
+    if route is not None and (width is not None or plot is not None or target is not None):
+        raise click.UsageError("give --route without --window, --plot and --output")
     budgets = _budgets(epsilon, steps, budget_file)
     check_figure(plot, target)
     inputs = {"P.csv": backward, "--forward": forward, "--budgets": budget_file}
@@ -99,6 +113,9 @@ def leakage(
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
+    if route is not None:
+        _show_routes(route, budgets, before, after, as_json)
+        return
     with naming_options({"width": "--window"}), warnings_once():
         columns = {
             "epsilon": budgets,
@@ -126,6 +143,31 @@ def leakage(
         if example is not None:
             show_next(_next(example))
     save_figure(plot, lambda figures: figures.leakage(budgets, before, after))
+
+
+def _show_routes(
+    name: str, budgets: Floats, before: LossFunction | None, after: LossFunction | None, as_json: bool
+) -> None:
+    """Show the leakage of each release by each route, and the differences from the hull if there are several."""
+    from mechdesign.leakage._routes import ROUTES, differences, leakage_by_routes, require_agreement
+
+    with naming_options(_ROUTE_OPTIONS), warnings_once():
+        found = leakage_by_routes(budgets, before, after, ROUTES[name])
+    apart = differences(found, before, after) if name == "all" else {}
+    if as_json:
+        lists = {
+            route: {key: values.tolist() for key, values in each._asdict().items()} for route, each in found.items()
+        }
+        sizes = {route: difference._asdict() for route, difference in apart.items()}
+        click.echo(json.dumps({"epsilon": budgets.tolist(), "routes": lists, "differences": sizes}, indent=2))
+    else:
+        _print_table({"epsilon": budgets} | {route: each.temporal for route, each in found.items()})
+        if apart:
+            shown = table("route", "largest difference from the hull", "release", numbers=("release",))
+            for route, difference in apart.items():
+                shown.add_row(route, f"{difference.size:.3g}", str(difference.step))
+            output().print(shown)
+    require_agreement(apart)
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:

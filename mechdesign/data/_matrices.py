@@ -150,9 +150,18 @@ def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UN
     return found
 
 
-@withholding()
 def read_only_array(path: Path) -> NDArray[Any] | None:
     """Return the array in an archive .npz written by NumPy, or None if it holds several arrays.
+
+    Raises `InputError` if the archive cannot be read, is damaged, or unpacks to more than the limit.
+    """
+    arrays = list(read_arrays(path, most=1).values())
+    return arrays[0] if arrays else None
+
+
+@withholding()
+def read_arrays(path: Path, most: int = 32) -> dict[str, NDArray[Any]]:
+    """Return the arrays in an archive .npz written by NumPy, by name; none of them if there are more than `most`.
 
     Raises `InputError` if the archive cannot be read, is damaged, or unpacks to more than the limit.
     """
@@ -162,7 +171,7 @@ def read_only_array(path: Path) -> NDArray[Any] | None:
         content.seek(0)
         with np.load(content, allow_pickle=False) as arrays:
             names = list(arrays)
-            return np.asarray(arrays[names[0]]) if len(names) == 1 else None
+            return {name: np.asarray(arrays[name]) for name in names} if len(names) <= most else {}
     except InputError:
         raise
     except _DAMAGE as error:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
@@ -169,6 +171,7 @@ class LossFunction:
         identity: Whether L(α) = α because two rows have disjoint supports.
         matrix: The matrix, with rows of zeros for the ends of an open chain; None if the function was read from a file.
         ends: The word for the rows of zeros; empty if there are none.
+        cached: Whether the pieces came from the cache.
         misfits: Reasons why a forward correlation does not fit, by its digest; empty texts if it fits.
         smoothed: The chain if its counts were smoothed, else None.
 
@@ -187,6 +190,7 @@ class LossFunction:
     matrix: Floats | sparse.csr_array | None
     # The word for the rows of zeros; empty if there are none.
     ends: str
+    cached: bool
     # Reasons why a forward correlation does not fit, by its digest; empty texts if it fits. See
     # `mechdesign.leakage._correlations`.
     misfits: dict[str, str]
@@ -196,24 +200,92 @@ class LossFunction:
     smoothed: MarkovChain | None = None
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
-        if isinstance(P, OpenChain):
-            self._find(as_open_rows(P, path), P.ends, cache)
-        else:
-            self._find(as_transition(P, path), "", cache)
+        self._find(*as_rows_and_ends(P, path), cache)
+        self._note_smoothing(P, path)
+
+    def _note_smoothing(self, P: Any, path: str) -> None:
+        """Keep a chain with smoothed counts, and warn."""
         if isinstance(P, MarkovChain) and P.smoothing:
             object.__setattr__(self, "smoothed", P)
             seen = self.unsmoothed
             warn_of_smoothing(path, P.smoothing, self(1.0), seen(1.0), seen.identity)
 
     def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
-        digest = matrix_digest(matrix, ends)
+        treated = _as_treated(matrix)
+        digest = matrix_digest(treated, ends)
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
         lines = _load_lines(digest) if keep else None
+        cached = lines is not None
         if lines is None:
-            lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(matrix))
+            lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(treated))
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
-        self._fill(matrix.shape[0], digest, lines, matrix, ends)
+        self._fill(matrix.shape[0], digest, lines, matrix, ends, cached=cached)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the matrix and the pieces to an archive .npz, which only its owner can read.
+
+        Args:
+            path: The file; an existing file is replaced.
+
+        Raises:
+            InputError: The function was read from pieces, without its matrix.
+            ExportError: The file cannot be written; an old file is unchanged.
+
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "loss.npz")
+        ...     LossFunction([[0.8, 0.2], [0.2, 0.8]]).save(file)
+        ...     round(LossFunction.load(file)(1.0), 6)
+        0.569445
+        """
+        from mechdesign.leakage._loss_file import save_loss
+
+        save_loss(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], P: Any = None) -> LossFunction:
+        """Read a function that `save` wrote.
+
+        The digest of the matrix in the file is computed again, and the pieces must be those of some loss function. The
+        digests detect damage, not forgery: with `P`, the file must contain this matrix, but its pieces are trusted.
+
+        Args:
+            path: The file.
+            P: The matrix that the file must contain, in any form that `LossFunction` accepts; None for any matrix.
+
+        Returns:
+            The function.
+
+        Raises:
+            InputError: The file cannot be read or is of another kind, or P is another matrix.
+            StateError: The file is damaged or was changed.
+        """
+        from mechdesign.leakage._loss_file import load_loss
+
+        return load_loss(path, P)
+
+    @classmethod
+    def _from_pieces(
+        cls, P: Any, matrix: Floats | sparse.csr_array, digest: str, lines: list[Line], ends: str, *, path: str
+    ) -> LossFunction:
+        """Return the function of a checked matrix from its known lines, without computing them.
+
+        Args:
+            P: The matrix or chain as given.
+            matrix: The checked rows of P, shape (n, n).
+            digest: SHA-256 of the matrix.
+            lines: The lines by falling D.
+            ends: The word for the rows of zeros, or an empty text.
+            path: Name of the matrix in warnings.
+
+        Returns:
+            The function.
+        """
+        made = object.__new__(cls)
+        made._fill(matrix.shape[0], digest, lines, matrix, ends)
+        made._note_smoothing(P, path)
+        return made
 
     @classmethod
     def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
@@ -235,6 +307,8 @@ class LossFunction:
         lines: list[Line],
         matrix: Floats | sparse.csr_array | None = None,
         ends: str = "",
+        *,
+        cached: bool = False,
     ) -> None:
         G, D, rest = _columns(lines)
         start = np.zeros(len(lines))
@@ -250,6 +324,7 @@ class LossFunction:
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
             "matrix": matrix,
             "ends": ends,
+            "cached": cached,
             "misfits": {},
             "_gains": G,
             "_rests": rest,
@@ -394,7 +469,8 @@ class LossFunction:
         return made
 
     def __repr__(self) -> str:
-        return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"
+        cached = ", cached" if self.cached else ""
+        return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…{cached})"
 
     def _repr_html_(self) -> str:
         facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
@@ -411,6 +487,16 @@ class LossFunction:
         return data_frame({"start": self.pieces.start, "Q": self.pieces.Q, "D": self.pieces.D})
 
 
+def as_rows_and_ends(P: Any, path: str) -> tuple[Floats | sparse.csr_array, str]:
+    """Return the checked rows of a matrix or chain, shape (n, n), and the word for its rows of zeros, if any."""
+    return (as_open_rows(P, path), P.ends) if isinstance(P, OpenChain) else (as_transition(P, path), "")
+
+
+def digest_of(matrix: Floats | sparse.csr_array, ends: str) -> str:
+    """Return the digest of checked rows: that of the dense form, unless the matrix is treated as sparse."""
+    return matrix_digest(_as_treated(matrix), ends)
+
+
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     """Return G, D and rest, each of shape (k,)."""
     G, D, rest = as_floats(lines, "lines", "(k, 3)").reshape(-1, 3).T.copy()
@@ -420,13 +506,16 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
 def _load_lines(digest: str) -> list[Line] | None:
     """Return the lines in the cache, or None without valid lines of a loss function."""
     stored = caching.load(_KIND, digest)
-    if stored is None or set(stored) != set(Line._fields):
-        return None
-    columns = [stored[name] for name in Line._fields]
+    lines = None if stored is None or set(stored) != set(Line._fields) else lines_in(stored)
+    return lines if lines is not None and are_pieces(lines) else None
+
+
+def lines_in(arrays: Mapping[str, NDArray[Any]]) -> list[Line] | None:
+    """Return the lines with the columns `G`, `D` and `rest`, or None if these are not float64 of one length."""
+    columns = [arrays[name] for name in Line._fields]
     if any(column.dtype != np.float64 or column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
         return None
-    lines = [Line(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
-    return lines if are_pieces(lines) else None
+    return [Line(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
@@ -435,15 +524,16 @@ def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
         return [Line(0.0, 0.0, 1.0)]
     if disjoint_rows(matrix) is not None:
         return [Line(1.0, 0.0, 0.0)]
-    support: Support
-    if sparse.issparse(matrix) and _stays_sparse(matrix):
-        support = SparseRows(matrix[rows])
-    else:
-        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-        support = DensePairs(np.ascontiguousarray(dense[rows]))
+    support: Support = (
+        SparseRows(matrix[rows]) if sparse.issparse(matrix) else DensePairs(np.ascontiguousarray(matrix[rows]))
+    )
     return envelope(support)
 
 
-def _stays_sparse(matrix: sparse.csr_array) -> bool:
+def _as_treated(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:
+    """Return a sparse matrix as a dense one if that is faster, so that both forms share one digest."""
+    if not sparse.issparse(matrix):
+        return matrix
     n = matrix.shape[0]
-    return bool(n > (_FILLED_DENSE_UP_TO if matrix.nnz > _WELL_FILLED * n * n else _DENSE_UP_TO))
+    stays_sparse = n > (_FILLED_DENSE_UP_TO if matrix.nnz > _WELL_FILLED * n * n else _DENSE_UP_TO)
+    return matrix if stays_sparse else matrix.toarray()

@@ -230,7 +230,11 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no rows": ((np.zeros((0, 0)), 1.0), {}, "P"),
     "not finite": (([[np.nan, 1.0], [0.3, 0.7]], 1.0), {}, r"P\[0,0\]"),
     "texts": (([["a", "b"], ["c", "d"]], 1.0), {}, "P"),
-    "an open chain": ((md.leakage.OpenChain([[0.5, 0.5], [0, 0]], "mixture"), 1.0), {}, "P: has rows that are not numbers"),
+    "an open chain": (
+        (md.leakage.OpenChain([[0.5, 0.5], [0, 0]], "mixture"), 1.0),
+        {},
+        "P: has rows that are not numbers",
+    ),
     "unknown method": ((GOOD, 1.0, "simplex"), {}, 'method: is not known.*"charnes-cooper" or "dinkelbach"'),
     "no method": ((GOOD, 1.0, None), {}, "method"),
     "unknown solver": ((GOOD, 1.0), {"solver": "cplex"}, "solver: is not known"),

@@ -1,0 +1,153 @@
+"""Loss functions in files: the same function again, and 20 wrong files and matrices refused."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+from mechdesign.errors import InputError, MechdesignError, SmoothedChainWarning, StateError
+from mechdesign.leakage import LossFunction, OpenChain
+from mechdesign.model import MarkovChain
+
+P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
+CASES: dict[str, Any] = {
+    "dense": P,
+    "sparse": sparse.csr_array(P),
+    "mixture": OpenChain([[0.5, 0.5, 0], [0.1, 0.9, 0], [0, 0, 0]], "mixture"),
+    "any": OpenChain([[0.5, 0.5], [0, 0]], "any"),
+    "chain": MarkovChain(P),
+    "one state": [[1.0]],
+    "disjoint": np.eye(3),
+    "equal rows": np.full((3, 3), 1 / 3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_saved_function_is_the_same_again(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "loss.npz"
+    first = LossFunction(CASES[name])
+    first.save(path)
+    for again in (LossFunction.load(path), LossFunction.load(path, CASES[name])):
+        assert again.lines == first.lines
+        assert (again.n, again.digest, again.ends) == (first.n, first.digest, first.ends)
+        assert sparse.issparse(again.matrix) == sparse.issparse(first.matrix)
+        assert again.under_mixture()(1.0) == first.under_mixture()(1.0)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_smoothed_chain_warns_again(tmp_path: Path) -> None:
+    chain = MarkovChain.from_counts([[0, 3], [1, 0]], smoothing=1)
+    with pytest.warns(SmoothedChainWarning):
+        first = LossFunction(chain)
+    first.save(tmp_path / "loss.npz")
+    with pytest.warns(SmoothedChainWarning, match="smoothing 1"):
+        again = LossFunction.load(tmp_path / "loss.npz")
+    assert again.unsmoothed.identity
+    assert again.lines == first.lines
+
+
+def test_a_dense_file_accepts_the_sparse_form(tmp_path: Path) -> None:
+    LossFunction(P).save(tmp_path / "loss.npz")
+    assert LossFunction.load(tmp_path / "loss.npz", sparse.csr_array(P)).n == 3
+
+
+def arrays_of(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def write(path: Path, arrays: dict[str, Any], *, sign: bool) -> None:
+    """Write changed arrays, with a digest that matches if `sign` is true."""
+    from mechdesign.leakage._loss_file import _digest
+
+    if sign:
+        content = {name: np.asarray(array) for name, array in arrays.items() if name != "content_sha256"}
+        arrays = content | {"content_sha256": np.array(_digest(content))}
+    np.savez(path, **arrays)
+
+
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], bool, type[MechdesignError], str]] = {
+    "a piece, not signed": (lambda a: a.update(G=a["G"] / 2), False, StateError, "its digest does not match"),
+    "a matrix entry": (lambda a: a.update(matrix=P[::-1]), True, StateError, "does not have the stored digest"),
+    "the stored digest": (lambda a: a.update(matrix_sha256=np.array("0" * 64)), True, StateError, "stored digest"),
+    "rising pieces": (lambda a: a.update(G=np.array([0.1, 0.2]), D=np.array([0.1, 0.2]), rest=np.zeros(2)), True,
+                      StateError, "pieces are not those of a loss function"),
+    "pieces above 1": (lambda a: a.update(G=a["G"] * 10), True, StateError, "pieces are not those"),
+    "pieces of integers": (lambda a: a.update(G=a["G"].astype(int)), True, StateError, "pieces are not those"),
+    "no pieces": (lambda a: a.update(G=np.zeros(0), D=np.zeros(0), rest=np.zeros(0)), True, StateError, "pieces"),
+    "pieces that are not numbers": (lambda a: a.update(G=a["G"] * np.nan), True, StateError, "pieces"),
+    "a column missing": (lambda a: a.pop("rest"), True, StateError, "is damaged or changed"),
+    "a column too many": (lambda a: a.update(more=np.zeros(1)), True, StateError, "is damaged or changed"),
+    "another format": (lambda a: a.update(format=np.array("mechdesign/9")), True, InputError, "a saved loss function"),
+    "no format": (lambda a: a.pop("format"), True, InputError, "a saved loss function"),
+    "an unknown word": (lambda a: a.update(ends=np.array("maybe")), True, StateError, "the word for its ends"),
+    "a row that does not sum to 1": (lambda a: a.update(matrix=P * 2), True, InputError, "does not sum to 1"),
+    "a matrix that is not square": (lambda a: a.update(matrix=P[:2]), True, InputError, "square"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_files_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "loss.npz"
+    LossFunction(P).save(path)
+    change, sign, error, message = CHANGES[name]
+    arrays = arrays_of(path)
+    change(arrays)
+    write(path, arrays, sign=sign)
+    with pytest.raises(error, match=message):
+        LossFunction.load(path)
+
+
+def test_sparse_indices_out_of_range_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "loss.npz"
+    LossFunction(sparse.csr_array(P)).save(path)
+    arrays = arrays_of(path)
+    arrays["indices"] = arrays["indices"] + 100
+    write(path, arrays, sign=True)
+    with pytest.raises(StateError, match="indices out of range"):
+        LossFunction.load(path)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (np.eye(2), "P: has another number of states than the saved function; found \\(2, 2\\)"),
+        (P[[1, 0, 2]], "P: is not the matrix of the saved function"),
+        (OpenChain([[0.5, 0.5, 0], [0.1, 0.9, 0], [0, 0, 0]], "mixture"), "P: is not the matrix of the saved function"),
+        ("P.csv", "P"),
+        (P * 2, r"P\[0\]: does not sum to 1"),
+    ],
+)
+def test_another_matrix_is_refused(other: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "loss.npz"
+    LossFunction(P).save(path)
+    with pytest.raises(InputError, match=message):
+        LossFunction.load(path, other)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for name, content in {"empty.npz": b"", "text.npz": b"G,D\n", "half.npz": b"PK\x03\x04" + b"0" * 40}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="is not a NumPy archive"):
+            LossFunction.load(tmp_path / name)
+    with pytest.raises(InputError, match=r"does not exist|cannot be read|No such file"):
+        LossFunction.load(tmp_path / "missing.npz")
+    with pytest.raises(InputError, match="path"):
+        LossFunction.load(3)  # type: ignore[arg-type]
+    np.savez(tmp_path / "objects.npz", format=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match="is not a NumPy archive"):
+        LossFunction.load(tmp_path / "objects.npz")
+
+
+def test_a_function_without_its_matrix_is_not_saved(tmp_path: Path) -> None:
+    first = LossFunction(P)
+    bare = LossFunction.from_lines(first.n, first.digest, list(first.lines))
+    with pytest.raises(InputError, match="loss: was read from pieces"):
+        bare.save(tmp_path / "loss.npz")
+    assert not list(tmp_path.iterdir())
