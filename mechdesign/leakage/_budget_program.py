@@ -39,6 +39,7 @@ class CostCurve:
     Attributes:
         epsilons: Budgets in nats, rising, shape (k,).
         costs: Cost of the release at each budget, in any unit, not rising, shape (k,).
+        cached: Whether `cost_curve` found it in the cache.
 
     >>> CostCurve(np.array([0.0, 1.0]), np.array([4.0, 2.0])).at(0.5).item()
     3.0
@@ -46,6 +47,7 @@ class CostCurve:
 
     epsilons: Floats
     costs: Floats
+    cached: bool = False
 
     def at(self, epsilon: ArrayLike) -> Floats:
         """Return the cost at one or several budgets.
