@@ -2,8 +2,8 @@
 
     python benchmarks/cache_savings.py [--states 100 400 1000]
 
-Each result is computed once with an empty cache, read with an empty memory, and found in memory; medians of three, in
-one process with one thread. The table is written to `results/cache_savings.json`.
+Each result is computed once with an empty cache, read with an empty memory, and found in memory. The figures are
+medians of three in one process with one thread. The table is written to `results/cache_savings.json`.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@
     python benchmarks/lfp_against_algorithms.py show
 
 The matrices are random with 30 states, as in the paper, and those of the reference values. For each matrix, L(α) is
-computed for α = 0.1, 1, 5 and 10 by both methods on two back ends, with a program for every ordered pair of rows. Two
+computed for α = 0.1, 1, 5 and 10 by both methods on two back ends. Each ordered pair of rows has its own program. Two
 more back ends solve only the pairs that remain after pruning. The rows of a matrix are appended to
 `results/lfp_against_algorithms.jsonl` as soon as they are known, and stored rows are not run again. `--part 1/2` takes
 every second matrix, for two processes. `show` writes `results/lfp_against_algorithms.json`: the largest difference of
 each route from the hull for each α, with seconds and counts.
 
-Algorithm 1 is also run as printed. Algorithms 2 to 5 as printed are not run: they differ from the mended ones for ties
-and for entries of 0 only, and the printed recursion of Algorithm 4 on [α1, αm] does not end.
+Algorithm 1 is also run as printed. Algorithms 2, 3 and 5 as printed differ from the mended ones only for ties and for
+entries of 0, and are not run. The printed recursion of Algorithm 4 on [α1, αm] does not end.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def by_programs(P: np.ndarray, method: str, solver: str, prune: bool) -> dict[st
 
 
 def run(count: int, part: str) -> None:
-    """Run what is not stored."""
+    """Run all combinations that are not stored."""
     number, parts = (int(each) for each in part.split("/"))
     stored = {(row["matrix"], row["route"]) for row in read_rows()}
     for index, (name, P) in enumerate(matrices(count)):

@@ -56,7 +56,7 @@ _UNFINISHED_AGE_S = 3600.0
 _OFF: ContextVar[bool] = ContextVar("cache_off", default=False)
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A file of the cache: its kind, its key, its size in bytes, and the time of its last use in seconds since 1970."""
 
     kind: str
@@ -159,7 +159,7 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     if claimed != _digest(kind, key, arrays):
         return None
     MEMORY.add(path, arrays)
-    # The time of the last use decides what a limit removes first; a read-only folder keeps the old one.
+    # A limit removes the entries unused for longest. In a read-only folder the time of the last use stays.
     with contextlib.suppress(OSError, NotImplementedError):
         os.utime(path, follow_symlinks=False)
     return arrays
@@ -186,7 +186,7 @@ def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         _keep_limit()
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CacheEntry]:
     """Return the entries in the cache folder, those unused for longest first; no link is followed below the folder."""
     root = folder()
     if root is None or _is_ignored(root):
@@ -198,11 +198,11 @@ def entries() -> list[Entry]:
                 # Another process may have removed it.
                 with contextlib.suppress(OSError):
                     facts = path.lstat()
-                    found.append(Entry(kind, path.stem, path, facts.st_size, facts.st_mtime))
+                    found.append(CacheEntry(kind, path.stem, path, facts.st_size, facts.st_mtime))
     return sorted(found, key=lambda entry: (entry.used, entry.kind, entry.key))
 
 
-def clear() -> tuple[list[Entry], list[Path]]:
+def clear() -> tuple[list[CacheEntry], list[Path]]:
     """Remove the entries from the folder and from memory; return them, and the paths that were left in the folder."""
     MEMORY.clear()
     root = folder()
@@ -239,7 +239,7 @@ def read_limit() -> int | None:
         return None
 
 
-def set_limit(size: int | None) -> list[Entry]:
+def set_limit(size: int | None) -> list[CacheEntry]:
     """Store the size limit in bytes, or remove it with None; return the entries that were removed to keep it.
 
     Raises `ExportError` if the limit cannot be stored.
@@ -255,7 +255,7 @@ def set_limit(size: int | None) -> list[Entry]:
     return _keep_limit()
 
 
-def _keep_limit() -> list[Entry]:
+def _keep_limit() -> list[CacheEntry]:
     """Remove the entries unused for longest until the others are within the limit; return the removed ones."""
     limit = read_limit()
     if limit is None:

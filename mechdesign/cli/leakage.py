@@ -63,8 +63,8 @@ _MEANINGS = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--route", type=click.Choice(["hull", "lfp", "algorithms", "all"]),
-    help="Compute L(α) by the hull (default), by linear-fractional programs, by Algorithms 1, 3 and 5 of Cao et al. "
-    "(2019), or by all of them, with their differences.",
+    help="Compute L(α) by the hull (default), by linear-fractional programs, or by Algorithms 1, 3 and 5 of Cao et al. "
+    "(2019); all also shows the differences.",
 )  # fmt: skip
 @layout_options(matrices=True)
 @memory_option

@@ -33,10 +33,10 @@ def cost_curve(
 ) -> CostCurve:
     """Return the least cost C(ε) of a release under each budget ε, for `best_budgets`.
 
-    The requirement with an ε is scaled so that no two secrets are told apart by more than the budget: the largest bound
-    ln p(o|s) − ln p(o|t), along the best path of pairs, is at most ε. Other requirements, such as distortion floors,
-    stay. Each value is the cost of a certified design (Privacy Games, equation 11 or 12). A design for a smaller ε also
-    satisfies a larger one, so that costs never rise. Only the curve is cached, not the designs.
+    The requirement with an ε is scaled to the budget: ln p(o|s) − ln p(o|t) is at most the budget for all secrets and
+    answers. The scale follows from the longest of all shortest paths of bounded pairs. Other requirements, such as
+    distortion floors, stay. Each value is the cost of a certified design (Privacy Games, equation 11 or 12). A design
+    for a smaller ε also satisfies a larger one, so that costs never rise. Only the curve is cached, not the designs.
 
     Args:
         problem: The problem of one release, with exactly one requirement that bounds pairs by an ε.
@@ -50,8 +50,8 @@ def cost_curve(
         The curve.
 
     Raises:
-        InputError: The budgets do not rise, the problem has no requirement with an ε or several, or some pair of
-            secrets has no bound, so that no budget is finite.
+        InputError: The budgets do not rise. Or the problem does not have exactly one requirement with an ε. Or some
+            pair of secrets has no bound, so that no budget is finite.
         InfeasibleError: A floor cannot be kept under a budget.
 
     >>> import mechdesign as md

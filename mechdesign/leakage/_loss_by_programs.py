@@ -66,7 +66,7 @@ class LossByPrograms:
         solver: Name of the back end.
 
     >>> loss_by_programs([[0.8, 0.2], [0.2, 0.8]], [1.0]).pairs.tolist()
-    [[1, 0]]
+    [[0, 1]]
     """
 
     alphas: Floats
