@@ -23,7 +23,8 @@ import numpy as np
 import mechdesign as md
 from leakage_matrices import gaussian, random_matrix
 from mechdesign.base import _cache as cache
-from mechdesign.leakage import LossFunction, cost_curve
+from mechdesign.leakage import LossFunction
+from mechdesign.measures import cost_curve
 
 RESULT = Path(__file__).parent / "results" / "cache_savings.json"
 BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0)

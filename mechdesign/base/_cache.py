@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from mechdesign.base._atomic import make_folder, write_file
-from mechdesign.base._errors import CacheWarning
+from mechdesign.base._errors import CacheWarning, ExportError
 from mechdesign.base._files import read_own, why_not_above, why_not_own
 from mechdesign.base._warnings import warn
 
@@ -206,7 +206,7 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
     """Remove the entries from the folder and from memory; return them, and the paths that were left in the folder."""
     MEMORY.clear()
     root = folder()
-    if root is None:
+    if root is None or _is_ignored(root):
         return [], []
     removed = [entry for entry in entries() if _remove(entry.path)]
     for kind in KINDS:
@@ -242,11 +242,15 @@ def read_limit() -> int | None:
 def set_limit(size: int | None) -> list[CacheEntry]:
     """Store the size limit in bytes, or remove it with None; return the entries that were removed to keep it.
 
-    Raises `ExportError` if the limit cannot be stored.
+    Raises `ExportError` if the limit cannot be stored, or if others can write to the cache folder.
     """
     root = folder()
     if root is None:
         return []
+    if _is_ignored(root):
+        raise ExportError(
+            f"{root}: the limit is not stored, because the cache is ignored: others can write to its folder"
+        )
     if size is None:
         (root / _LIMIT).unlink(missing_ok=True)
         return []

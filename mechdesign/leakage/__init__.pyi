@@ -19,7 +19,6 @@ from ._budgets import constant_budget as constant_budget
 from ._correlations import Candidates as Candidates
 from ._correlations import Correlation as Correlation
 from ._correlations import Varying as Varying
-from ._cost_curve import cost_curve as cost_curve
 from ._estimate import Correlations as Correlations
 from ._estimate import correlations_from_traces as correlations_from_traces
 from ._loss import LossFunction as LossFunction

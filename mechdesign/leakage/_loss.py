@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
+from mechdesign.base._check import as_path
 from mechdesign.base._display import card, data_frame, picture
+from mechdesign.base._errors import InputError, StateError
 from mechdesign.base._values import cached_property
 from mechdesign.leakage._ends import (
     as_open_rows,
@@ -31,6 +33,7 @@ from mechdesign.leakage._ends import (
     warn_of_smoothing,
     zero_rows,
 )
+from mechdesign.leakage._loss_file import RESTORE, lines_in, read_loss, write_loss
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
 from mechdesign.leakage._transitions import (
     as_alphas,
@@ -239,9 +242,11 @@ class LossFunction:
         ...     round(LossFunction.load(file)(1.0), 6)
         0.569445
         """
-        from mechdesign.leakage._loss_file import save_loss
-
-        save_loss(self, path)
+        target = as_path(path, "path")
+        if self.matrix is None:
+            bound, remedy = "a function with a matrix", "save the function of the matrix itself"
+            raise InputError("loss", "was read from pieces, without its matrix", bound=bound, remedy=remedy)
+        write_loss(target, self.matrix, self.ends, self.digest, self.lines, self.smoothed)
 
     @classmethod
     def load(cls, path: str | PathLike[str], P: Any = None) -> LossFunction:
@@ -261,30 +266,17 @@ class LossFunction:
             InputError: The file cannot be read or is of another kind, or P is another matrix.
             StateError: The file is damaged or was changed.
         """
-        from mechdesign.leakage._loss_file import load_loss
-
-        return load_loss(path, P)
-
-    @classmethod
-    def _from_pieces(
-        cls, P: Any, matrix: Floats | sparse.csr_array, digest: str, lines: list[Line], ends: str, *, path: str
-    ) -> LossFunction:
-        """Return the function of a checked matrix from its known lines, without computing them.
-
-        Args:
-            P: The matrix or chain as given.
-            matrix: The checked rows of P, shape (n, n).
-            digest: SHA-256 of the matrix.
-            lines: The lines by falling D.
-            ends: The word for the rows of zeros, or an empty text.
-            path: Name of the matrix in warnings.
-
-        Returns:
-            The function.
-        """
+        source = as_path(path, "path")
+        saved = read_loss(source)
+        rows, ends = as_rows_and_ends(saved.given, str(source))
+        digest = digest_of(rows, ends)
+        if digest != saved.digest:
+            raise StateError(f"{source}: the matrix does not have the stored digest; {RESTORE}")
+        if P is not None:
+            _require_matrix(P, source, rows.shape[0], digest)
         made = object.__new__(cls)
-        made._fill(matrix.shape[0], digest, lines, matrix, ends)
-        made._note_smoothing(P, path)
+        made._fill(rows.shape[0], digest, saved.lines, rows, ends)
+        made._note_smoothing(saved.given, str(source))
         return made
 
     @classmethod
@@ -510,12 +502,16 @@ def _load_lines(digest: str) -> list[Line] | None:
     return lines if lines is not None and are_pieces(lines) else None
 
 
-def lines_in(arrays: Mapping[str, NDArray[Any]]) -> list[Line] | None:
-    """Return the lines with the columns `G`, `D` and `rest`, or None if these are not float64 of one length."""
-    columns = [arrays[name] for name in Line._fields]
-    if any(column.dtype != np.float64 or column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
-        return None
-    return [Line(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+def _require_matrix(P: Any, source: Path, n: int, digest: str) -> None:
+    """Raise `InputError` if P is not the matrix of the file."""
+    rows, ends = as_rows_and_ends(P, "P")
+    remedy = "compute LossFunction(P), or load the file of this matrix"
+    if rows.shape[0] != n:
+        problem, bound = "has another number of states than the saved function", f"of shape ({n}, {n}), as in {source}"
+        raise InputError("P", problem, value=rows.shape, bound=bound, remedy=remedy)
+    if digest_of(rows, ends) != digest:
+        problem = "is not the matrix of the saved function"
+        raise InputError("P", problem, bound=f"the matrix in {source}", remedy=remedy)
 
 
 def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
-from os import PathLike
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, StateError
 from mechdesign.data._matrices import read_arrays
-from mechdesign.leakage._loss import LossFunction, as_rows_and_ends, digest_of, lines_in
 from mechdesign.leakage._support import Line, are_pieces
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._open_chain import ENDS, OpenChain
@@ -27,56 +25,69 @@ _PIECES = set(Line._fields)
 _REQUIRED = {"format", "matrix_sha256", "ends", "content_sha256"} | _PIECES
 _DENSE, _SPARSE, _SMOOTHED = {"matrix"}, {"data", "indices", "indptr"}, {"counts", "smoothing"}
 _DAMAGED = "is damaged or changed"
-_RESTORE = "restore a copy, or compute the function again"
+RESTORE = "restore a copy, or compute the function again"
+"""The remedy for a damaged file."""
 
 
-def save_loss(loss: LossFunction, path: str | PathLike[str]) -> None:
-    """Write a loss function; see `LossFunction.save`."""
-    target = as_path(path, "path")
-    if loss.matrix is None:
-        remedy = "save the function of the matrix itself"
-        raise InputError(
-            "loss", "was read from pieces, without its matrix", bound="a function with a matrix", remedy=remedy
-        )
+class SavedLoss(NamedTuple):
+    """The content of a file: the matrix or chain, the digest of its rows, and the lines of its loss function."""
+
+    given: Any
+    digest: str
+    lines: list[Line]
+
+
+def write_loss(
+    path: Path,
+    matrix: Floats | sparse.csr_array,
+    ends: str,
+    digest: str,
+    lines: Sequence[Line],
+    smoothed: MarkovChain | None,
+) -> None:
+    """Write a loss function with its matrix, for its owner only; raise `ExportError` if that fails."""
     arrays: dict[str, NDArray[Any]] = {
         "format": np.array(_FORMAT),
-        "matrix_sha256": np.array(loss.digest),
-        "ends": np.array(loss.ends),
-        **{name: np.array([getattr(line, name) for line in loss.lines]) for name in Line._fields},
+        "matrix_sha256": np.array(digest),
+        "ends": np.array(ends),
+        **{name: np.array([getattr(line, name) for line in lines]) for name in Line._fields},
     }
-    if sparse.issparse(loss.matrix):
-        arrays |= {name: getattr(loss.matrix, name) for name in sorted(_SPARSE)}
+    if sparse.issparse(matrix):
+        arrays |= {name: getattr(matrix, name) for name in sorted(_SPARSE)}
     else:
-        arrays["matrix"] = loss.matrix
-    if loss.smoothed is not None:
-        arrays |= {"smoothing": np.array(loss.smoothed.smoothing), "counts": np.asarray(loss.smoothed.counts)}
+        arrays["matrix"] = matrix
+    if smoothed is not None:
+        arrays |= {"smoothing": np.array(smoothed.smoothing), "counts": np.asarray(smoothed.counts)}
     arrays["content_sha256"] = np.array(_digest(arrays))
     content = io.BytesIO()
     named: Any = arrays
     np.savez(content, **named)
     # The matrix may have been counted from the movements of people.
-    write_file(target, [content.getvalue()], private=True)
+    write_file(path, [content.getvalue()], private=True)
 
 
-def load_loss(path: str | PathLike[str], P: Any = None) -> LossFunction:
-    """Read a loss function; see `LossFunction.load`."""
-    source = as_path(path, "path")
-    arrays = read_arrays(source)
-    _require_format(source, arrays)
-    matrix = _matrix(source, arrays)
-    ends = str(arrays["ends"])
+def read_loss(path: Path) -> SavedLoss:
+    """Read a loss function; the digest of its matrix is still to be compared.
+
+    Raises `InputError` for another kind of file, and `StateError` for a damaged one.
+    """
+    arrays = read_arrays(path)
+    _require_format(path, arrays)
+    matrix, ends, lines = _matrix(path, arrays), str(arrays["ends"]), lines_in(arrays)
+    if lines is None or not are_pieces(lines):
+        raise StateError(f"{path}: the pieces are not those of a loss function; {RESTORE}")
     given: Any = OpenChain(matrix, ends) if ends else matrix  # type: ignore[arg-type]
     if "counts" in arrays:
         given = MarkovChain(matrix, smoothing=float(arrays["smoothing"]), counts=arrays["counts"])
-    rows, ends = as_rows_and_ends(given, str(source))
-    digest, lines = digest_of(rows, ends), lines_in(arrays)
-    if digest != str(arrays["matrix_sha256"]):
-        raise StateError(f"{source}: the matrix does not have the stored digest; {_RESTORE}")
-    if lines is None or not are_pieces(lines):
-        raise StateError(f"{source}: the pieces are not those of a loss function; {_RESTORE}")
-    if P is not None:
-        _require_matrix(source, P, rows.shape[0], digest)
-    return LossFunction._from_pieces(given, rows, digest, lines, ends, path=str(source))
+    return SavedLoss(given, str(arrays["matrix_sha256"]), lines)
+
+
+def lines_in(arrays: Mapping[str, NDArray[Any]]) -> list[Line] | None:
+    """Return the lines with the columns `G`, `D` and `rest`, or None if these are not float64 of one length."""
+    columns = [arrays[name] for name in Line._fields]
+    if any(column.dtype != np.float64 or column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
+        return None
+    return [Line(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _require_format(source: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -87,12 +98,12 @@ def _require_format(source: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         raise InputError(str(source), "is not a saved loss function", bound=f"an archive written by {_FORMAT}")
     forms = [_REQUIRED | form | more for form in (_DENSE, _SPARSE) for more in (set(), _SMOOTHED)]
     if names not in forms:
-        raise StateError(f"{source} {_DAMAGED}: it holds {shown}; {_RESTORE}")
+        raise StateError(f"{source} {_DAMAGED}: it holds {shown}; {RESTORE}")
     content = {name: array for name, array in arrays.items() if name != "content_sha256"}
     if str(arrays["content_sha256"]) != _digest(content):
-        raise StateError(f"{source} {_DAMAGED}: its digest does not match; {_RESTORE}")
+        raise StateError(f"{source} {_DAMAGED}: its digest does not match; {RESTORE}")
     if str(arrays["ends"]) not in ("", *ENDS):
-        raise StateError(f"{source} {_DAMAGED}: the word for its ends is unknown; {_RESTORE}")
+        raise StateError(f"{source} {_DAMAGED}: the word for its ends is unknown; {RESTORE}")
 
 
 def _matrix(source: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
@@ -104,21 +115,8 @@ def _matrix(source: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
         matrix = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise StateError(f"{source} {_DAMAGED}: its sparse matrix has indices out of range; {_RESTORE}") from error
+        raise StateError(f"{source} {_DAMAGED}: its sparse matrix has indices out of range; {RESTORE}") from error
     return matrix
-
-
-def _require_matrix(source: Path, P: Any, n: int, digest: str) -> None:
-    """Raise `InputError` if P is not the matrix of the file."""
-    rows, ends = as_rows_and_ends(P, "P")
-    remedy = "compute LossFunction(P), or load the file of this matrix"
-    if rows.shape[0] != n:
-        bound = f"of shape ({n}, {n}), as in {source}"
-        raise InputError(
-            "P", "has another number of states than the saved function", value=rows.shape, bound=bound, remedy=remedy
-        )
-    if digest_of(rows, ends) != digest:
-        raise InputError("P", "is not the matrix of the saved function", bound=f"the matrix in {source}", remedy=remedy)
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sparse
 
 from mechdesign.base import _cache as cache
+from mechdesign.errors import CacheWarning, ExportError
 from mechdesign.leakage import _loss as loss_module
 from mechdesign.leakage._loss import LossFunction
 
@@ -360,3 +361,21 @@ def test_large_sparse_matrices_keep_their_own_digest() -> None:
     assert as_sparse.digest != as_dense.digest
     alphas = np.array([0.01, 0.1, 1.0, 10.0])
     np.testing.assert_allclose(as_sparse(alphas), as_dense(alphas), rtol=1e-14, atol=1e-14)
+
+
+def test_a_folder_that_others_can_write_is_left_alone(folder: Path) -> None:
+    path = entry(folder, 1, 0.0)
+    old = path.with_name(f".{KEY}.npz.0123abcd.partial")
+    old.write_bytes(b"half")
+    os.utime(old, (0.0, 0.0))
+    folder.chmod(0o777)
+    cache._WARNED.discard(folder)
+    with pytest.warns(CacheWarning, match="it is ignored"):
+        assert cache.entries() == []
+    assert cache.clear() == ([], [])
+    with pytest.raises(ExportError, match="the limit is not stored"):
+        cache.set_limit(5)
+    assert path.exists()
+    assert old.exists()
+    folder.chmod(0o700)
+    assert len(cache.entries()) == 1

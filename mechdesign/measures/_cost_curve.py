@@ -22,6 +22,7 @@ from mechdesign.leakage._budget_program import CostCurve
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kind import with_fields
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.synthesis._design import design
 
 _KIND = "cost-curve-1"
 # A bound of the relative error of sums of exponents along a path.
@@ -60,8 +61,6 @@ def cost_curve(
     >>> cost_curve(problem, [0.0, 1.0, 2.0]).costs.round(3).tolist()
     [0.5, 0.269, 0.119]
     """
-    from mechdesign.synthesis._design import design
-
     if not isinstance(problem, Problem):
         raise InputError("problem", "is not a problem", value=problem, bound="a Problem")
     budgets = as_nonnegative(epsilons, "epsilons", 1)

@@ -12,8 +12,9 @@ import pytest
 import mechdesign as md
 from mechdesign.base import _cache as cache
 from mechdesign.errors import InputError
-from mechdesign.leakage import _cost_curve as module
-from mechdesign.leakage import best_budgets, cost_curve
+from mechdesign.leakage import best_budgets
+from mechdesign.measures import _cost_curve as module
+from mechdesign.measures import cost_curve
 
 HAMMING = md.distances.hamming(4)
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
@@ -71,7 +72,7 @@ def test_a_floor_stays_and_costs_never_rise() -> None:
 def test_curves_are_cached_and_designs_are_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = cost_curve(responses(), [0.5, 1.0])
     assert [each.kind for each in cache.entries()] == ["cost-curve-1"]
-    monkeypatch.setattr("mechdesign.synthesis._design.design", None)
+    monkeypatch.setattr("mechdesign.measures._cost_curve.design", None)
     again = cost_curve(responses(), [0.5, 1.0])
     assert (first.cached, again.cached) == (False, True)
     assert again.costs.tolist() == first.costs.tolist()
