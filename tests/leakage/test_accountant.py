@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
 from mechdesign.errors import BudgetWarning, ExportError, InputError, LeakageExceededError, StateError
+from mechdesign.leakage import _loss as loss_module
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
 
@@ -174,3 +176,19 @@ def test_many_releases_are_quick() -> None:
     for _ in range(2000):
         accountant.release(0.01)
     assert accountant.leakage.max() <= leakage.supremum(0.01, MILD, MILD) * (1 + 1e-12)
+
+
+def test_a_state_with_the_earlier_digest_of_a_sparse_matrix_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions gave every sparse matrix its own digest; now a small one has that of its dense form."""
+    P = sparse.csr_array(np.array([[0.8, 0.2], [0.1, 0.9]]))
+    path = tmp_path / "accountant.json"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(loss_module, "_as_treated", lambda matrix: matrix)
+        Accountant(1.0, P, path=path).release(0.1)
+    loaded = Accountant.load(path, backward=P)
+    assert loaded.release(0.1) > 0
+    assert len(Accountant.load(path, backward=P)) == 2
+    with pytest.raises(StateError, match="is for another backward matrix"):
+        Accountant.load(path, backward=P[[1, 0]])
