@@ -98,7 +98,8 @@ def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]
     observables = np.arange(reduced.shape[1])
     for secret, parent, requirement, forward in ties:
         row = reduced[secret]
-        # A multiplier on p(o|secret) <= p(o|parent) raises the reduced cost of the secret and lowers the parent's.
+        # A multiplier on p(o|secret) <= p(o|parent) raises the reduced cost of the secret and lowers that of the
+        # parent.
         values = row.max() - row if forward else row - row.min()
         change = values if forward else -values
         reduced[secret] += change

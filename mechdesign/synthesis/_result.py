@@ -244,7 +244,7 @@ class Design:
     ) -> Answers:
         """Draw answers for places: each place is mapped to its secret, whose certified row is sampled exactly.
 
-        Give latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
+        The coordinates are either latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
 
         Args:
             latitude: Latitude in degrees: a number, or an array with one place per entry.
@@ -276,8 +276,8 @@ class Design:
     ) -> None:
         """Write the bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older bundle and this one. By default the files contain the
-        prior; if it was counted from data, they reveal every count. `md.report.save` also writes a page.
+        `mechdesign.verify` never accepts a mixture of an older bundle and this one. By default, the files contain the
+        prior; a prior that was counted from data reveals every count. `md.report.save` also writes a page.
 
         Args:
             folder: Folder to write; it is created if necessary.

@@ -68,8 +68,8 @@ def round_channel(
         distortions: Returns the exact left-hand side of each floor for numerators (n, m).
         interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers.
             This channel replaces both u and the constant output.
-        relative_error: Relative error with which the matrix keeps the bounds between all groups. The entries then are
-            not raised, and λ follows from this error alone.
+        relative_error: Relative error with which the matrix keeps the bounds between all groups. In this case the
+            entries are not raised, and this error alone determines λ.
 
     Returns:
         The integer channel with both weights, or None if the matrix is unusable.

@@ -319,7 +319,7 @@ _MAX_ROUNDS = 100
 _REPAIR_SHARE = 0.5
 # Time for building a program and sending it to another process, per privacy row and per error of a floor.
 _BUILD_S_PER_ROW, _BUILD_S_PER_ERROR = 5e-7, 2e-7
-# A row is violated if its residual exceeds both this amount and this share of the solver's gap.
+# A row is treated as violated if its residual exceeds both this amount and this share of the solver's gap.
 _MIN_VIOLATION = 1e-11
 _MIN_VIOLATION_SHARE = 1e-3
 

@@ -1,6 +1,7 @@
 """The first rays: functions that decrease from a centre on or around the map.
 
-This implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in the cone
+This module implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in
+the cone
 if ``|f(s) − f(t)| <= E(s,t)`` for all secrets s and t. Examples are f(s) = max(E(s,c) − r, 0) for a secret c and a
 plateau r. If the metric has a layout in the plane, the distance from any point of the plane, divided by the layout's
 stretch, is another example.

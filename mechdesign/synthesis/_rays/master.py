@@ -48,7 +48,7 @@ class RayMixture:
     """A solution of the master program.
 
     Attributes:
-        weights: z, shape (k,), positive.
+        weights: Weights z of the columns, shape (k,), positive.
         prices: Multipliers of the rows.
         reduced: Reduced costs, shape (k,), positive.
         cost: c·z.

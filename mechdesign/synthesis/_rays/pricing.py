@@ -1,8 +1,8 @@
 """Price all private columns of an observable together, and prove the lower bound.
 
-This implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i the
-multiplier of floor i with minimum D_i and errors a_i. The lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column x
-of any observable o has a negative value
+This module implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i
+the multiplier of floor i with minimum D_i and errors a_i. The lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column
+x of any observable o has a negative value
 
     Σ_s (c̃_so − λ_s) x_s − Σ_i v_i min_ŝ a_i(ŝ)·x.
 
