@@ -181,7 +181,7 @@ class Evidence:
             raise InputError("cost", "does not match the channel", value=self.cost.shape, bound=f"{self._shape}")
         nothing = np.isinf(self.cost).all(axis=1)
         if nothing.any():
-            raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="at least one finite cost")
+            raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one answer")
         claims = self.claims()
         if self.multipliers is not None:
             self._check_multipliers(self.multipliers, claims)
@@ -239,7 +239,7 @@ class Evidence:
             if isinstance(entry, PairMultipliers):
                 if isinstance(claim, Dithered):
                     if len(entry.values):
-                        raise InputError(path, "has multipliers", bound=f"no multipliers for {claim.kind} privacy")
+                        raise InputError(path, "has multipliers", bound=f"empty for {claim.kind} privacy")
                     continue
                 if not isinstance(claim, PairBound):
                     raise InputError(

@@ -85,7 +85,7 @@ def read_outline(path: str | Path) -> Outline:
     except RecursionError:
         raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
     if not lines:
-        raise InputError(str(file), "holds no line", bound="lines or polygons")
+        raise InputError(str(file), "contains no line", bound="lines or polygons")
     return Outline(lines)
 
 
@@ -131,9 +131,9 @@ def _positions(given: Any, depth: int, path: str) -> Iterator[Floats]:
         return
     line = _line(given)
     if line is None:
-        raise InputError(path, "holds no positions", bound="lists of two or three numbers")
+        raise InputError(path, "contains no positions", bound="lists of two or three numbers")
     if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
-        raise InputError(path, "holds no positions", bound="lists of two or three finite numbers")
+        raise InputError(path, "contains no positions", bound="lists of two or three finite numbers")
     if len(line) > 1:
         yield line
 
@@ -233,7 +233,7 @@ def _whole_rows(
         if not row:
             left_out.add(RowError(reasons.BLANK, error("is blank", None, "a row of the table in every line")))
         elif len(row) != len(header):
-            bound = f"{len(header)} as in the header"
+            bound = f"{len(header)} fields, as in the header"
             left_out.add(RowError(reasons.FIELDS, error("has the wrong number of fields", len(row), bound)))
         else:
             numbers.append(number)

@@ -54,7 +54,7 @@ class Sampling:
 
     @classmethod
     def of(cls, every: str | None, gap: str | None) -> Sampling:
-        """Return the sampling for two texts.
+        """Return the sampling that two texts specify.
 
         Args:
             every: Length of a step, such as "5 min", or None.
@@ -172,7 +172,7 @@ def sampled(times: NDArray[np.datetime64], sampling: Sampling) -> list[Integers]
     apart = np.diff(seconds)
     if (apart < 0).any():
         place = int(np.argmax(apart < 0)) + 1
-        raise InputError(f"times[{place}]", "is before the one that precedes it", value=str(times[place]))
+        raise InputError(f"times[{place}]", "is earlier than the time before it", value=str(times[place]))
     max_gap = np.iinfo(np.int64).max if sampling.gap is None else sampling.gap
     cuts = np.flatnonzero(apart > max_gap) + 1
     found: list[Integers] = []
@@ -209,7 +209,7 @@ def resample(traces: Iterable[Trajectory], sampling: Sampling) -> tuple[tuple[Tr
     kept = 0
     for trace in given:
         if trace.time is None:
-            raise InputError("time", "is missing", bound="a column of times, which resampling needs")
+            raise InputError("time", "is missing", bound="a column of times for resampling")
         for taken in sampled(trace.time, sampling):
             kept += len(np.unique(taken))
             stretches.append(Trajectory(trace.user, trace.latitude[taken], trace.longitude[taken], trace.time[taken]))

@@ -112,11 +112,11 @@ def test_nothing_is_exported_of_them(hostile: Path, name: str) -> None:
 
 def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path) -> None:
     for labels, title, path in ((["a", "b"], "t\x1b", "title"), (["a", "b\u202e"], "", r"secrets.labels\[1\]")):
-        with pytest.raises(InputError, match=f"^{path}: holds U"):
+        with pytest.raises(InputError, match=f"^{path}: contains U"):
             made(labels, title)
     found = made(["a", "b"])
     renamed = md.Problem(found.problem.prior, found.problem.cost, found.problem.requirements, title="t\x9b")
-    with pytest.raises(InputError, match=r"^title: holds U\+009B"):
+    with pytest.raises(InputError, match=r"^title: contains U\+009B"):
         sets.encode(renamed, found.channel, found.certificate, found.evidence())
     # Joiners, accents and letters from right to left stand in ordinary names.
     saving.save(made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]), tmp_path / "city")
@@ -168,9 +168,9 @@ def test_policies_of_tables_are_refused_too() -> None:
     domain += 'release = {{ kind = "histogram", epsilon = 1 }}\n'
     assert parse(domain.format("sex", "m\u200d"))
     for name, value in (("s\\u001b", "m"), ("sex", "m\\u202e")):
-        with pytest.raises(SpecificationError, match="holds U"):
+        with pytest.raises(SpecificationError, match="contains U"):
             parse(domain.format(name, value))
-    with pytest.raises(InputError, match="holds U"):
+    with pytest.raises(InputError, match="contains U"):
         md.tables.Domain({"sex": ["m\x9b", "f"]})
 
 

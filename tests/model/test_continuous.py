@@ -286,7 +286,7 @@ def test_a_zero_beside_a_number_has_no_epsilon():
     found = certify(Evidence(numerators, 62, np.full(4, 0.25), np.ones((4, 2)), "expected", (stated,)))
     assert not found.holds
     assert found.epsilon == (math.inf,)
-    assert "observable 1 has probability 0 at anchor 0 and not at its neighbour 1" in found.reason
+    assert "observable 1 has probability 0 at anchor 0 but not at its neighbour 1" in found.reason
 
 
 def test_the_cost_is_that_of_raw_visits():
