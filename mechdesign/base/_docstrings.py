@@ -1,6 +1,6 @@
 """Docstrings for users, even if Python removes docstrings.
 
-With ``PYTHONOPTIMIZE=2`` functions and classes have none; this module then reads them from the source.
+With ``PYTHONOPTIMIZE=2`` functions and classes have no docstrings; this module then reads them from the source.
 """
 
 from __future__ import annotations

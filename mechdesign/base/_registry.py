@@ -1,4 +1,4 @@
-"""Registries of named things of one kind, to which other packages may add.
+"""Registries of named objects of one kind; other packages may add objects.
 
 A registry is a mapping in the order of registration. An unknown name raises an `UnknownNameError`, which lists all
 names and suggests the closest one.
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Things of one kind by name.
+    """Objects of one kind, by name.
 
     >>> greetings = Registry("greeting")
     >>> greetings.register("plain", "Hello.")
@@ -35,7 +35,7 @@ class Registry(Mapping[str, T]):
         """Add a value.
 
         Args:
-            name: Its name.
+            name: The name of the value.
             value: The value.
 
         Raises:
@@ -51,7 +51,7 @@ class Registry(Mapping[str, T]):
         """Remove a value.
 
         Args:
-            name: Its name.
+            name: The name of the value.
 
         Raises:
             UnknownNameError: The name is unknown.

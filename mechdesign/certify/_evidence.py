@@ -181,7 +181,9 @@ class Evidence:
             raise InputError("cost", "does not match the channel", value=self.cost.shape, bound=f"{self._shape}")
         nothing = np.isinf(self.cost).all(axis=1)
         if nothing.any():
-            raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one answer")
+            raise InputError(
+                f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one answer"
+            )
         claims = self.claims()
         if self.multipliers is not None:
             self._check_multipliers(self.multipliers, claims)

@@ -406,7 +406,7 @@ def test_a_delimiter_is_no_sign_of_decimals() -> None:
 @pytest.mark.parametrize("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
 def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
     path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
-    with pytest.raises(InputError, match="write the latitude and longitude in where into separate columns") as caught:
+    with pytest.raises(InputError, match="Write the latitude and longitude in where into separate columns") as caught:
         inspect_data(path)
     assert "46.95" not in str(caught.value)
     with pytest.raises(InputError, match="Name them: --latitude COLUMN"):

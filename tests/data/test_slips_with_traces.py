@@ -25,7 +25,7 @@ def test_one_trace_and_other_things_are_refused(table):
     traces = md.data.read_checkins(table, latitude="lat", longitude="lon")
     with pytest.raises(InputError, match=r"traces: is not a list; found 'Trajectory'.*\[trace\]"):
         md.data.to_grid(traces[0], CITY)
-    with pytest.raises(InputError, match=r"traces\[0\]: is of another kind; found 'tuple'"):
+    with pytest.raises(InputError, match=r"traces\[0\]: has another type; found 'tuple'"):
         md.data.to_grid([(40.75, -73.95)], CITY)
     visits = md.data.to_grid(traces, CITY)
     assert visits.counts("6").sum() == 2
