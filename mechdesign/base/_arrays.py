@@ -26,10 +26,10 @@ T = TypeVar("T", bound=np.generic)
 SUM_TOLERANCE = 1e-9
 
 
-# Maximum number of entries of a sparse matrix that is converted to a dense one: 1 GiB of float64.
+# Maximum number of entries of a sparse matrix that is converted to a dense matrix: 1 GiB of float64.
 LARGEST_MATRIX = 2**27
 
-# Maximum number of cells; no computation has enough memory for more cells. Each centre takes 16 bytes.
+# Maximum number of cells; no computation has enough memory for more cells. The centre of a cell takes 16 bytes.
 LARGEST_GRID = 10**7
 
 
@@ -67,7 +67,7 @@ def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> No
         path,
         f"has labels in another order: label {place} is {index[place]!r}" if place < len(index) else "is short",
         bound=bound,
-        remedy="sort it in the order of the secrets with reindex, and pass its to_numpy()",
+        remedy="sort the series with reindex in the order of the secrets, and pass its to_numpy()",
     )
 
 
@@ -218,7 +218,7 @@ def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
 
 
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
-    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid one."""
+    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid budget."""
     budgets = as_floats(epsilons, path, "(T,)")
     if budgets.size == 0:
         raise InputError(path, "are empty", bound="at least one budget")

@@ -1,10 +1,10 @@
 """Atomic writes: one file, or a set of files that belong together.
 
 A single file is written under a temporary name and renamed when it is complete. For a set, all new files are written
-under temporary names next to the old files and synchronised. Then they are renamed one by one, and files that belong
-only to the old set are removed. The last file, such as a certificate with the digests of all other files, is renamed at
-the end. After a crash the folder contains the old set, the new set, or a set whose last file does not match. After an
-*error* the old files are restored from hard links, which are kept until the end.
+under temporary names next to the old files and synchronised. Then the new files are renamed one by one, and files that
+belong only to the old set are removed. The last file, such as a certificate with the digests of all other files, is
+renamed at the end. After a crash the folder contains the old set, the new set, or a set whose last file does not match.
+After an *error* the old files are restored from hard links, which are kept until the end.
 
 Only the owner can read a private file, even while it is being written. A file that replaces another file keeps the mode
 and the group of the old file. The exception is a private file that replaces a file of another user.
@@ -40,7 +40,7 @@ _MAX_NAME_BYTES = 255
 
 
 def _renew_lock() -> None:
-    """Give a forked process a new lock: the thread that held the old one does not run there."""
+    """Give a forked process a new lock: the thread that held the old lock does not run in that process."""
     global WRITING
     WRITING = threading.RLock()
 
@@ -136,7 +136,7 @@ def replace_files(
         files: The contents of the files, by name.
         last: The name of the file to write last.
         remove: Names of files to remove.
-        private: Give new files the mode 0600, and a new folder 0700.
+        private: Give new files the mode 0600, and a new folder the mode 0700.
 
     Raises:
         ExportError: The files cannot be written.
@@ -269,7 +269,7 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
 
 
 def _find_replaced(target: Path) -> os.stat_result | None:
-    """Return the status of the file that will be replaced; None if there is none, or it has no mode."""
+    """Return the status of the file that will be replaced; None if there is no file, or if it has no mode."""
     try:
         # The link itself is replaced, so that the mode of its target does not matter.
         old = os.lstat(target)

@@ -6,7 +6,7 @@ at the same time. Deleting files, or the whole folder, is always safe.
 
 Cached results are trusted, and they reveal private data. The cache is therefore used only if the folder and its files
 belong to the user and nobody else can write to them. The parent folders must belong to the user or to the system, or
-have the sticky bit. Otherwise the cache is ignored, and a `CacheWarning` reports this once.
+have the sticky bit. An unsafe cache is ignored, and a `CacheWarning` reports this once.
 
 The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off.
 """

@@ -26,7 +26,7 @@ LARGEST_COUNT = LARGEST_NUMBER
 
 
 def require_unmasked(values: object, path: str) -> None:
-    """Raise `InputError` if `values` is or contains a masked array: they would be used like other values.
+    """Raise `InputError` if `values` is or contains a masked array, whose masked values would be used as given.
 
     Lists, tuples, arrays of objects, and the values of mappings are searched at any depth.
     """

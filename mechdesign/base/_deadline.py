@@ -61,7 +61,7 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass
 class _StopRequests:
-    """The number of requests to stop, and the number of those that were raised or acknowledged."""
+    """The number of requests to stop, and the number of requests that were raised or acknowledged."""
 
     count: int = 0
     answered: int = 0
@@ -69,7 +69,7 @@ class _StopRequests:
 
 @dataclass
 class _Grace:
-    """The time that work may continue after the first Ctrl-C, and its end; all parts of the work share it."""
+    """The time that work may continue after the first Ctrl-C, and the end of this time, for all parts of the work."""
 
     seconds: float
     end: float = math.inf
@@ -212,7 +212,7 @@ class Deadline:
         """Raise each request of the user to stop once, at this safe point.
 
         Raises:
-            KeyboardInterrupt: There is a new request.
+            KeyboardInterrupt: There is a new request to stop.
         """
         if any(requests.count > requests.answered for requests in self._requests()):
             self.acknowledge()
@@ -242,7 +242,10 @@ class Deadline:
             self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
 
     def cancel(self) -> None:
-        """Request the computation to stop, as Ctrl-C does; any thread may call this. A second call stops it at once."""
+        """Request the computation to stop, as Ctrl-C does; any thread may call this.
+
+        A second call stops the computation at once.
+        """
         self._cancellation.count += 1
 
     @contextmanager

@@ -28,7 +28,7 @@ _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 def showing_values() -> Iterator[None]:
     """Let errors show the contents of cells of a file; by default they show only a mask.
 
-    This applies to the current thread or task.
+    The setting applies to the current thread or task.
 
     Yields:
         Nothing; the setting is restored at the end of the block.
@@ -376,7 +376,7 @@ class RevealedWarning(UserWarning):
 
 
 class CorrelationWarning(UserWarning):
-    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both correlations."""
 
 
 class SmoothedChainWarning(UserWarning):

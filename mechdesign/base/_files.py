@@ -55,8 +55,8 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
 def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
     """Write an output: a file atomically, with links followed; a device or a pipe in place.
 
-    Writing to a pipe blocks until another process reads from it. Raises `ClosedPipeError` if its reader closes it, and
-    `ExportError` for any other failure and for names that `find_output` refuses.
+    Writing to a pipe blocks until another process reads from it. Raises `ClosedPipeError` if the reader closes the
+    pipe, and `ExportError` for any other failure and for names that `find_output` refuses.
     """
     file = find_output(path)
     if file is not None:
@@ -155,7 +155,8 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write to.
 
-    If others can write to it, `refuse` creates the error from the reason. Other errors are raised as by `read_regular`.
+    If others can write to the file, `refuse` creates the error from the reason. Other errors are raised as by
+    `read_regular`.
     """
 
     def require(found: os.stat_result) -> None:

@@ -43,7 +43,7 @@ _PAUSE_S = 0.02
 
 
 class ProcessLock:
-    """A lock between the threads of one process; a forked process gets a new one.
+    """A lock between the threads of one process; a forked process gets a new lock.
 
     The thread that held the lock during a fork does not run in the new process and would never release it. The
     attribute `process` is the process that created the lock.
@@ -86,7 +86,7 @@ _RENEWING = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """Give a forked process a new lock: the thread that held the old one does not run there."""
+    """Give a forked process a new lock: the thread that held the old lock does not run in that process."""
     global _RENEWING
     _RENEWING = threading.Lock()
 
@@ -150,8 +150,8 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of a file in the block; a new lock file has the mode 0600.
 
     Warns with `LockWarning` after a second. Raises `LedgerError`, naming the lock, if it is not available within `wait`
-    seconds. Raises `LockError` if it cannot be opened, is a link, or the file system has no locks. A process that is
-    forked in the block does not hold the lock.
+    seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks. A process that
+    is forked in the block does not hold the lock.
     """
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
@@ -183,8 +183,8 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock of a file that the caller creates if it is missing.
 
-    Raises the error of `missing` if there is an old lock whose file is missing, and the errors of `hold_lock`. Another
-    process may have just created the lock; this function waits at most a second for its file.
+    Raises the error from `missing` if there is an old lock without its file, and raises the errors of `hold_lock`.
+    Another process may have just created the lock; this function waits at most a second for its file.
     """
     until = time.monotonic() + min(wait, _CREATION_S)
     while True:

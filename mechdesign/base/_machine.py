@@ -1,7 +1,7 @@
 """The machine: its processors, its memory, and the limits of the process.
 
-A process may use fewer processors than the machine has. `taskset` or a batch system may restrict it, and a container
-may have a quota of processor time.
+A process may use fewer processors than the machine has. `taskset` or a batch system may restrict a process, and a
+container may have a quota of processor time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FILES = {
 def free_memory() -> int | None:
     """Return the bytes that the process can still use without swapping; None if the system does not report this.
 
-    This is the minimum of the available memory of the machine and of `memory_below_limits`.
+    The result is the minimum of the available memory of the machine and of `memory_below_limits`.
     """
     known = [each for each in (_available(), memory_below_limits()) if each is not None]
     return min(known) if known else None
@@ -62,8 +62,8 @@ def free_memory() -> int | None:
 def memory_below_limits() -> int | None:
     """Return the bytes that the process may still use under its limits; None without limits.
 
-    These are the limits on addresses and data (RLIMIT_AS, RLIMIT_DATA), and the limits of control groups (versions 1
-    and 2) and their parents.
+    The limits are RLIMIT_AS and RLIMIT_DATA (addresses and data), and the limits of control groups (versions 1 and 2)
+    and their parents.
     """
     left = [*_process_headrooms(), *_group_headrooms()]
     return max(0, min(left)) if left else None
@@ -110,7 +110,7 @@ def _group_headroom(folder: Path, limit: str, usage: str, unused: str) -> int | 
 
 
 def _number(path: Path) -> int | None:
-    """Return the number in a file; None if there is none, or for words such as "max"."""
+    """Return the number in a file; None if there is no file, or for words such as "max"."""
     lines = read_lines(path)
     return int(lines[0]) if lines and lines[0].isdecimal() else None
 
@@ -123,7 +123,7 @@ def count_processors() -> int:
 def count_threads(most: int) -> int:
     """Return the number of further threads, at most `most`, that can start; they are started for a moment.
 
-    Containers and users may have a limit of processes, which includes threads.
+    Containers and users may have a limit on processes, which includes threads.
     """
     end = threading.Event()
     started: list[threading.Thread] = []

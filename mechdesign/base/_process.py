@@ -100,7 +100,7 @@ _MISSING = object()
 
 
 class _Lock:
-    """A lock that is renewed after a fork: the thread that held the old one does not run in the new process."""
+    """A lock that is renewed after a fork: the thread that held the old lock does not run in the new process."""
 
     def __init__(self) -> None:
         self._renew()
@@ -199,8 +199,8 @@ _IGNORED: Counter[tuple[Any, ...]] = Counter()
 def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
     """Ignore warnings of other packages in all threads during the block, selected by message prefix or module.
 
-    One filter is inserted in front, and the last user removes it. `warnings.catch_warnings` would restore a whole list
-    and discard filters that other threads have set.
+    One filter is inserted at the front of the list, and the last user removes it. `warnings.catch_warnings` would
+    restore a whole list and discard filters that other threads have set.
     """
     matched = re.compile(message, re.IGNORECASE) if message else None
     item = ("ignore", matched, Warning, re.compile(module) if module else None, 0)

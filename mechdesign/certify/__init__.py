@@ -2,7 +2,7 @@
 
 `verify` proves the claims of a bundle in a folder again; `certify` computes a certificate from arrays in memory. The
 proofs use only integers and fractions, and every bound is rounded to the safe side. The package imports only NumPy and
-a few files of `base`, so that it can be read and run independently. `second_verifier` shares no code with it.
+a few files of `base`, so that it can be read and run independently. `second_verifier` shares no code with this package.
 """
 
 from mechdesign.base import _lazy

@@ -1,7 +1,7 @@
 """Arrays as bytes: plain .npz archives without pickles, and digests of arrays.
 
 `numpy.load` reads the archives that `pack` writes. `unpack` trusts nothing: it accepts only the plain headers that
-`pack` writes. It checks the claimed size of each array, and the total size, before it allocates memory.
+`pack` writes. `unpack` checks the claimed size of each array, and the total size, before it allocates memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MAX_COMPRESSION_RATIO = 100
 
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
-    """Return `array` in C order, little-endian; raise `InputError` for types such as objects."""
+    """Return `array` in C order, little-endian; raise `InputError` for unsupported types, such as objects."""
     # np.ascontiguousarray would turn scalars into arrays with one axis.
     made = np.asarray(array, order="C")
     if made.dtype.byteorder == ">":
@@ -110,7 +110,7 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
         The arrays by name.
 
     Raises:
-        CertificateError: The archive is damaged, or `pack` does not write archives of this form.
+        CertificateError: The archive is damaged, or does not have the form that `pack` writes.
     """
     arrays: dict[str, NDArray[Any]] = {}
     try:

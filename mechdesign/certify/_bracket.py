@@ -119,7 +119,7 @@ def _bound_part(
 
 @dataclass(frozen=True)
 class _Growth:
-    """Upper bounds `factors` of the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
+    """Upper bounds `factors` on the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
 
     If a key occurs several times, its last factor is used.
     """

@@ -9,14 +9,15 @@ A bundle is a folder with these files:
   ``_targets``, ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``.
   ``weights`` (n,) exists if the worst cost has weights.
 - ``certificate.json`` contains the schema, the objective, and the requirements with their exact numbers as texts. An
-  explicit claim also has a ``name`` and, if it is above 0, a ``part``. The file contains the certificate and the
-  caller's metadata. It lists the SHA-256 of every other file and of every array. ``digest`` is the SHA-256 of the
-  canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
+  explicit claim also has a ``name``, and a ``part`` unless its part is 0. The file contains the certificate and the
+  caller's metadata. ``certificate.json`` lists the SHA-256 of every other file and of every array. ``digest`` is the
+  SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
 - ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
 - The caller may list further files, such as ``report.html``.
 
-The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. It is
-``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove these claims.
+The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. The
+schema is ``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove
+these claims.
 
 Digests detect an interrupted export or an accidental change. They are not signatures: only the recomputation in
 `mechdesign.certify._verify` proves the numbers.
@@ -66,7 +67,7 @@ SCHEMA = "mechdesign-certificate/1"
 """The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. If the meaning of a field changes, its number increases by one."""
+"""The schema of bundles with explicit claims. A change in the meaning of a field increases its number."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """The pattern of file names in a bundle; it admits no path to another folder."""
@@ -127,7 +128,7 @@ def encode(
     Args:
         evidence: The channel, the problem and the multipliers.
         certificate: A certificate whose `holds` is true.
-        metadata: Any JSON object. Its texts may have several lines, but its keys may not.
+        metadata: Any JSON object. Texts in it may have several lines, but keys may not.
         arrays: Further arrays of ``channel.npz``: numbers, truth values or texts.
         files: Further files of the bundle.
 
@@ -201,7 +202,7 @@ def read(folder: str | Path, memory: float | None = None) -> Bundle:
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB. Unless given, it is 2 GiB, or 16 times the size of the files if that is more.
+        memory: Memory limit in GiB. The default is 2 GiB, or 16 times the size of the files if this is more.
 
     Returns:
         The bundle; `verify` proves it.
@@ -273,7 +274,7 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
     Raises:
         CertificateError: Files are missing or malformed, or their contents do not match each other.
         UnverifiedError: There is no bundle, or its files cannot be opened.
-        VerifierMemoryError: Reading would take more memory than the limit. This is raised before large arrays are
+        VerifierMemoryError: Reading would take more memory than the limit. The error is raised before large arrays are
             allocated.
     """
     folder = as_path(folder, "folder")
@@ -470,7 +471,7 @@ def _array(arrays: dict[str, NDArray[Any]], file: str, name: str, kind: str, axe
 
 def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any) -> list[str]:
     if not isinstance(recorded, dict):
-        return [f"{CERTIFICATE} is malformed: the arrays of {file} are not an object"]
+        return [f"{CERTIFICATE} is malformed: the digests of the arrays of {file} are not an object"]
     problems = [f"array {name} of {file} is missing" for name in recorded if name not in arrays]
     for name, array in arrays.items():
         if recorded.get(name) != digest(array):
@@ -486,7 +487,7 @@ class _ReadingLimit:
         self.allowed = as_bytes(MEMORY_GIB if memory is None else memory)
         if memory is None:
             # The default limit grows with the disk space of the files. Sparse files take little disk space and do not
-            # raise it.
+            # raise the limit.
             self.allowed = max(self.allowed, _MEMORY_PER_DISK_BYTE * sum(_on_disk(folder / name) for name in names))
         self.certificate = self.files = self.unpacked = 0
 
@@ -592,7 +593,7 @@ def _float(text: str) -> float:
     # A zero may have a huge exponent, whose power of ten would fill the memory.
     differs = as_decimal(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
     if differs:
-        raise ValueError(f"{text} differs from {number!r}, which its float prints")
+        raise ValueError(f"{text} is not a number that a float prints; the nearest is {number!r}")
     return number
 
 

@@ -87,13 +87,13 @@ class Certificate:
         relative_gap: (cost - lower_bound) / max(cost, 1e-9 · largest finite cost), rounded up.
         requirements: The verdict on each requirement.
         forbidden: The number of pairs of a secret and an observable with infinite cost. The lower bound applies to
-            channels that never give these answers.
+            channels that never give forbidden answers.
         reason: Empty if the certificate holds; otherwise a sentence about the violated requirement or the forbidden
             answer.
         pair: The worst pair of secrets, if one violates a requirement.
         provenance: The solver and its settings; nothing in it is proved.
-        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. Certificates
-            of earlier versions have None.
+        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. It is None
+            in certificates of earlier versions.
 
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
@@ -325,7 +325,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
 
 
 def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, int] | None]:
-    """Return the verdict and, for a violated claim, a sentence and the pair of secrets, which a floor does not have."""
+    """Return the verdict and, for a violated claim, a sentence and the pair of secrets (None for a floor)."""
     if isinstance(claim, Dithered):
         slope = claim.steepest(evidence.numerators)
         found = Checked(claim.kind, exact_text(claim.nominal), claim.least(slope), claim.holds(slope))

@@ -1,8 +1,8 @@
 """The claims of a mechanism: bounds between pairs of secrets, and floors on the error of attacks.
 
 A `PairBound` has ordered pairs of secrets and a factor for each pair. An `ExponentBound` has factors exp(ε·w), and a
-`RatioBound` has rational factors. Lower bounds on the factors decide privacy, and upper bounds on them give the bound
-on the cost. A `Floor` is a lower bound on the expected error of the best attack. `Dithered`, in
+`RatioBound` has rational factors. Privacy is decided with lower bounds on the factors, and the cost is bounded with
+upper bounds on the factors. A `Floor` is a lower bound on the expected error of the best attack. `Dithered`, in
 `mechdesign.certify._dithering`, is a claim on all points between the corners of a grid. `mechdesign.certify._stated`
 reduces every requirement to these claims.
 """

@@ -6,11 +6,11 @@ The claim is p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rec
 
 In a patch the function f = p(o|·) is bilinear. Let δ_x = |∂f/∂x| / f, and define δ_y in the same way. The claim holds
 if and only if the dual norm of (δ_x, δ_y) is at most ε everywhere. The condition suffices: integrate ln f along the
-segment from x to x', which lies in the rectangle. It is necessary because nearby points come arbitrarily close to the
-bound. For every direction θ the function D_θ f - ε f is bilinear, so that it is largest at a corner a of the patch.
-There δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neighbour of a along x; this is a rational number. If f is 0 at a
-corner but not at its neighbour, the claim holds for no ε. (Andrés et al., Geo-indistinguishability, 2013, define the
-privacy; the interpolation is ours.)
+segment from x to x', which lies in the rectangle. The condition is necessary because nearby points come arbitrarily
+close to the bound. For every direction θ the function D_θ f - ε f is bilinear, so that it is largest at a corner a of
+the patch. At this corner δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neighbour of a along x; this is a rational
+number. If f is 0 at a corner but not at its neighbour, the claim holds for no ε. (Andrés et al.,
+Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
 
 Points outside the rectangle may be projected onto it: the projection increases none of the three distances.
 """
@@ -60,7 +60,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points of a rectangle, dithered between its anchors.
+    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points of a rectangle whose anchors dither.
 
     Anchors are numbered row by row: `columns` · row + column.
 

@@ -26,9 +26,9 @@ LARGEST_EXPONENT = 62
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairMultipliers:
-    """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
+    """Sparse multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g.
 
-    Entries of the same row add up.
+    Entries with the same indices are added.
 
     Args:
         sources: The secrets s (k,), int64.
@@ -67,9 +67,9 @@ class PairMultipliers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloorMultipliers:
-    """Multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`, in sparse form.
+    """Sparse multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`.
 
-    Entries of the same row add up.
+    Entries with the same indices are added.
 
     Args:
         estimates: The estimates ŝ (k,), int64.

@@ -1,8 +1,8 @@
 """Exact numbers: the meaning of numbers that users write, their texts, and their rounding to floats.
 
 A float represents the decimal that Python prints for it: 0.6 is 3/5, not the nearest binary number. A user who writes ε
-= 0.6 means 3/5, and certificates contain 0.6. `exact` reads numbers in this sense. `float_up` and `float_down` round so
-that the *printed* decimal is on the safe side. Entries of arrays (distances, costs, priors) are used as exact binary
+= 0.6 means 3/5, and certificates contain 0.6. `exact` converts numbers by this rule. `float_up` and `float_down` round
+so that the *printed* decimal is on the safe side. Entries of arrays (distances, costs, priors) are used as exact binary
 numbers.
 """
 
@@ -30,7 +30,8 @@ _MAX_EXPONENT = 400
 # Fractions whose terms have at most 3000 bits have texts of fewer than 4000 characters, even as decimals.
 _MAX_BITS = 3000
 
-# Maximum number of floats between a guess and the result. A rounded quotient needs two steps, a root a few.
+# Maximum number of floats between a guess and the result. A rounded quotient needs two steps, and a root needs a few
+# steps.
 _MAX_STEPS = 16
 
 _ACCEPTED = 'a finite number, or a text such as "0.6" or "3/5", that is zero or between 1e-400 and 1e400 in magnitude'
@@ -81,7 +82,7 @@ def exact_text(fraction: Fraction) -> str:
         fraction: The number.
 
     Returns:
-        A decimal if there is a finite one, else "p/q".
+        A decimal if the number has a finite decimal, else "p/q".
 
     >>> from fractions import Fraction
     >>> from mechdesign.certify import exact_text

@@ -1,6 +1,6 @@
 """Rigorous bounds of exp(ε·w) and of ln(a/b).
 
-ε is a fraction, and w is a float64 that is taken exactly as a binary number. The `decimal` module rounds exp and ln
+ε is a fraction, and w is a float64 that is used as an exact binary number. The `decimal` module rounds exp and ln
 correctly to nearest. The next number below or above the result is therefore a true bound. This is also true just below
 a power of ten, where decimals are more closely spaced and rounding errors are smaller.
 """
@@ -19,7 +19,7 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Floats
 
 # Lower bounds of exp are multiples of 2^-SHIFT. Two different numerators below 2^62 have a ratio that differs from 1 by
-# at least 2^-62. With 128 binary places, a bound this close to 1 is still accurate to 66 places.
+# at least 2^-62. With 128 binary places, a bound that differs from 1 by 2^-62 is still accurate to 66 places.
 SHIFT = 128
 
 # 58 digits represent any bound below 2^62 with all of its 128 binary places.

@@ -1,7 +1,7 @@
 """Estimates of the memory that verification takes, so that a small malicious file cannot exhaust the memory.
 
-The estimates add up the sizes of arrays. They exceed the measurements of tracemalloc, mostly by less than a factor of
-three. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
+The estimates add up the sizes of arrays. The estimates exceed the measurements of tracemalloc, mostly by less than a
+factor of three. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def require_room(needed: int, allowed: int, what: str) -> None:
 def reading(certificate: int, files: int, arrays: Iterable[Mapping[str, NDArray[Any]]]) -> int:
     """Return the bytes that reading a bundle takes, from the sizes of its certificate, other files and arrays.
 
-    Reading also checks the requirements, and this check lists the pairs of secrets of distances and edges.
+    Reading also checks the requirements, and this check lists the pairs of secrets that distances and edges define.
     """
     needed = _CONSTANT + _JSON * certificate + files
     for held in arrays:
@@ -109,7 +109,7 @@ def proving(evidence: Evidence) -> int:
 
 
 def _integers(values: Floats) -> int:
-    """Return the bytes of the products of entries, as integers over a common power of two, with numerators."""
+    """Return the bytes of entries as integers over a common power of two, and of their products with numerators."""
     counted = values[np.isfinite(values) & (values > 0)]
     if not counted.size:
         return 0

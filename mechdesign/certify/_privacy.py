@@ -127,7 +127,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         right = tops[here[close]] * numbers[targets[rows[close]], observables[close]].astype(object)
         over = left > right
         broken[close] = over
-        # The right side is not 0 here: a row with a right side of 0 is already among the sure violations.
+        # The right side is not 0 here: a row with a right side of 0 has already been marked as violated.
         excess[close[over]] = [(a - b) / b for a, b in zip(left[over], right[over], strict=True)]
         if not broken.any():
             return None
@@ -176,13 +176,13 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
     """Return the least ε, or the least factor, for which a bound holds.
 
     The least factor is max N[s,o]·B / (N[t,o]·A), compared exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over
-    pairs and observables. The least ε is 0 if no row exceeds another. It is infinite if N[t,o] = 0 < N[s,o], or if rows
-    of a pair with weight 0 differ.
+    pairs and observables. The least ε is 0 if N[s,o] <= N[t,o] for all pairs. It is infinite if N[t,o] = 0 < N[s,o], or
+    if rows of a pair with weight 0 differ.
 
     Floats select the candidates. X = D·fl(1/N[t,o]) approximates N[s,o]/N[t,o] - 1 with a relative error of 5u, even
     for ratios close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within 2**-46 of the largest
-    are compared exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. The result passes
-    `check`, so that it does not depend on this analysis.
+    are compared exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. The result must
+    pass `check`, so that an error in this analysis cannot make it too small.
 
     Args:
         numerators: The channel (n, m), int64; p(o|s) = numerators[s,o] / 2**exponent.
@@ -256,10 +256,10 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     """Return the pairs that may determine the least ε, including those of weight 0.
 
     Let q be the largest ratio of a pair. Floats approximate ln(q)/w to within (1 + ln q)/w times 2**-47. Quotients have
-    a relative error of 4u, and logarithms one of a few units in the last place.
+    a relative error of 4u, and logarithms have errors of a few units in the last place.
     """
     floats = numerators.astype(np.float64)
-    # The inverse 2**200 of a zero exceeds every ratio.
+    # The inverse of a zero is set to 2**200, which exceeds every ratio.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
 
     def largest(part: slice) -> Floats:
@@ -284,7 +284,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
 def _bound_least_epsilon(numerators: Integers, bound: ExponentBound) -> Fraction | None:
     """Return an upper bound on the least ε of some pairs, as accurate as `ln_upper`; None if no ε suffices."""
     floats = numerators.astype(np.float64)
-    # The inverse 2**200 of a zero exceeds every ratio, and gives 0 for 0/0.
+    # The inverse of a zero is set to 2**200, which exceeds every ratio and gives 0 for 0/0.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
     growth = np.empty(len(bound))
     for part in _blocks(len(bound), numerators.shape[1]):
@@ -338,7 +338,7 @@ def _blocks(pairs: int, observables: int) -> Iterator[slice]:
 
 
 def _slack(tops: NDArray[np.object_], bottoms: NDArray[np.object_]) -> Floats:
-    """Return A/B - 1, each rounded once."""
+    """Return A/B - 1 for each pair, rounded once."""
     known: dict[tuple[int, int], float] = {}
     slack = np.empty(len(tops))
     for index, (a, b) in enumerate(zip(tops.tolist(), bottoms.tolist(), strict=True)):

@@ -309,8 +309,8 @@ class Form:
     """The numbers and arrays that a kind of statement has, and the claim that it makes.
 
     Attributes:
-        numbers: The names of its numbers.
-        arrays: The names of its arrays.
+        numbers: The names of the numbers.
+        arrays: The names of the arrays.
         claim: A function that returns the claim for a statement and the number of secrets.
         optional: The names of optional arrays.
         named: Whether the kind is an explicit claim, which stores the name of its requirement.

@@ -69,7 +69,7 @@ def to_cell(text: str) -> str:
     """Return a text for CSV, with an apostrophe in front if a spreadsheet would evaluate it.
 
     A spreadsheet evaluates texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a return. Numbers and
-    comma-separated lists of numbers stay unchanged. Texts that begin with an apostrophe get another one, so that
+    comma-separated lists of numbers stay unchanged. Texts that begin with an apostrophe get another apostrophe, so that
     `from_cell` restores every text.
 
     >>> [to_cell(text) for text in ("=1+1", "-0.5", "-1, 2", "'tis", "home")]

@@ -242,7 +242,7 @@ def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: i
     need({len(arrays[name]) for name in names} == {len(listed)}, "there is a weight for each pair")
     if kind == "ratios":
         factor = numbers["factor"]
-        need(max(factor.as_integer_ratio()) < 2**63 and all(arrays["numerators"]), "terms are between 1 and 2^63")
+        need(max(factor.as_integer_ratio()) < 2**63 and all(arrays["numerators"]), "factors have terms below 2^63")
         need(all(factor * w >= 1 for w in weights), "factors are at least 1")
     return [(s, t, w) for (s, t), w in zip(listed, weights, strict=True)]
 
@@ -304,7 +304,7 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
                     r[s][o] -= p * q * a
             total += min(attack) * number
             continue
-        # If a pair has several bounds, the least is used, which sorting puts last.
+        # Sorting puts the least of several bounds on a pair last, so that the least bound is used.
         least = {(s, t): w for s, t, w in sorted(rows or [], key=lambda row: row[2], reverse=True)}
         for s, t, o, y in entries:
             x = number * least[s, t]
@@ -379,7 +379,7 @@ def growths(symbol: str, number: Fraction, rows: Any) -> list[tuple[tuple[int, i
 
 
 def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
-    """Return bounds from both sides of the sums of floats >= 0 that belong to the same cell."""
+    """Return lower and upper bounds on the sums of non-negative floats that belong to the same cell."""
     cells: dict[Any, list[float]] = {}
     for cell, value in terms:
         cells.setdefault(cell, []).append(value)
@@ -401,7 +401,7 @@ def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
 
 
 def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tuple[float, float]]:
-    """Return for each cell (s, o) a pair: 0, and the contribution of a floor's multipliers to r[s,o], rounded up."""
+    """Return the pair (0, x) for each cell (s, o), where x is a floor's contribution to r[s,o], rounded up."""
     upper: dict[int, list[tuple[int, float]]] = {o: [] for o in part}
     for (guess, o), (_, most) in sorted(sums([((guess, o), q) for guess, o, q in entries]).items()):
         upper[o] += [(guess, most)] if most > 0 else []
@@ -428,7 +428,7 @@ def keeps(ratios: list[Any], symbol: str, number: Fraction | float, blur: Fracti
 
 
 def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO) -> bool:
-    """Return whether a ratio of integers up to 2^62 exceeds x (for a factor), or e^x, which is irrational for x > 0."""
+    """Return whether a ratio of integers up to 2^62 exceeds its factor, x or e^x; e^x is irrational for x > 0."""
     if symbol == "factor":
         return bool(ratio > x)
     if ratio <= 1 or ratio == math.inf or x >= 62:
@@ -550,7 +550,7 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
 
 
 def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
-    """Remove an array and return its entries by rows, which are not negative; finite floats become fractions."""
+    """Remove an array and return its non-negative entries by rows; finite floats become fractions."""
     kind, shape, content = arrays.pop(name)
     need((kind, len(shape)) == (form, axes), f"{name} is {form} with {axes} axes")
     if kind[1] == "U":
@@ -595,7 +595,7 @@ def read_number(text: str) -> Fraction:
     number = float(text)
     need(len(text) <= 1000 and math.isfinite(number), f"{text[:1000]} is the decimal of a finite float")
     same = Fraction(repr(number)) == Fraction(text) if number else not re.match(r"-?[0.]*[1-9]", text)
-    need(same, f"{text} equals the printed form of its float, {number!r}")
+    need(same, f"{text} equals {number!r}, the number that its float prints")
     return Fraction(repr(number))
 
 

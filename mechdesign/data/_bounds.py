@@ -97,7 +97,7 @@ def content_of(path: Path) -> bytes:
 
 
 class LimitedReader(io.RawIOBase):
-    """Bytes of a text file, plain or compressed by gzip; reading raises `InputError` if a line is too long."""
+    """The bytes of a text file, plain or compressed by gzip; reading raises `InputError` if a line is too long."""
 
     def __init__(self, path: Path, packed: bool) -> None:
         """Open a file; raise `InputError` if it is compressed by gzip (`packed`) and unpacks to more than the limit."""

@@ -42,7 +42,7 @@ def counts_file(chain: MarkovChain, files: Mapping[str, bytes]) -> bytes:
     `files` contains ``forward.csv`` and ``backward.csv``. Raises `InputError` if the chain has no counts.
     """
     if chain.counts is None:
-        raise InputError("chain", "has no counts", bound="a chain that was counted")
+        raise InputError("chain", "has no counts", bound="a chain with step counts")
     rows, columns = np.nonzero(chain.counts)
     steps = zip(rows.tolist(), columns.tolist(), chain.counts[rows, columns].tolist(), strict=True)
     document = {

@@ -81,8 +81,8 @@ def error_of(row: RowError) -> InputError:
 def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Flags:
     """Return a mask of the valid longitudes in a column whose values lie between -180 and 360 degrees.
 
-    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise it is
-    -180 to 180 degrees.
+    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise the
+    range is -180 to 180 degrees.
     """
     if how == "360" or (how is None and not (longitudes < 0).any()):
         good: Flags = longitudes >= 0

@@ -26,7 +26,7 @@ _MAX_SAMPLE_LINES = 200_000
 _MAX_NAMED_FOLDERS = 5
 _DAY_S = 86_400
 
-# Usual names of columns, in lower case and letters only; the first that occurs is used.
+# Usual names of columns, in lower case and letters only; the first name that occurs is used.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "latitude": ("latitude", "lat", "ylat", "venuelatitude", "startlatitude", "ycoordinate"),
     "longitude": ("longitude", "lon", "lng", "long", "xlon", "venuelongitude", "startlongitude", "xcoordinate"),

@@ -23,10 +23,10 @@ class PlacesTable:
 
     Attributes:
         path: The table of places.
-        key: The column of the table of places with the key.
-        place: The column of the check-ins with the key.
-        latitude: The column of the table of places with the latitude.
-        longitude: The column of the table of places with the longitude.
+        key: The key column of the table of places.
+        place: The key column of the check-ins.
+        latitude: The latitude column of the table of places.
+        longitude: The longitude column of the table of places.
     """
 
     path: Path
@@ -42,10 +42,10 @@ class Joined:
 
     Attributes:
         path: The table of places.
-        key: The column of the table of places with the key.
-        place: The column of the check-ins with the key.
-        latitude: The column of the table of places with the latitude.
-        longitude: The column of the table of places with the longitude.
+        key: The key column of the table of places.
+        place: The key column of the check-ins.
+        latitude: The latitude column of the table of places.
+        longitude: The longitude column of the table of places.
         delimiter: The character between the columns of the table of places.
         places: Latitude and longitude by key, in degrees.
     """
@@ -111,7 +111,7 @@ def _plain(column: str) -> str:
 
 
 def _find_by_name(header: Sequence[str], names: Sequence[str]) -> str | None:
-    """Return the column with the first of the names that is present."""
+    """Return the column with the first name that occurs among the columns."""
     plain = {_plain(column): column for column in reversed(header)}
     return next((plain[name] for name in names if name in plain), None)
 

@@ -26,8 +26,8 @@ class Names:
 
     Attributes:
         places: The position of every label.
-        numbers: Whether all labels are whole numbers that differ from the positions. Other numbers are then not read as
-            positions, because they may be mistyped labels.
+        numbers: Whether all labels are whole numbers that differ from the positions. If so, numbers that are not labels
+            are refused, because they may be mistyped labels.
     """
 
     places: Mapping[str, int]
@@ -149,8 +149,8 @@ def read_matched(
         The columns, with a note about the matching.
 
     Raises:
-        InputError: A column is missing, or several columns may contain labels. This is also raised if a text is not a
-            label, a label occurs twice, or a secret has no row.
+        InputError: A column is missing, or several columns may contain labels. The error is also raised if a text is
+            not a label, a label occurs twice, or a secret has no row.
     """
     _, header = next(read_rows(path, delimiter), (0, []))
     others = [name for name in dict.fromkeys(header) if name not in names and header.count(name) == 1]
@@ -183,7 +183,7 @@ def read_matched(
 def _holds_labels(texts: Sequence[str], known: Names) -> bool:
     """Return whether a column seems to contain labels.
 
-    Most of its texts must be labels. Numbers must also be distinct; positions must also be complete.
+    Most texts of the column must be labels. Numbers must also be distinct; positions must also be complete.
     """
     distinct = set(map(to_nfc, texts))
     if _are_positions(known):

@@ -37,8 +37,9 @@ def form_of(text: str, known: str = "") -> CellForm:
     """Return the form of a text: a mask that shows digits as 9 and letters as a.
 
     Other non-ASCII characters, such as a no-break space or a zero-width mark, are shown as U+…. The `known` characters
-    occur in accepted values, and are exempt. Digits of other scripts are shown as the digit nine of their script. One
-    or two letters that are neither ASCII nor known are shown as U+…, because letters of several scripts look alike.
+    occur in accepted values, and are exempt from this. Digits of other scripts are shown as the digit nine of their
+    script. One or two letters that are neither ASCII nor known are shown as U+…, because letters of several scripts
+    look alike.
 
     >>> form_of("2022-5-2 7:05"), form_of("3\u200b"), form_of("l\u043ew"), form_of("")
     ('9999-9-9 9:99', '9U+200B', 'aU+043Ea', 'an empty cell')
@@ -77,7 +78,7 @@ def cell(text: str, known: str = "") -> str:
 
 
 def withheld(value: object, *, counts: bool = True) -> object:
-    """Return the text that an error shows for a value from a file; with `counts`, integers and shapes stay as is."""
+    """Return the text that an error shows for a value from a file; `counts` leaves integers and shapes unmasked."""
     if values_are_shown() or value is None or isinstance(value, Shown | Total):
         return value
     if isinstance(value, Mapping):
@@ -105,7 +106,7 @@ def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
             raise
         error.restate(withheld(error.value, counts=counts))
         if not isinstance(error.__cause__, OSError):
-            # The exception that caused this one may contain the cell.
+            # The exception that caused this error may contain the cell.
             error.__cause__ = error.__context__ = None
         raise
 
@@ -262,7 +263,7 @@ def names_of(axis: str, usual: Sequence[str]) -> tuple[str, ...]:
 def encoding_of(path: Path, start: bytes) -> str:
     """Return the encoding of a text that begins with the bytes `start`.
 
-    The encoding of the layout comes first, then a byte order mark, then UTF-8.
+    The encoding of the layout has priority; without it, a byte order mark has priority over UTF-8.
     """
     given = current_layout().encoding
     if given is not None:
@@ -277,7 +278,7 @@ class Lines(Iterator[str]):
     """The lines of a text, in Unicode form NFC; a first line such as ``sep=;`` is replaced by a blank line.
 
     `head` contains the first lines, and `separator` the character from a line ``sep=;``. `is_text` is False for text
-    that was made from another format, such as Parquet.
+    that was converted from another format, such as Parquet.
     """
 
     def __init__(self, path: Path, lines: Iterator[str], is_text: bool) -> None:
@@ -321,7 +322,7 @@ def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list
     """Return the dialect of a text; warn if it was recognised and is not plain CSV.
 
     `suits` returns whether a first row has the expected fields. Commas are tried first, then the other delimiters. If
-    no delimiter suits, the one that gives the first row the most fields is chosen.
+    no delimiter suits, the delimiter that gives the first row the most fields is chosen.
     """
     delimiter = current_layout().delimiter if delimiter is None else delimiter
     if not lines.is_text:
@@ -383,9 +384,9 @@ class Mark:
 def mark_of(texts: Sequence[str], path: str, largest: float = float("inf")) -> Mark:
     """Return the decimal mark in the numbers of a column, or matrix, at `path`: set by the layout, or inferred.
 
-    Commas are decimal marks if some comma cannot separate thousands. Then it is not followed by three digits, it
-    follows a zero, or the number would exceed `largest`. Raises `InputError` if every comma may separate thousands, or
-    if other numbers have a point.
+    Commas are decimal marks if some comma cannot separate thousands. A comma cannot if it is not followed by three
+    digits, follows a zero, or would make the number exceed `largest`. Raises `InputError` if every comma may separate
+    thousands, or if other numbers have a point.
     """
     given = current_layout().decimal
     commas = [text for text in texts if "," in text and _WITH_COMMA.fullmatch(text)]

@@ -1,4 +1,4 @@
-"""Count the rows of a file that are left out, by reason, and refuse a file with too many of them.
+"""Count the rows of a file that are left out, by reason, and refuse a file with too many of these rows.
 
 Unreadable rows may be left out where rows are merely counted: one bad row then does not affect the other rows. Rows
 must not be left out if their position matters, as for the records of a table or the steps of a trace without times.

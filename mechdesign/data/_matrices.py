@@ -117,8 +117,8 @@ def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOW
         The matrix, float64 with two axes.
 
     Raises:
-        InputError: The file cannot be read or contains no matrix. This is also raised if its first line or column may
-            be a header, and `reading_as` does not specify it.
+        InputError: The file cannot be read or contains no matrix. The error is also raised if the first line or column
+            may be a header, unless `reading_as` specifies it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -176,9 +176,9 @@ def read_chain_matrix(
 ) -> tuple[Floats | sparse.csr_array, str]:
     r"""Read the transition matrix of a chain, in which some rows may be unknown.
 
-    In a text, a line may contain one of the words "stay", "mixture" and "any" instead of a row. The word means that no
-    departure from that state was observed (see `mechdesign.model._markov`). The word "stay" is replaced by a row with a
-    1 on the diagonal, and the other words by rows of zeros.
+    In a text, a line may contain one of the words "stay", "mixture" and "any" instead of a row. Each of these words
+    means that no departure from the state was observed (see `mechdesign.model._markov`). The word "stay" is replaced by
+    a row with a 1 on the diagonal, and the other words by rows of zeros.
 
     Args:
         path: File to read, as for `read_matrix`.

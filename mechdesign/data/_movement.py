@@ -177,9 +177,9 @@ def read_checkins(
     they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a `RecognisedWarning`
     reports unusual settings. `reading_as` specifies the layout.
 
-    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples are a missing
-    user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing (blank, NaT, NULL,
-    NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
+    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples of unreadable
+    rows have a missing user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing
+    (blank, NaT, NULL, NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
 
     These times are recognised:
 
@@ -200,7 +200,7 @@ def read_checkins(
         places: Latitude and longitude of each place by key, see `read_places`; they replace `latitude` and `longitude`.
         date: Column with the date, if `time` contains only the time of day.
         time_format: Format of the times: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms",
-            "unix-us" or "unix-ns". It is required if times are ambiguous.
+            "unix-us" or "unix-ns". The format is required if times are ambiguous.
         time_zone: Zone of times without a zone, such as "Europe/Zurich"; UTC if None.
         longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, the range
             ends at 360 if some longitudes exceed 180 and none is negative.

@@ -97,7 +97,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _width(kind: Any) -> int:
-    """Return the number of bytes of each value of a type, or 0 if it varies."""
+    """Return the number of bytes of each value of a type, or 0 if the number varies."""
     try:
         return -(-int(kind.bit_width) // 8)
     except ValueError:

@@ -27,8 +27,8 @@ class Sampling:
 
     Attributes:
         every: Length of a step in seconds; None leaves the points unchanged.
-        gap: Longest time between two points in seconds; traces are cut at longer gaps. The default is three steps, or
-            no limit without steps.
+        gap: Longest time between two points in seconds; traces are cut at longer gaps. The default is three steps;
+            without steps there is no limit.
 
     Raises:
         InputError: A length is not between 1 s and 366 d, or the gap is shorter than a step.
@@ -78,7 +78,7 @@ class Resampled:
         sampling: The time step and the longest gap.
         median: Median interval between successive points before resampling, in seconds; None without times.
         points: Number of points before resampling.
-        kept: Number of these points that are used.
+        kept: Number of points that are used after resampling.
         gaps: Number of gaps at which traces were cut.
 
     >>> print(Resampled(Sampling(300), 60.0, points=100, kept=20, gaps=1))
@@ -121,7 +121,7 @@ def duration(text: str, path: str) -> int:
     """
     found = _DURATION.fullmatch(text.lower()) if isinstance(text, str) else None
     if found is None or found[2] not in _SECONDS:
-        raise InputError(path, "is not a length of time", value=text, bound='such as "30 s", "5 min", "1 h" or "1 day"')
+        raise InputError(path, "is not a length of time", value=text, bound='a text such as "5 min" or "1 day"')
     seconds = float(found[1]) * _SECONDS[found[2]]
     if seconds != int(seconds) or seconds < 1:
         raise InputError(path, "is not a whole number of seconds", value=text, bound="at least 1 s")

@@ -126,7 +126,7 @@ def as_steps(
     time_zone: str | None = None,
     missing: float = MOST_LEFT_OUT,
 ) -> Steps:
-    """Return the states of a trace with their times, if it has any.
+    """Return the states of a trace, with their times if there are any.
 
     In a trace with times, a step with a missing time or state, or with an impossible latitude, is left out.
     `Steps.notes` counts these steps by reason. The times of a mapping are its column ``time``.
@@ -205,7 +205,7 @@ def _steps_in_memory(
 
 
 def _text_of(value: object) -> str:
-    """Return a value in memory as the text that a file would hold; "" for a missing value."""
+    """Return a value in memory as the text that a file would contain; "" for a missing value."""
     if value is None or value != value:
         return ""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
@@ -410,7 +410,7 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | N
 
     Raises:
         InputError: A state is unknown, a place is outside the domain (see `Domain.cell_of`), a line is blank, or the
-            file has no steps. The path names the line.
+            file has no steps. The path of the error contains the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -583,7 +583,7 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
             path,
             "gives coordinates that the domain does not have",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
-            bound="states by label or index, or a domain with such coordinates",
+            bound="states by label or index, or a domain with these coordinates",
         )
     if area.is_scattered and area.reach is None:
         problem = "gives coordinates, but the domain has no two distinct places, so nothing limits the distance"

@@ -102,7 +102,7 @@ _MAX_HEADER_DIGITS = 20
 _MAX_NAME_LENGTH = 80
 # A line above at least this number of numeric columns is a header line.
 _MIN_NUMERIC_COLUMNS = 2
-# Usual column names, in lower case: a first line with one of them is a header line.
+# Usual column names, in lower case: a first line with one of these names is a header line.
 _USUAL = frozenset(
     (
         *(
@@ -164,7 +164,7 @@ _NESTED = "it contains lists, structures or bytes: write the required values int
 # Number of initial characters that are searched for other text formats.
 _PREFIX_LENGTH = 1000
 _BUFFER_BYTES = 2**17
-# Patterns of the beginning of other text formats, and their names; the first match counts.
+# Patterns of the beginning of other text formats, and their names; the first match is used.
 _OTHER_FORMATS = {
     re.compile(pattern, re.IGNORECASE | re.DOTALL): name
     for pattern, name in {
@@ -188,7 +188,7 @@ def read_columns(
     """Return the texts in the columns `names` of a file with a header line.
 
     In a file with one column, a blank line is a row. In a file with several columns, blank lines are refused, except
-    before the header and at the end of the file. A file without rows is refused unless it `may_be_empty`.
+    before the header and at the end of the file. A file without rows is refused unless `may_be_empty` is true.
     """
     rows = read_rows(path, delimiter, blanks=True, suits=has_columns(names))
     header = next((row for _, row in rows if row), None)
@@ -263,8 +263,8 @@ def is_parquet(path: Path) -> bool:
 def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
     """Return the column names for an error, truncated if long; only their forms if the first line may be data.
 
-    The first line is a header if it contains a usual name or one similar to a `wanted` name. It is also a header if it
-    has no digits and every row `below` has at least two numbers.
+    The first line is a header if it contains a usual name or a name similar to a `wanted` name. The first line is also
+    a header if it has no digits and every row `below` has at least two numbers.
 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
@@ -319,7 +319,7 @@ def read_numbers(path: Path, name: str, delimiter: str | None = None) -> Floats:
 def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> Floats:
     """Return the numbers in the texts of a column, float64 of shape (rows,); infinities and NaN are accepted.
 
-    `largest` is an upper bound of the numbers, which helps to recognise decimal commas.
+    `largest` is an upper bound on the numbers, which helps to recognise decimal commas.
     """
     plain = plain_numbers(texts, path, column, largest)
     return np.array([number(text, f"{path}, row {row}, column {column}") for row, text in enumerate(plain, 1)])
@@ -394,7 +394,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def open_lines(path: Path) -> Iterator[Lines]:
     """Open the lines of a text, plain or compressed by gzip; a Parquet file is converted to CSV with commas.
 
-    The encoding is UTF-8 unless the layout or a byte order mark sets another one. Raises `InputError` for other files.
+    The encoding is UTF-8 unless the layout or a byte order mark sets another encoding. Raises `InputError` for other
+    files.
     """
     # Errors of other libraries may quote the content of the file.
     with withholding(), wide_fields():

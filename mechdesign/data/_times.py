@@ -3,7 +3,7 @@
 All times are UTC; a time without a zone is read as UTC unless a zone is given. A number is read as seconds,
 milliseconds, microseconds or nanoseconds since 1970 if its year is plausible and its digits are not a date. The order
 of day and month in digits is inferred from the whole column; with points, as in 1.2.2023, the day comes first. Notes
-report these inferences. If a column is ambiguous, an error asks for the format.
+report these inferences. If a column is ambiguous, an error requests the format.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _strictly(text: str, form: str) -> datetime:
 
 
 def _digits(text: str) -> str:
-    """Return a whole number without a trailing ".0"; other texts unchanged."""
+    """Return a whole number without a trailing ".0"; return other texts unchanged."""
     whole = text.removesuffix(".0")
     return whole if whole.isdecimal() else text
 
@@ -526,7 +526,7 @@ def _option(form: str) -> str:
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 
-# Usual names of columns with times, in lower case and letters only; the first that can be read is used.
+# Usual names of columns with times, in lower case and letters only; the first column that can be read is used.
 _TIME_NAMES = (
     *("time", "timestamp", "datetime", "dateandtime", "datetimeutc", "timestamputc", "timeutc", "utctime"),
     *("utctimestamp", "utcdatetime", "gpstime", "gpstimestamp", "gpsdatetime", "fixtime", "devicetime", "localtime"),
@@ -548,7 +548,7 @@ class TimeColumns:
     Attributes:
         time: The column with the time; None if no such column is found.
         date: The column with the date, if `time` contains only the time of day.
-        unread: A sentence about each column with the name of a time that cannot be read.
+        unread: A sentence about each unreadable column with the name of a time.
         others: Columns with unknown names that may contain times.
         blank: Whether a column with the name of a time is blank in all rows of the sample.
     """
