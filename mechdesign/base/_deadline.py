@@ -252,8 +252,8 @@ class Deadline:
     def keeping(self, what: str | None = None, *, at_once: bool = True) -> Iterator[None]:
         """Run work whose result must be kept: the first Ctrl-C only sets a flag, and the second Ctrl-C is raised.
 
-        A flag that is not acknowledged is raised at the end of the block. A program's own handler of Ctrl-C stays in
-        place.
+        If the flag is not acknowledged, KeyboardInterrupt is raised at the end of the block. A program's own handler of
+        Ctrl-C stays in place.
 
         Args:
             what: Message for the user after the first Ctrl-C, such as "certifying the best channel found so far".

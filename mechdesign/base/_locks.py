@@ -149,9 +149,9 @@ def as_wait(value: object) -> float:
 def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of a file in the block; a new lock file has the mode 0600.
 
-    Warns with `LockWarning` after a second. Raises `LedgerError`, naming the lock, if it is not available within `wait`
-    seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks. A process that
-    is forked in the block does not hold the lock.
+    Warns with `LockWarning` after a second. Raises `LedgerError` with the name of the lock if the lock is not available
+    within `wait` seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks.
+    A process that is forked in the block does not hold the lock.
     """
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)

@@ -2,7 +2,7 @@
 
 Write a pair bound as rows g p(o|t) - p(o|s) >= 0 with multipliers y >= 0. Write a floor as Σ_o x_o >= D with x_o <= Σ_s
 π_s p(o|s) a(ŝ,s) and multipliers q >= 0. Let w be the prior for the expected cost, or any weights of the secrets for
-the worst cost. The reduced costs r, and the number T of each floor, are
+the worst cost. These formulas define the reduced costs r, and the number T of each floor:
 
     r[s,o] = w_s c(s,o) - Σ g y(r,s,o) + Σ y(s,t,o) - π_s Σ_ŝ q[ŝ,o] a(ŝ,s),    T = min_o Σ_ŝ q[ŝ,o].
 

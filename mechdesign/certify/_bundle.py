@@ -9,9 +9,9 @@ A bundle is a folder with these files:
   ``_targets``, ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``.
   ``weights`` (n,) exists if the worst cost has weights.
 - ``certificate.json`` contains the schema, the objective, and the requirements with their exact numbers as texts. An
-  explicit claim also has a ``name``, and a ``part`` unless its part is 0. The file contains the certificate and the
-  caller's metadata. ``certificate.json`` lists the SHA-256 of every other file and of every array. ``digest`` is the
-  SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
+  explicit claim also has a ``name``, and a ``part`` if it is not the first claim of its requirement. The file contains
+  the certificate and the caller's metadata. ``certificate.json`` lists the SHA-256 of every other file and of every
+  array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
 - ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
 - The caller may list further files, such as ``report.html``.
 

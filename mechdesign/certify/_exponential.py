@@ -80,7 +80,7 @@ def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
 def ln_upper(a: int, b: int) -> Fraction:
     """Return an upper bound on ln(a/b) for positive integers, with a relative error below 1e-38; it is 0 if a = b.
 
-    Quotients have 60 digits, and more digits if a/b is closer to 1 than is possible for integers below 2**63.
+    Quotients have 60 digits, and more digits if a/b differs from 1 by less than 2**-64.
     """
     if a == b:
         return Fraction(0)
@@ -98,7 +98,7 @@ def ln_below(a: int, b: int, digits: int) -> Fraction:
 
 
 def _extra_digits(a: int, b: int) -> int:
-    """Return the number of further digits for a quotient that is closer to 1 than possible for integers below 2**63."""
+    """Return the number of further digits that a/b needs if it differs from 1 by less than 2**-64."""
     # |a/b - 1| is above 2**-gap.
     gap = max(a, b).bit_length() - abs(a - b).bit_length() + 1
     return max(0, math.ceil((gap - _MIN_DIFFERENCE_BITS) * math.log10(2)))

@@ -187,8 +187,8 @@ class Stated:
             name: The name of the requirement.
             factor: The common factor.
             ordered: The pairs (s, t), shape (k, 2).
-            numerators: A (k,), int64; all 1 unless given.
-            denominators: B (k,), int64; all 1 unless given.
+            numerators: A (k,), int64; by default all entries are 1.
+            denominators: B (k,), int64; by default all entries are 1.
             part: The number of the claim within its requirement.
 
         Returns:

@@ -41,7 +41,7 @@ def require_plain(text: str, path: str, *, lines: bool = False) -> None:
     """Raise `InputError` for a text with a control character or a mark of writing direction.
 
     The refused characters are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and surrogates. With `lines`, tabs and
-    line ends are accepted. Other marks, such as joiners and accents, occur in ordinary names.
+    line ends are accepted. Other marks, such as joiners and accents, are accepted because they occur in ordinary names.
     """
     found = _REFUSED.search(text.translate(_BLANKS) if lines else text)
     if found is not None:

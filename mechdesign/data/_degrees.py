@@ -91,7 +91,7 @@ def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Fl
 
 
 def within_180(longitudes: Floats) -> Floats:
-    """Return the longitudes with 360 degrees subtracted from those above 180 degrees."""
+    """Return the longitudes, reduced by 360 degrees if they exceed 180 degrees."""
     return np.where(longitudes > 180, longitudes - 360, longitudes)
 
 

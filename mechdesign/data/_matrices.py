@@ -350,8 +350,8 @@ def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> N
     """Raise `InputError` if the first line or column of a text may be a header, and the layout does not specify it.
 
     A first line or column 0, 1, 2, … or 1, 2, 3, … may be a header. A matrix with the expected `shape` has no header.
-    Matrices of distances along a line have no header either, nor do matrices with two columns of whole numbers, such as
-    lists of edges.
+    Matrices of distances along a line, and matrices with two columns of whole numbers, such as lists of edges, have no
+    header.
     """
     layout = current_layout()
     if _is_line(matrix):

@@ -379,7 +379,8 @@ class _Named(NamedTuple):
 
 
 class _Found:
-    """The points of a trace that are read so far: latitudes, longitudes, seconds and nanoseconds in compact arrays."""
+    """The points of a trace that have been read so far: latitudes, longitudes, seconds and nanoseconds in compact
+    arrays."""
 
     def __init__(self) -> None:
         self.latitude, self.longitude = array("d"), array("d")

@@ -246,7 +246,7 @@ class ClockIsSetError(Exception):
 
 
 def _since(moment: datetime, zone: tzinfo) -> Instant:
-    """Return the instant of a date and time; without a zone, it is in `zone`."""
+    """Return the instant of a date and time; a time without a zone is in `zone`."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
         if zone is not UTC and moment.utcoffset() != moment.replace(fold=1).utcoffset():
@@ -401,7 +401,7 @@ class Clock:
             f"{self._name} is a number, but as seconds since 1970 it is before {_FIRST_YEAR} or after next year",
             value=cell(text),
             bound="a date and time, or seconds since 1970",
-            remedy=f"if it is a time, set {_option('unix')}, or for milliseconds {_option('unix-ms')}",
+            remedy=f"if it is a time, set {_option('unix')}, or {_option('unix-ms')} for milliseconds",
         )
 
     def _number_in(self, unit: str, moment: Instant, text: str, where: Callable[[], str]) -> Instant:
