@@ -7,7 +7,7 @@ renamed at the end. After a crash the folder contains the old set, the new set, 
 After an *error* the old files are restored from hard links, which are kept until the end.
 
 Only the owner can read a private file, even while it is being written. A file that replaces another file keeps the mode
-and the group of the old file. The exception is a private file that replaces a file of another user.
+and the group of the old file. A private file that replaces a file of another user gets the mode 0600 instead.
 
 A file replaces a link with the same name, so that the link cannot redirect the output. Only links in output names that
 a user gives are followed, see `mechdesign.base._files`.
@@ -86,7 +86,7 @@ def write_file(
                 # The content must reach the disk before the file is renamed.
                 whole = _synchronise_file(file.fileno())
             os.replace(temporary, target)
-            # The content cannot be found until the folder with its name is on the disk, too.
+            # The content cannot be found until the folder with its name is also on the disk.
             whole = _synchronise(target.parent) and whole
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
@@ -114,7 +114,7 @@ def make_hidden_name(name: str, ending: str) -> str:
 def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
     """Make a folder and its missing parents; with `private`, all new folders have the mode 0700.
 
-    Raises `OSError` if that is not possible, for example if a file has the same name.
+    Raises `OSError` if the folder cannot be made, for example if a file has the same name.
     """
     folder = Path(path)
     if folder.is_dir():

@@ -135,7 +135,7 @@ class InputError(MechdesignError, ValueError):
     Args:
         path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
         problem: A description of the problem.
-        value: The invalid value, or None. For a cell of a file it is a mask, such as ``9999-9-99 9:99``.
+        value: The invalid value, or None. For a cell of a file the value is a mask, such as ``9999-9-99 9:99``.
         bound: The accepted values; may be empty.
         remedy: The suggested remedy; may be empty.
     """

@@ -27,7 +27,7 @@ from typing import IO, Any, Generic, TypeVar
 from mechdesign.base._version import __version__
 
 GREETING_S = 120.0
-"""Time limit for the greeting of a child [s]; it imports little before the greeting."""
+"""Time limit for the greeting of a child [s]; the child imports little before its greeting."""
 
 ENDING_S = 30.0
 """Time limit for the end of a killed child [s]; the system may still write its memory to disk."""
@@ -41,7 +41,7 @@ class Child:
 
     Attributes:
         process: The process.
-        greeting: The expected first line of its output.
+        greeting: The expected first line of the output.
     """
 
     process: subprocess.Popen[bytes]
@@ -130,7 +130,7 @@ class UpperLimit:
 
     @contextlib.contextmanager
     def at_most(self, number: int) -> Iterator[None]:
-        """Limit the number in the block."""
+        """Limit the process-wide number in the block."""
         with self._lock:
             if not self._wanted:
                 self._undo = self._limit(number)

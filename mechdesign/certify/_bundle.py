@@ -3,7 +3,7 @@
 A bundle is a folder with these files:
 
 - ``channel.npz`` contains ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m)
-  float64; an infinite cost forbids an answer. It also contains the arrays of each requirement i, such as
+  float64; an infinite cost forbids an answer. The file also contains the arrays of each requirement i, such as
   ``requirement_i_distance`` (see `mechdesign.certify._stated`), and arrays that a caller adds, such as labels.
 - ``dual.npz`` exists if there are multipliers. Requirement i has the sparse arrays ``requirement_i_sources``,
   ``_targets``, ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``.
@@ -19,7 +19,7 @@ The schema is ``mechdesign-certificate/1`` if all requirements are metric, thres
 schema is ``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove
 these claims.
 
-Digests detect an interrupted export or an accidental change. They are not signatures: only the recomputation in
+Digests detect an interrupted export or an accidental change. Digests are not signatures: only the recomputation in
 `mechdesign.certify._verify` proves the numbers.
 """
 
@@ -67,7 +67,7 @@ SCHEMA = "mechdesign-certificate/1"
 """The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. A change in the meaning of a field increases its number."""
+"""The schema of bundles with explicit claims. The number in its name increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """The pattern of file names in a bundle; it admits no path to another folder."""
@@ -77,7 +77,7 @@ _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 _MAX_CERTIFICATE_BYTES = 2**27
 _MAX_NUMBER_LENGTH = 1000
-# Default limit of memory, as a multiple of the disk space that the files take.
+# Default memory limit, as a multiple of the disk space that the files take.
 _MEMORY_PER_DISK_BYTE = 16
 
 
@@ -128,7 +128,7 @@ def encode(
     Args:
         evidence: The channel, the problem and the multipliers.
         certificate: A certificate whose `holds` is true.
-        metadata: Any JSON object. Texts in it may have several lines, but keys may not.
+        metadata: Any JSON object. Texts in the object may have several lines, but keys may not.
         arrays: Further arrays of ``channel.npz``: numbers, truth values or texts.
         files: Further files of the bundle.
 
@@ -605,14 +605,14 @@ def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return the files of an older bundle in `folder` that are not among `files`.
 
     These are unchanged files that the old certificate lists. If the folder contains a channel, unlisted optional files
-    are included, because an interrupted export wrote them.
+    are included, because an interrupted export may have written them.
     """
     recorded: Mapping[str, str] = {}
     try:
         recorded = _parse(_content(folder, CERTIFICATE, _ReadingLimit(folder, None, ())))["files"]
         same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
     except CertificateError:
-        # There is no older bundle, or an incomplete one.
+        # There is no older bundle, or it is incomplete.
         same = []
     if not (folder / CHANNEL).exists():
         return same

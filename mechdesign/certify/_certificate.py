@@ -92,8 +92,8 @@ class Certificate:
             answer.
         pair: The worst pair of secrets, if one violates a requirement.
         provenance: The solver and its settings; nothing in it is proved.
-        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. It is None
-            in certificates of earlier versions.
+        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. This field
+            is None in certificates of earlier versions.
 
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])

@@ -125,8 +125,8 @@ class PairBound(ABC):
         Args:
             epsilon: ε, above 0, in nats.
             distance: Distances (n, n).
-            radius: The radius. It is rounded to the nearest float64, so that a stored distance of 0.1 is within a
-                radius of 0.1.
+            radius: The radius, rounded to the nearest float64, so that a stored distance of 0.1 is within a radius of
+                0.1.
 
         Returns:
             The bound.

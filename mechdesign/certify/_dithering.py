@@ -60,7 +60,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points of a rectangle whose anchors dither.
+    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') of a channel, dithered between anchors, on their rectangle.
 
     Anchors are numbered row by row: `columns` · row + column.
 

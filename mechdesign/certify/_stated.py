@@ -373,7 +373,7 @@ def _claim_dithered(stated: Stated, n: int) -> Claim:
     norm, columns, rows = map(int, counts)
     # If n is 0, only the numbers are checked.
     if n and columns * rows != n:
-        raise InputError("columns", f"times rows is {columns * rows}, which is not the number of secrets", bound=f"{n}")
+        raise InputError("columns", f"does not match: columns times rows is {columns * rows}", bound=f"{n} secrets")
     return Dithered(stated.name, numbers["epsilon"], norm, columns, rows, numbers["step_x"], numbers["step_y"])
 
 

@@ -1,7 +1,7 @@
 """Prove a bundle a second time, slowly, in integers and fractions: ``python second_verifier.py DIR``.
 
-This file needs only Python: copy it to any machine that audits bundles. It reads the format of docs/reference/bundle.md
-and trusts nothing in the files. It exits with 0 if it can prove that
+This file needs only Python: copy it to any machine that audits bundles. The program reads the format of
+docs/reference/bundle.md and trusts nothing in the files. Its exit code is 0 if it proves these facts:
 
 - all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
 - the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
@@ -287,7 +287,7 @@ def weights_of(dual: dict[str, Any] | None, prior: list[Fraction], objective: st
 
 
 def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
-    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is negative; D are the floors.
+    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if this is negative; D are the floors.
 
     r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s), and T = min_o Σ_ŝ q(ŝ,o). y and q are the
     multipliers. The weights w are the prior, or other weights for the worst cost. docs/theory/proof.md has the proof.

@@ -55,7 +55,7 @@ def allowing_memory(memory: float) -> Iterator[None]:
 
 
 def memory_limit_gib() -> float | None:
-    """Return the limit in GiB that `allowing_memory` sets, or None outside such a block."""
+    """Return the limit in GiB that `allowing_memory` sets, or None outside its block."""
     return _ALLOWED.get() / 2**30 or None
 
 

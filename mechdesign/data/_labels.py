@@ -26,8 +26,8 @@ class Names:
 
     Attributes:
         places: The position of every label.
-        numbers: Whether all labels are whole numbers that differ from the positions. If so, numbers that are not labels
-            are refused, because they may be mistyped labels.
+        numbers: Whether all labels are whole numbers that differ from the positions. In this case, numbers that are not
+            labels are refused, because they may be mistyped labels.
     """
 
     places: Mapping[str, int]
@@ -53,7 +53,7 @@ class Names:
         return cls(places, whole)
 
     def find_in_specification(self, name: int | str, path: str) -> int:
-        """Return the position of a member named in a specification: a string is a label, an integer a position.
+        """Return the position of a member named in a specification: strings are labels, and integers are positions.
 
         Raises `InputError` at `path` for an unknown label or a position out of range. An integer is also refused if it
         may be a label: if labels are whole numbers, or if it is the label of another member.
@@ -88,7 +88,7 @@ class Names:
         return int(text)
 
     def find_in_python(self, name: int | str, path: str) -> int:
-        """Return the position of a member given in Python: an integer is a position, a string a label."""
+        """Return the position of a member given in Python: integers are positions, and strings are labels."""
         return self.find_in_specification(name, path) if isinstance(name, str) else self.find_position(name, path)
 
     def find_position(self, number: int, path: str) -> int:
@@ -183,7 +183,8 @@ def read_matched(
 def _holds_labels(texts: Sequence[str], known: Names) -> bool:
     """Return whether a column seems to contain labels.
 
-    Most texts of the column must be labels. Numbers must also be distinct; positions must also be complete.
+    Most texts of the column must be labels. If the texts are numbers, they must also be distinct; if they are
+    positions, all positions must occur.
     """
     distinct = set(map(to_nfc, texts))
     if _are_positions(known):
@@ -203,7 +204,8 @@ def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -
         raise InputError(
             str(path),
             f"has a column {column_text(label)} that may number the secrets, but not in the order of its rows",
-            remedy=f'set label = "{escape(label)}" if it does, or label = "" if rows are in the order of the secrets',
+            remedy=f'set label = "{escape(label)}" if this column numbers the secrets, '
+            'or label = "" if rows are in the order of the secrets',
         )
 
 
@@ -226,7 +228,8 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
                 str(path),
                 f"has a column {column_text(name)} that may name the secrets, but most of its entries are not labels",
                 bound="the labels in their exact spelling, or no labels",
-                remedy=f'correct it and set label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
+                remedy=f'correct the column and set label = "{escape(name)}", '
+                'or label = "" if rows are in the order of the secrets',
             )
 
 

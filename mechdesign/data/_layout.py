@@ -37,7 +37,7 @@ def form_of(text: str, known: str = "") -> CellForm:
     """Return the form of a text: a mask that shows digits as 9 and letters as a.
 
     Other non-ASCII characters, such as a no-break space or a zero-width mark, are shown as U+…. The `known` characters
-    occur in accepted values, and are exempt from this. Digits of other scripts are shown as the digit nine of their
+    occur in accepted values, and are not shown as U+…. Digits of other scripts are shown as the digit nine of their
     script. One or two letters that are neither ASCII nor known are shown as U+…, because letters of several scripts
     look alike.
 
@@ -322,7 +322,7 @@ def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list
     """Return the dialect of a text; warn if it was recognised and is not plain CSV.
 
     `suits` returns whether a first row has the expected fields. Commas are tried first, then the other delimiters. If
-    no delimiter suits, the delimiter that gives the first row the most fields is chosen.
+    no delimiter gives a suitable first row, the delimiter with the most fields in this row is chosen.
     """
     delimiter = current_layout().delimiter if delimiter is None else delimiter
     if not lines.is_text:
@@ -384,9 +384,9 @@ class Mark:
 def mark_of(texts: Sequence[str], path: str, largest: float = float("inf")) -> Mark:
     """Return the decimal mark in the numbers of a column, or matrix, at `path`: set by the layout, or inferred.
 
-    Commas are decimal marks if some comma cannot separate thousands. A comma cannot if it is not followed by three
-    digits, follows a zero, or would make the number exceed `largest`. Raises `InputError` if every comma may separate
-    thousands, or if other numbers have a point.
+    Commas are decimal marks if some comma cannot separate thousands. A comma does not separate thousands if it is not
+    followed by three digits, follows a zero, or makes the number exceed `largest`. Raises `InputError` if every comma
+    may separate thousands, or if other numbers have a point.
     """
     given = current_layout().decimal
     commas = [text for text in texts if "," in text and _WITH_COMMA.fullmatch(text)]

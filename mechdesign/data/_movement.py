@@ -379,8 +379,7 @@ class _Named(NamedTuple):
 
 
 class _Found:
-    """The points of a trace that have been read so far: latitudes, longitudes, seconds and nanoseconds in compact
-    arrays."""
+    """The points of a trace so far: latitudes, longitudes, seconds and nanoseconds in compact arrays."""
 
     def __init__(self) -> None:
         self.latitude, self.longitude = array("d"), array("d")

@@ -275,7 +275,7 @@ _PLACES: Mapping[str, tuple[str, str]] = MappingProxyType({"day": ("one", "two")
 _OTHER_ORDER: Mapping[str, str] = MappingProxyType({"day": "%m/%d/%Y", "month": "%d/%m/%Y"})
 
 _LETTERS_AFTER = re.compile(r"[0-9] *[a-z]{2,5}\s*$", re.IGNORECASE)
-# Two numbers and a year of two or four digits, which is ambiguous; and a time without a day.
+# A date of two numbers and a year, whose order is ambiguous, and a time without a day.
 _TWO_WAYS = re.compile(r"[0-9]{1,2}(?P<sign>[-/.])[0-9]{1,2}(?P=sign)(?P<year>[0-9]{2}|[0-9]{4})(?![0-9]).*", re.DOTALL)
 _NO_DAY = re.compile(rf"{OF_DAY}(?: *{ZONE})?", re.IGNORECASE)
 

@@ -261,7 +261,7 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
         (0, {"norm": "3"}, "norm: is not known"),
         (0, {"norm": "1/2"}, "norm"),
         (0, {"columns": "4", "rows": "6"}, "does not hold|the certificate claims"),
-        (0, {"columns": "5"}, "times rows is 20"),
+        (0, {"columns": "5"}, "columns times rows is 20"),
         (0, {"columns": "1", "rows": "24"}, "columns: is out of range"),
         (0, {"step_x": "0.5"}, "does not hold"),
         (0, {"step_x": "0"}, "step_x: is not positive"),
