@@ -340,7 +340,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         46.5,
         46.25,
     ]
-    with pytest.raises(InputError, match="Name it: latitude, or --latitude"):
+    with pytest.raises(InputError, match="Name the column: latitude, or --latitude"):
         read_places(path, DEGREES)
     with reading_as(latitude="Breite", longitude="Laenge"):
         assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
