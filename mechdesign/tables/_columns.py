@@ -83,7 +83,7 @@ def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
             f"contains single values, but a record has {len(names)} values",
             value=Shown(f"{array.size} of {array.dtype}"),
             bound=f"a value for each of {', '.join(names)} in every record",
-            remedy="give named columns, or tuples; positions in the domain are given as positions=",
+            remedy="give named columns, or tuples; give positions in the domain as positions=",
         )
     # NumPy would convert numbers in a list that also contains strings to strings, so a list is used unchanged.
     return [data if isinstance(data, list | tuple) else array]

@@ -217,7 +217,7 @@ def test_a_release_from_counts_has_the_values_from_0_on():
         ((17, 91), {}, "high: is not a value of the domain"),
         ((16, 90), {}, "low: is not a value"),
         ((30.5, 40), {}, "low: is not a value"),
-        (("30", 40), {}, "low: is a text"),
+        (("30", 40), {}, "low: is a string"),
         ((True, 40), {}, "low: is a truth value"),
         ((float("nan"), 40), {}, "low"),
         ((40, 30), {}, "low: is above high"),
