@@ -1,8 +1,8 @@
 """Compute true answers from a table, after checks that do not distinguish two neighbouring tables.
 
-If records may be added or removed, the number of records is private. No table is then refused because it is empty or
-too large: answers that are too large for the noise are clipped instead. Clipping never increases the distance between
-two answers, so the sensitivities remain valid.
+If records may be added or removed, the number of records is private. Empty and very large tables are then accepted, and
+answers that are too large for the noise are clipped. Clipping never increases the distance between two answers, so the
+sensitivities remain valid.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
     """Raise `InputError` if a table may not be released under a policy.
 
     Args:
-        policy: the Blowfish policy that the release must keep.
-        counts: the histogram of the table, shape (|T|,). Without known counts, only its sum is used.
+        policy: the Blowfish policy that the release must satisfy.
+        counts: the histogram of the table, shape (|T|,). Without known counts, only the sum of its entries is used.
         largest: the largest number of steps by which one record changes an answer.
         path: the path that an error names if the answers are too large.
 
     Raises:
-        InputError: The table violates a known count. If the number of records is public: the table is empty, or its
-            answers may exceed 2^61 steps.
+        InputError: The table violates a known count. Or the number of records is public, and the table is empty or has
+            answers that may exceed 2^61 steps.
     """
     if policy.constraints:
         policy.check_counts(counts)

@@ -1,4 +1,4 @@
-"""The privacy budget of a release, in ε or ρ, and the noise that it allows."""
+"""The privacy budget of a release, in ε or ρ, and the noise for this budget."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LARGEST = Fraction(10) ** 100
 class LedgerLike(Protocol):
     """The part of a `mechdesign.Ledger`'s interface that a release needs.
 
-    A ledger with an attribute `by_policy` keeps separate totals for each policy. Its method `spend` also accepts the
-    keywords `policy`, `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`. Releases without
-    noise are also recorded in it.
+    A ledger with an attribute `by_policy` keeps separate totals for each policy. The method `spend` of a ledger with
+    this attribute must accept the keywords `policy`, `domain`, `components`, `classes` and `together` of
+    `mechdesign.Ledger.spend`. Only a ledger with this attribute records releases without noise.
     """
 
     def spend(
@@ -117,7 +117,7 @@ class Budget:
             raise self._too_small() from error
 
     def noise(self, sensitivity: Sensitivity, step: Fraction) -> DiscreteNoise | None:
-        """Return the noise on answers in units of `step`, or None if their sensitivity is 0.
+        """Return the noise on answers in units of `step`, or None if the sensitivity is 0.
 
         Args:
             sensitivity: the sensitivity of the answers in the norm `norm`.
@@ -179,7 +179,7 @@ class Budget:
         return spent
 
 
-# Numbers up to 2^62, multiplied and divided by factors below this bound, neither overflow nor underflow.
+# Products and quotients of numbers up to 2^62 and factors below this bound neither overflow nor underflow.
 _LARGEST_FACTOR = 1 << 900
 
 

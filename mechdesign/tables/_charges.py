@@ -38,7 +38,7 @@ CONFIDENCE = Fraction(19, 20)
 EXACT = "The policy leaves these answers exact: no two neighbouring databases differ in them."
 UNBIASED = "The answers are unbiased and are not rounded to possible values: counts may be negative."
 
-# A partition with more runs than this would need a file of several megabytes.
+# A partition with more runs than this bound would require a file of several megabytes.
 _MOST_RUNS = 2**20
 
 
@@ -47,13 +47,13 @@ class Terms:
     """The terms of a release: the policy, the budget and the source of the noise.
 
     Attributes:
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         budget: the budget for the noise.
         rng: a NumPy generator or a seed, for rehearsals only; None means the operating system's randomness.
         ledger: the ledger that is charged before any noise is drawn, or None.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to release even if this and an earlier release together distinguish protected values; see
-            `mechdesign.Ledger.spend`.
+        together: whether to permit a release that is exact on values that an earlier policy protects, or vice versa;
+            see `mechdesign.Ledger.spend`.
         level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -115,7 +115,8 @@ class Terms:
         Raises:
             InputError: `ledger` is not a ledger, or `together` is not a truth value.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         if rehearse is None:
             found = draw()
@@ -153,7 +154,7 @@ class Terms:
 
 
 def components(policy: Policy) -> Partition | None:
-    """Return the connected components of a policy's graph; its last node represents an absent record.
+    """Return the connected components of a policy's graph; the last node of the graph represents an absent record.
 
     Returns None under known counts, where the components do not describe the protected values, and if there are too
     many components to list.

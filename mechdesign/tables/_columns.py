@@ -20,7 +20,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     Args:
         data: a data frame or another table with named columns, a mapping of names to columns, or a structured array.
             An array of shape (n, attributes) and a list of tuples are also accepted, in the order of the attributes.
-            For a single attribute a list, tuple, array or series of its values is accepted. Named columns that are not
+            For a single attribute a list, tuple, array or series of values is accepted. Named columns that are not
             attributes are ignored.
         names: the names of the attributes.
 

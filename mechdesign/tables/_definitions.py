@@ -38,9 +38,9 @@ _VALUES = re.compile(r"(?:on|×) ([\d,]+) values? of ")
 def definition_of_version_1(neighbours: str, policy: str) -> str:
     """Infer the definition of neighbours of a release in file version 1 from its sentences.
 
-    All readings of the definition agree for a complete policy. It joins every two values and, if records may be absent,
-    also every value to absence. A threshold that spans the whole domain is not recognised as complete, because the file
-    contains only sentences.
+    All readings of the definition agree for a complete policy. A complete policy joins every two values and, if records
+    may be absent, also every value to absence. A threshold that spans the whole domain is not recognised as complete,
+    because the file contains only sentences.
 
     Args:
         neighbours: the sentence that defines neighbouring databases.

@@ -21,7 +21,7 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.tables._columns import find_columns, read_positions
 
-# Exact distances are sums of positions; up to this bound they cannot overflow an int64.
+# Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
 # A histogram of more values would fill the memory.
 _LARGEST_HISTOGRAM = 2**28
@@ -226,7 +226,7 @@ class Domain:
     [1, 198]
 
     Args:
-        attributes: a mapping from each attribute's name to its values, distinct and in order. A `range` is never
+        attributes: a mapping from the name of each attribute to its distinct values, in order. A `range` is never
             expanded.
 
     Raises:
@@ -360,8 +360,8 @@ class Domain:
         Args:
             data: a data frame or another table with named columns, a mapping of names to columns, or a structured
                 array. An array of shape (n, attributes) and a list of tuples are also accepted, in the order of the
-                attributes. For a domain of one attribute a list, tuple, array or series of its values is accepted.
-                Named columns that are not attributes are ignored.
+                attributes. For a domain of one attribute a list, tuple, array or series of values is accepted. Named
+                columns that are not attributes are ignored.
             positions: the indices of the values, integers of shape (n,), instead of `data`.
 
         Returns:
@@ -448,7 +448,8 @@ def _attribute(name: object, values: object) -> Attribute:
     if not found:
         raise InputError(path, "has no values", bound="at least one")
     if not isinstance(found, range):
-        # Published files contain these strings. They are checked here, because the files are written after the charge.
+        # Published files contain these strings. The strings are checked here, because files are written after the
+        # ledger is charged.
         require_plain_texts(found, path, lines=True)
     return Attribute(name, found)
 

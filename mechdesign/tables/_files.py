@@ -86,7 +86,7 @@ def load(folder: str | os.PathLike[str]) -> Release:
 
 def _build(kind: type[R], header: Header, rows: bytes) -> R:
     names, columns = _table(rows.decode())
-    # The columns of labels come first, whatever their names are.
+    # The first columns are the labels, even if a label has the name of another column.
     first = len(header.labels)
     labels = {
         name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)
@@ -143,7 +143,7 @@ def _make_damage_error(folder: Path, problem: str) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A release with its title and the estimates derived from it; the data affect it only through the answers.
+    """A release with its title and the estimates derived from it, which depend on the data only through its answers.
 
     Attributes:
         release: the answers, the budget spent, and the policy.

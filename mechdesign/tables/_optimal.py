@@ -3,7 +3,7 @@
 The randomised answer to one count or one value is a channel, and the policy's guarantee is a set of linear inequalities
 on its entries. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the
 optimality. For counts on a line and costs that never decrease with the error, the geometric mechanism with a
-Bayes-optimal remap is also optimal. Ghosh, Roughgarden and Sundararajan (2009) prove this.
+Bayes-optimal remap is also optimal. This optimality is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def optimal_count(
 ) -> Design:
     """Design the channel of least expected cost that answers one count.
 
-    Counts of neighbouring databases differ by at most `sensitivity`. This is 1 if the policy has no known counts and
-    some edge changes the count. Otherwise `Policy.sensitivity` computes it.
+    Counts of neighbouring databases differ by at most `sensitivity`. The sensitivity is 1 if the policy has no known
+    counts and some edge changes the count. Otherwise `Policy.sensitivity` computes the sensitivity.
 
     Args:
         records: the number of records; the count is from 0 to this number.

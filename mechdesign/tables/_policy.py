@@ -28,7 +28,7 @@ from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
 
-# Exact distances are sums over the attributes; up to this bound they cannot overflow an int64.
+# Exact distances are sums over the attributes; distances up to this bound cannot overflow an int64.
 _LARGEST_DISTANCE = 2**61
 
 
@@ -42,7 +42,7 @@ class Policy:
     - ``constraints``: the publicly known counts, as 0/1 arrays of shape (|T|,) with 1 for the counted values, or as
       pairs (array, known count);
     - ``unbounded``: whether a record may also be added or removed. The null node, with index |T|, represents absence.
-      It is joined to every value, unless an explicit graph joins it only to some values.
+      Edges join the null node to every value, unless an explicit graph joins it only to some values.
 
     Attributes:
         domain: the domain of the records.
@@ -383,7 +383,7 @@ def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Intege
     if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
         raise InputError(
             f"domain[{attribute.name!r}]",
-            "has too fine a step",
+            "has too small a step",
             bound="distances that fit an int64 in multiples of the common step",
         )
     return attribute.positions * factor
@@ -392,7 +392,7 @@ def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Intege
 def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
     """Return the largest distance that a threshold permits, including a tolerance for rounded floats.
 
-    For example, the distance of 0.1 + 0.2, which prints 0.30000000000000004, to 0.2 is within the threshold 0.1. See
+    For example, 0.1 + 0.2, which prints 0.30000000000000004, has a distance to 0.2 within the threshold 0.1. See
     `mechdesign.distances.reach`.
     """
     floats = [abs(float(end)) for end in ends if isinstance(end, float)]
@@ -402,7 +402,7 @@ def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
 
 
 def _ends(attribute: Attribute) -> list[Hashable]:
-    """Return the first and the last value of an attribute and, if it has floats, one of them."""
+    """Return the first value, the last value and, if there is one, a float of an attribute."""
     values = attribute.values
     if isinstance(values, range):
         return [values[0], values[-1]]

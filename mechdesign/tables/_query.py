@@ -199,7 +199,7 @@ class Query(Generic[R]):
         """Return the largest distance between the answers on two neighbouring tables.
 
         Args:
-            policy: the Blowfish policy that the release must keep.
+            policy: the Blowfish policy that the release must satisfy.
             norm: 1 for the ℓ1 norm, which a budget in ε requires; 2 for the ℓ2 norm, which a budget in ρ requires.
 
         Returns:
@@ -215,7 +215,7 @@ class Query(Generic[R]):
         """Return the expected error of every known way to answer, before any data are read.
 
         Args:
-            policy: the Blowfish policy that the release must keep.
+            policy: the Blowfish policy that the release must satisfy.
             budget: the ε or ρ that the release may spend.
             compare: whether to compare strategies for the same answers, if this takes only seconds.
 
@@ -245,15 +245,15 @@ class Query(Generic[R]):
 
         Args:
             data: the table, in any form that `Domain.indices` accepts.
-            policy: the Blowfish policy that the release must keep.
+            policy: the Blowfish policy that the release must satisfy.
             budget: the ε or ρ that the release may spend.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
-            positions: the indices of the records' values; `data` must then be None.
+            positions: the indices of the records' values, given instead of `data`.
             ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to release even if this and an earlier release, one of them exact, together distinguish
-                protected values. The ledger records this choice.
+            together: whether to permit a release that is exact on values that the policy of an earlier release
+                protects, or vice versa. The ledger records this choice.
 
         Returns:
             The release, of the class `released`.
@@ -261,7 +261,8 @@ class Query(Generic[R]):
         Raises:
             InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
         return found
@@ -341,7 +342,7 @@ class Query(Generic[R]):
 
         def rehearse() -> None:
             noise.prepare()
-            # The rehearsal uses zeros instead of the answers, so it does not depend on them.
+            # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
             make_release(np.zeros_like(answers))
 
         return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)

@@ -16,7 +16,7 @@ from mechdesign.tables._domain import Domain
 
 
 def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
-    """Return each attribute's entry of every value of the domain, as arrays of shape (|T|,) by attribute name."""
+    """Return a column for each attribute, shape (|T|,): the attribute's entry in every value of the domain."""
     labels = {}
     repeats, tiles = domain.size, 1
     for attribute in domain.attributes:

@@ -34,7 +34,7 @@ TOLERANCE = 5e-5
 """The relative gap at which the search for the best Gaussian strategy stops."""
 
 COMPARED = 256
-"""The largest number of values for which strategies are compared, which takes seconds."""
+"""The largest number of values for which strategies are compared; the comparison takes seconds."""
 
 _EXACT = 2.0**53
 # For coefficients up to this bound, their squares and the squares of their reciprocals neither overflow nor underflow.
@@ -49,8 +49,8 @@ _BITS = 62
 class Workload(LinearQueries, Query[Release]):
     """Linear queries on a histogram of `size` values, which the strategy with the least expected error answers.
 
-    Strategies do not support publicly known counts; each query then gets independent noise. The functions `identity`,
-    `prefixes`, `all_ranges` and `marginals` build workloads; `strategy` also accepts ranges and matrices.
+    Under publicly known counts, which strategies do not support, each query gets independent noise. The functions
+    `identity`, `prefixes`, `all_ranges` and `marginals` build workloads; `strategy` also accepts ranges and matrices.
 
     Attributes:
         size: the number |T| of values.
@@ -148,7 +148,7 @@ class Workload(LinearQueries, Query[Release]):
 
 @dataclass(frozen=True, eq=False)
 class RangeQueries(Workload):
-    """Counts of the records in ranges of values.
+    """Queries that count the records in ranges of values.
 
     Attributes:
         size: the number |T| of values.
@@ -612,7 +612,7 @@ def strategy(
         noise: "gaussian" or "laplace".
         kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
             "hierarchical", "ordered-hierarchical".
-        positions: ranges as pairs (low, high) of indices of values; `workload` must then be None.
+        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
 
     Returns:
@@ -649,12 +649,12 @@ def plan_workload(
 ) -> tuple[Plan, Strategy | None]:
     """Plan the answers to a workload, and return the plan and the strategy.
 
-    Strategies do not support publicly known counts; `release_linear` then adds noise to each query.
+    Under publicly known counts, which strategies do not support, `release_linear` adds noise to each query.
 
     Args:
         workload: the workload, in any form that `strategy` accepts.
         policy: the policy.
-        positions: ranges as pairs (low, high) of indices of values; `workload` must then be None.
+        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
         epsilon: ε in nats, for Laplace noise.
         rho: ρ of zero-concentrated differential privacy, for Gaussian noise; instead of `epsilon`.
         kind: the kind of strategy, as for `strategy`.

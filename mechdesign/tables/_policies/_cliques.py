@@ -30,7 +30,7 @@ from mechdesign.tables._policies._graphs import (
 
 
 class CliqueGraph(SecretGraph):
-    """A graph that joins two values if some grouping puts them into the same group; at most one grouping does so."""
+    """A graph that joins two values in the same group of some grouping; at most one grouping joins any pair."""
 
     @abstractmethod
     def groupings(self) -> Iterator[Integers]:

@@ -24,7 +24,7 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
     shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
     problem = "counts no value" if len(guilty) == 1 else "contradict each other: no table has all these counts"
     path = f"constraints[{guilty[0]}]" if len(guilty) == 1 else "constraints"
-    raise InputError(path, problem, value=shown, remedy="correct or leave out one of these counts")
+    raise InputError(path, problem, value=shown, remedy="correct or omit one of these counts")
 
 
 def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def _possible(counted: Floats, answers: Floats) -> bool:
         bounds=optimize.Bounds(0, float(answers.max())),
         constraints=optimize.LinearConstraint(counted, answers, answers),
     )
-    # The upper bound has no effect on kinds that no constraint counts, because their numbers of records are free.
+    # Kinds that no constraint counts may have any number of records, so their upper bound is irrelevant.
     if result.status == 2:
         return False
     if result.x is not None:
@@ -92,8 +92,8 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     """Return the multiplicity of each vector in each minimal zero sum, and whether all zero sums were found.
 
     Minimal zero sums are the minimal nonzero solutions of Σ n_f f = 0 in nonnegative integers n_f. The search
-    enumerates them by length: it extends a partial sum s by a vector f only if s·f < 0. It still reaches all solutions
-    (Contejean and Devie 1994).
+    enumerates minimal zero sums by length: it extends a partial sum s by a vector f only if s·f < 0. This search
+    reaches all solutions (Contejean and Devie 1994).
 
     Args:
         vectors: the vectors, integers of shape (F, q).

@@ -3,8 +3,8 @@
 The nodes are the indices of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
 absent record. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
 as rules, because a policy on several attributes has too many edges for a list. Most rules have closed forms for the
-required quantities, such as the largest difference of weights over the edges. Other graphs compute these quantities
-from all edges, in blocks.
+required quantities, such as the largest difference of weights over the edges. For other rules, these quantities are
+computed from all edges, in blocks.
 """
 
 from __future__ import annotations
@@ -478,7 +478,7 @@ def as_scalar(value: Any) -> Any:
 
 
 def select_one_per_pair(edges: Integers, labels: Integers) -> Integers:
-    """Return one of the edges for each unordered pair of labels of their ends."""
+    """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
     first, second = labels[edges[:, 0]], labels[edges[:, 1]]
     codes = np.minimum(first, second) * (int(labels.max()) + 1) + np.maximum(first, second)
     return edges[np.unique(codes, return_index=True)[1]]

@@ -49,8 +49,8 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
 def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, Flags]:
     """Return the kind of each value, and a table that shows which constraints count each kind.
 
-    Values are of one kind if the same constraints count them. With `null`, the null node follows the values, and no
-    constraint counts it. The kinds have shape (|T|,), or (|T| + 1,) with `null`; the table has shape (kinds,
+    Two values have the same kind if the same constraints count them. With `null`, the null node follows the values; no
+    constraint counts the null node. The kinds have shape (|T|,), or (|T| + 1,) with `null`; the table has shape (kinds,
     constraints).
     """
     labels = np.zeros(size + null, dtype=np.int64)
@@ -120,7 +120,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
         bound = f"({size},), one entry for each value"
         raise InputError(path, "has the wrong shape", value=array.shape, bound=bound, remedy=remedy)
     if array.dtype.kind not in "biuf":
-        raise InputError(path, f"contains entries of type {array.dtype}", bound="0 and 1 only")
+        raise InputError(path, f"contains entries of type {array.dtype}", bound="only 0 and 1")
     good = (array == 0) | (array == 1)
     if not good.all():
         index = int(np.argmin(good))

@@ -224,7 +224,7 @@ class ThresholdGraph(SecretGraph):
         return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y|, which is attained by an edge that changes only this attribute."""
+        """Return the largest |w_x − w_y|, which is attained by an edge that changes only the attribute `axis`."""
         if (positions := self.positions[axis]) is not None:
             reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
             found = OrderedGraph(reach, self.kind).spread(weights)
@@ -235,8 +235,8 @@ class ThresholdGraph(SecretGraph):
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None.
 
-        Only edges between consecutive values of one attribute are searched. If any edge joins different labels, one of
-        them on a monotone path between its ends does so, too.
+        Only edges between consecutive values of one attribute are searched. If any edge joins different labels, an edge
+        on a monotone path between its ends also joins different labels.
         """
         stride = self.size
         for length, axis in zip(self.shape, self.positions, strict=True):

@@ -51,9 +51,9 @@ _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 
 _MECHANISMS = ("ordered", "ordered-hierarchical", "hierarchical")
 _INFERENCE = (
-    "The ordered and hierarchical mechanisms end with isotonic regression. It never increases the total squared error "
-    "of the cumulative counts. The errors in the plan exclude its effect. It is not linear, so its error may be below "
-    "the limit."
+    "The ordered and hierarchical mechanisms end with isotonic regression, which never increases the total squared "
+    "error of the cumulative counts. The errors in the plan exclude the effect of isotonic regression. Because isotonic "
+    "regression is not linear, the error after it may be below the limit."
 )
 _STRATEGIES = (
     'A strategy has a smaller error here. Releases of kind = "workload" use strategies for the same ranges, where a '
@@ -66,9 +66,9 @@ _STRATEGIES = (
 class Cumulative(Query[CumulativeRelease]):
     """The cumulative histogram of one ordered attribute: for each value, the number of records with at most this value.
 
-    The mechanisms are "ordered", "ordered-hierarchical" and "hierarchical" (Blowfish, He et al. 2014, section 7). They
-    require the full policy, a threshold policy or the line policy. The ordered mechanism also supports publicly known
-    counts.
+    The mechanisms are "ordered", "ordered-hierarchical" and "hierarchical" (Blowfish, He et al. 2014, section 7). The
+    three mechanisms require the full policy, a threshold policy or the line policy. The ordered mechanism also supports
+    publicly known counts.
 
     Attributes:
         mechanism: "auto" for the mechanism with the least expected error, or "ordered", "ordered-hierarchical" or
@@ -149,7 +149,8 @@ class Cumulative(Query[CumulativeRelease]):
         else:
             theta = cumulative_theta(policy)
             if mechanism == "ordered-hierarchical" and theta in (1, size):
-                # For θ = 1 and θ = |T| this mechanism equals one of the others.
+                # For θ = 1 the ordered hierarchical mechanism equals the ordered one, and for θ = |T| the hierarchical
+                # one.
                 mechanism = "ordered" if theta == 1 else "hierarchical"
             trees = (_plan_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
             found = itertools.chain([_plan_ordered(size, theta, budget)], trees)
@@ -298,7 +299,7 @@ def ordered(
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
 
     Each cumulative count gets two-sided geometric noise of scale Δ/ε, with the sensitivity Δ = min(θ, |T| − 1). The
-    last count is the number of records, which is public. Then isotonic regression fits monotone counts. They are
+    last count is the number of records, which is public. Then isotonic regression fits monotone counts. The fit is
     clipped to the interval from 0 to the number of records.
 
     Args:
@@ -309,8 +310,8 @@ def ordered(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -318,7 +319,8 @@ def ordered(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ or ε is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
@@ -347,8 +349,8 @@ def ordered_hierarchical(
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
 
-    Every θ-th cumulative count gets noise of scale 1/ε_S. A tree covers the values between two of these counts; its
-    nodes get noise of scale 2h/ε_H, where h is its height. The budgets satisfy ε_S + ε_H = ε. Weighted least squares
+    Every θ-th cumulative count gets noise of scale 1/ε_S. A tree of height h covers the values between two noisy
+    cumulative counts; its nodes get noise of scale 2h/ε_H. The budgets satisfy ε_S + ε_H = ε. Weighted least squares
     combines all measurements, and isotonic regression makes the counts monotone. For θ = 1 this is the ordered
     mechanism, and for θ = |T| the hierarchical mechanism of differential privacy.
 
@@ -361,8 +363,8 @@ def ordered_hierarchical(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -370,7 +372,8 @@ def ordered_hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ, ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> ordered_hierarchical([5, 0, 0, 7], theta=2, epsilon=1000, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -404,8 +407,8 @@ def hierarchical(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -413,7 +416,8 @@ def hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> hierarchical([5, 0, 0, 7], epsilon=100, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -453,11 +457,11 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the indices of the records' values; `data` must then be None.
+        positions: the indices of the records' values, given instead of `data`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -466,7 +470,8 @@ def release_cumulative(
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or there
             are no records, a record is outside the domain, the data violate a known count, or ε is not positive.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -520,7 +525,7 @@ def plan_cumulative(
 
 @dataclass(frozen=True)
 class _Way:
-    """The parameters and the noise of a mechanism for cumulative histograms, and its names in plans and releases."""
+    """A mechanism for cumulative histograms: its parameters, its noise, and its names in plans and releases."""
 
     option: str
     detail: str

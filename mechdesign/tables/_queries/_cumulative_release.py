@@ -37,8 +37,8 @@ class CumulativeRelease(Release):
         standard_errors: the standard errors of the unbiased estimates `linear`, float64 of shape (|T|,).
         low: the lower ends of the intervals, float64 of shape (|T|,).
         high: the upper ends of the intervals, float64 of shape (|T|,).
-        linear: the unbiased estimates before isotonic regression, float64 of shape (|T|,). They are the centres of the
-            intervals.
+        linear: the unbiased estimates before isotonic regression, the centres of the intervals, float64 of shape
+            (|T|,).
         records: the number of records, which is public.
         theta: θ, or |T| if the policy has no θ.
         block: the number of values from one measured cumulative count to the next.
@@ -114,7 +114,7 @@ class Quantile:
     """An estimated quantile: the least value at which the distribution function reaches a probability.
 
     Attributes:
-        value: the value, an integer if it is whole, else a float.
+        value: the value, as an int if it is an integer, else as a float.
         low: the lower end of the interval, a value.
         high: the upper end of the interval, a value.
         confidence: the least probability with which the interval contains the true quantile.
@@ -248,9 +248,10 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
 
     If the release was computed from counts instead of a table, its values are 0, 1, …
 
-    The interval misses the true quantile v only in two cases. In one case, the interval of the distribution function at
-    v lies below the probability. In the other case, its interval at v − 1 does not lie below the probability. Each case
-    has at most half the error probability, because the noise is symmetric.
+    The interval misses the true quantile v only in two cases. In the first case, the interval of the distribution
+    function at v lies below the probability. In the second case, the interval of the distribution function at v − 1
+    does not lie below the probability. Each case has at most half the error probability, because the noise is
+    symmetric.
 
     Args:
         release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.

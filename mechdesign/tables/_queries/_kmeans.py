@@ -104,9 +104,9 @@ class KMeans(Query[ClusteringRelease]):
 
     Every iteration assigns each value to its nearest centroid. It adds noise to the size of each cluster and to the
     sums of its records' attributes. Sums are measured from the centre of the domain's box. Each noisy sum divided by
-    the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half on the sums, or
-    everything on the only one that needs noise. The sensitivities ``"kmeans-size"`` and ``"kmeans-sum"`` hold for all
-    clusterings, even if a record moves to another cluster.
+    the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half on the sums. If only
+    sizes or only sums need noise, they get all of it. The sensitivities ``"kmeans-size"`` and ``"kmeans-sum"`` hold for
+    all clusterings, even if a record moves to another cluster.
 
     All steps depend on the data only through noisy answers. A cluster whose noisy size is below 1 keeps its centroid,
     and centroids are clipped to the box.
@@ -311,19 +311,19 @@ def kmeans(
         points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Real
             points of shape (n, attributes) are also accepted; they are rounded to the nearest values.
         k: the number of clusters.
-        policy: the Blowfish policy that the release must keep. Its domain determines the possible values, and therefore
-            the box and the step.
+        policy: the Blowfish policy that the release must satisfy. Its domain determines the possible values, and
+            therefore the box and the step.
         epsilon: ε in nats, the total of all iterations.
         iterations: the number of iterations, fixed beforehand.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the indices of the records' values; `points` must then be None.
+        positions: the indices of the records' values, given instead of `points`.
         initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
             default they are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the interval of each size and sum, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -332,7 +332,8 @@ def kmeans(
         InputError: A point is outside the domain, or the table is empty although the number of records is public. Or k,
             iterations or ε is out of range, no attribute is numeric, or the policy has known counts.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))

@@ -29,7 +29,7 @@ from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
 # The largest number of labels and answers in a histogram, which take 2 GiB.
 _MOST_NUMBERS = 1 << 28
-# Steps between this bound and its reciprocal are representable as floats, as are quotients of weights by them.
+# Steps between this bound and its reciprocal, and quotients of weights by these steps, are representable as floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
 
@@ -202,8 +202,8 @@ class Sum(Query[Release]):
 class Linear(Query[Release]):
     """Linear queries: each adds up, over all records, the weight of the record's value. Counts have weights 0 and 1.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Under publicly known counts, where
-    `strategy` is not available, workloads are answered in this way.
+    Each answer gets independent noise for the joint sensitivity of all queries. Workloads under publicly known counts
+    are also answered in this way, because `strategy` does not support them.
 
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
@@ -285,17 +285,17 @@ def release_histogram(
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the indices of the records' values; `data` must then be None.
+        positions: the indices of the records' values, given instead of `data`.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         partition: the block of each value, strings or numbers of shape (|T|,).
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased and may be negative.
@@ -304,7 +304,8 @@ def release_histogram(
         InputError: A record is outside the domain, the budget is not positive, or the data violate a known count. Or
             the table is empty although the number of records is public, or labels and answers exceed 2 GiB.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -334,33 +335,35 @@ def release_linear(
 ) -> Release:
     """Release linear queries: each adds up, over all records, the weight of the record's value.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Under publicly known counts, where
-    `strategy` is not available, workloads are answered in this way.
+    Each answer gets independent noise for the joint sensitivity of all queries. Workloads under publicly known counts
+    are also answered in this way, because `strategy` does not support them.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the indices of the records' values; `data` must then be None.
+        positions: the indices of the records' values, given instead of `data`.
         step: the step of the lattice; all weights and all answers are multiples of it. A float is read as the decimal
             that Python prints.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased.
 
     Raises:
-        InputError: A weight is not on the lattice or is too large. Further causes are those of `release_histogram`.
+        InputError: A weight is not on the lattice or is too large. The causes of errors in `release_histogram` also
+            apply.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"floor": range(3)}))
@@ -391,25 +394,26 @@ def release_sum(
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         attribute: the name of the attribute; it may be omitted if there is only one attribute.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the indices of the records' values; `data` must then be None.
+        positions: the indices of the records' values, given instead of `data`.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the sum's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answer is unbiased.
 
     Raises:
-        InputError: The attribute is unknown or not numeric. Further causes are those of `release_histogram`.
+        InputError: The attribute is unknown or not numeric. The causes of errors in `release_histogram` also apply.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers

@@ -1,10 +1,10 @@
 """Least squares on trees: the structure of the measurements, their noise, and the expected errors.
 
 The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. The cumulative
-count at the end of every block is measured, except at the last block, where it is the public number of records. In
-every block, the nodes of a tree of fan-out f are also measured, except the root. The count of a root is the difference
-of two cumulative counts. A node represents a range of values, and the last node of a level may have fewer than f
-children.
+count at the end of every block is measured, except at the last block, where the count is the public number of records.
+In every block, the nodes of a tree of fan-out f are also measured, except the root. The count of a root is the
+difference of two cumulative counts. A node represents a range of values, and the last node of a level may have fewer
+than f children.
 
 A record that moves by at most θ passes the end of at most one block, so at most one cumulative count changes by 1. On
 each of the h levels of the trees, the move decreases the count of one node and increases the count of another. Noise of
@@ -425,7 +425,7 @@ class RangeNoise:
             InputError: The arrays of the structure would exceed the memory limit.
         """
         require_room(size, "ranges")
-        # Weights are inverse variances; a variance is irrelevant if no measurement has this noise.
+        # Weights are inverse variances; a variance has no effect if no measurement has the noise.
         laws = (self.node_law, self.tree_law)
         variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
         return RangeTree(size, block, fanout, *variances)
@@ -434,15 +434,15 @@ class RangeNoise:
         """Return half-widths of the intervals around unbiased estimates.
 
         Without trees, an estimate is one noisy count or the difference of two noisy counts, and the half-width is
-        exact. With trees, the error of an estimate is a weighted sum of independent Laplace variables. Its half-width
-        is its standard deviation times the quantile of a Laplace or a normal variable of variance 1, whichever is
-        larger, plus 0.2 %. It is not proven that every weighted sum has a smaller quantile. In the worst computed case,
-        a sum of two almost equal terms at the level 90.7 %, a margin of 0.05 % would suffice. The standard deviation is
-        computed for continuous noise, and half a step is added because the noise is discrete.
+        exact. With trees, the error of an estimate is a weighted sum of independent Laplace variables. The half-width
+        is the standard deviation, times the larger of the Laplace and normal quantiles for variance 1, plus 0.2 %. That
+        every weighted sum has a smaller quantile is not proven. In the worst computed case, a sum of two almost equal
+        terms at the level 90.7 %, a margin of 0.05 % would suffice. The standard deviation is computed for continuous
+        noise, and half a step is added because the noise is discrete.
 
         Args:
             variances: the variances of the estimates.
-            counts: the number of noisy counts in an estimate, 1 or 2; it has no effect with trees.
+            counts: the number of noisy counts in an estimate, 1 or 2; with trees, this argument has no effect.
             confidence: the confidence level, in (0, 1).
 
         Returns:
@@ -626,7 +626,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
     """Plan the ordered hierarchical mechanism: choose the fan-out and the budget split with the least expected error.
 
     The error is the exact least squares error, averaged over all ranges. A domain of more than 64 blocks is
-    approximated by one of 64 blocks.
+    approximated by a domain of 64 blocks.
 
     Args:
         size: the number |T| of values.

@@ -28,9 +28,9 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     """Yield every pair of neighbouring databases of `records` records once.
 
     A database is a tuple of the index of each record's value, or |T| for an absent record. Two databases are neighbours
-    under three conditions. First, both have the known counts, and equal counts if the known count is not given. Second,
-    at least one changed record moves along an edge. Third, no nonempty proper subset of the moves preserves the counts.
-    These pairs
+    under three conditions. First, both have the given known counts, and both have the same counts for constraints
+    without a given count. Second, at least one changed record moves along an edge. Third, no nonempty proper subset of
+    the moves preserves the counts. These pairs
     include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
     `mechdesign.tables._sensitivity._constrained`.
 

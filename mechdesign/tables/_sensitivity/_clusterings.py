@@ -116,7 +116,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return the largest index that each value of each attribute reaches alone; None for a graph without this form."""
+    """Return, for each attribute, the largest index to which each value may move alone; None for other graphs."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):
@@ -156,7 +156,8 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     if isinstance(part, OrderedGraph):
         return Fraction(part.spread(box.axes[0]).value ** 2)
     assert isinstance(part, ThresholdGraph)
-    # The sum of squares is convex in the distances along the axes, so its maximum uses the widest axes first.
+    # The sum of squares is convex in the distances along the axes, so the maximum distributes the threshold over the
+    # widest axes first.
     left = part.limit * part.unit / box.unit
     total = Fraction(0)
     for i, width in sorted(widths.items(), key=lambda item: -item[1]):

@@ -18,24 +18,24 @@ table that differs from D only by the moves of S has fewer discriminative pairs,
 definition. Case 2: one of the two sets contains all of T. Then the moves of this set have the same discriminative pairs
 and fewer changes, which contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading.** In the other reading of Definition 4.1, all changed
-records move along edges. The set of their moves must be minimal. These neighbours satisfy conditions 1 and 2. Neither
-reading implies the other, and a bound for the pairs above is valid for both.
+**These pairs also include all neighbours of another reading.** In the other reading, all changed records move along
+edges, and the set of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other,
+and a bound for the pairs above is valid for both.
 
-**The distance of these pairs.** Values in the same known counts have the same *kind*. The null node has the kind of
-values that no count includes. A move within a kind preserves all the counts. By condition 2 such a move is then the
-only move, and by condition 1 it is along an edge. In all other pairs, every move is between two kinds. The effects of
-the moves on the counts are vectors with entries −1, 0 and 1. These vectors are a *minimal zero sum*: they add up to
-zero, and no nonempty proper subset of them adds up to zero. For disjoint or nested counts, the count vectors of the
-kinds are affinely independent. The minimal zero sums are then simple cycles of kinds, in which at most one record
-leaves each kind and at most one enters it. For other counts, the minimal zero sums are enumerated. If the search
-reaches its limit, an upper bound on the number of moves is used. It is 10 for three counts and (2q + 1)^q for q > 3
-counts (see `bound_length`). Each move is then assumed to be between the two most distant values.
+**The distance of these pairs.** Two values have the same *kind* if the same known counts include them. The null node
+has the kind of values that no count includes. A move within a kind preserves all the counts. By condition 2, a move
+within a kind is the only move, and by condition 1 it is along an edge. In all other pairs, every move is between two
+kinds. The effects of the moves on the counts are vectors with entries −1, 0 and 1. These vectors are a *minimal zero
+sum*: they add up to zero, and no nonempty proper subset of them adds up to zero. For disjoint or nested counts, the
+count vectors of the kinds are affinely independent. The minimal zero sums are then simple cycles of kinds, in which at
+most one record leaves each kind and at most one enters it. For other counts, the minimal zero sums are enumerated. If
+the search reaches its limit, an upper bound on the number of moves is used. This bound is 10 for three counts and (2q +
+1)^q for q > 3 counts (see `bound_length`). Each move is then assumed to be between the two most distant values.
 
-A query adds up the contributions of the records. Its change therefore depends only on the old and new values of the
-moved records, not on which record has which value. Old values and new values of the same kind are paired. Each pair
-contributes at most the largest distance between values of its kind. Each unpaired move contributes at most the largest
-distance between any two values.
+A query adds up the contributions of the records. The change of a query therefore depends only on the multisets of old
+and new values of the moved records. Old values and new values of the same kind are paired. Each pair contributes at
+most the largest distance between values of its kind. Each unpaired move contributes at most the largest distance
+between any two values.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class _Ways:
     Attributes:
         left: the number of records that leave each kind, shape (k, kinds).
         taken: the number of records that enter each kind, shape (k, kinds).
-        way: for each choice of a combination and of one of its moves along an edge, the row of the combination in
-            `left`, shape (n,).
+        way: the row of each combination in `left`, repeated for every move along an edge that may be chosen, shape
+            (n,).
         first: the kind that the chosen move leaves, shape (n,).
         last: the kind that the chosen move enters, shape (n,).
     """

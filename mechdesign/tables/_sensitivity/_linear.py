@@ -58,10 +58,10 @@ class Additive:
 
     Attributes:
         change: a function that returns the largest change by one move along an edge of a graph, to the power of a norm.
-        matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). None for
-            many queries.
+        matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). If there
+            are too many queries, it is None.
         extremes: a function that returns the largest and the least weight among some values, in steps of `unit`, shape
-            (q,). It optionally includes the weight 0 of an absent record. None for rounded weights.
+            (q,). The values may include an absent record with weight 0. For rounded weights, `extremes` is None.
         unit: the step of the weights.
         whole: whether the query is the histogram of all values.
     """

@@ -18,10 +18,10 @@ from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, 
 
 # The sum of the squared differences of two columns must be below 2^62.
 _LARGEST_BITS = 62
-# Norms of differences of floats up to this bound do not overflow.
+# Norms of differences of two floats up to this bound do not overflow.
 _LARGEST = 1e300
-# Squares of floats up to this bound, of their reciprocals and of their differences neither overflow nor underflow. The
-# magnitude of a nonzero difference is at least 2**-53 times its subtrahend.
+# For floats up to this bound, squares of the floats, of their reciprocals and of their differences neither overflow nor
+# underflow. The magnitude of a nonzero difference is at least 2**-53 times its subtrahend.
 _LARGEST_FLOAT = 2.0**400
 
 
@@ -47,7 +47,7 @@ class LatticeMatrix:
 
 
 def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
-    """Return a matrix, or a single row over the values, as integers times a unit if this is exact.
+    """Return a matrix, or a single row over the values, as integers times a unit if the conversion is exact.
 
     Floats are converted by their exact binary values, or stay floats if the integers would not fit into an int64.
     Fractions, Decimals and strings in object arrays are converted exactly.

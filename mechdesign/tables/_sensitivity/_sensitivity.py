@@ -97,7 +97,7 @@ def sensitivity(
         largest number.
 
     Returns:
-        The sensitivity, with an edge that attains it if a single edge does.
+        The sensitivity, with an edge that attains it if such an edge exists.
 
     Raises:
         InputError: The query or the norm is unknown, an option belongs to another query, or an array has the wrong

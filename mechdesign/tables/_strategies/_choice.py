@@ -62,7 +62,7 @@ class StrategyProgram:
 
 @dataclass(frozen=True)
 class StrategyCandidate:
-    """A candidate among which the best strategy is chosen.
+    """A candidate for the best strategy.
 
     Attributes:
         kind: one of `KINDS`.
@@ -228,7 +228,7 @@ def _choose_best(
 
 
 def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
-    """Return `rank` independent rows that span the differences of the workload, or None if they are not integers."""
+    """Return `rank` independent rows that span the differences of the workload, or None without an integer basis."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
@@ -283,7 +283,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    # For Gaussian noise, other kinds have at least the optimal error up to the tolerance, so budgets are not optimised.
+    # For Gaussian noise, no kind improves on "optimal" by more than the tolerance, so budgets are not optimised.
     balance = noise == "laplace" or kind != "auto"
     kinds = KINDS if kind == "auto" else (kind,)
     found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
@@ -315,8 +315,8 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
 def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
     """Return whether some edge changes the answer to some query.
 
-    For integer coefficients, the Gram matrix is exact and is used. For other coefficients, it is rounded, so the
-    differences themselves are used: the computed difference of two floats is zero only if they are equal.
+    For integer coefficients, the Gram matrix is exact and is used. For other coefficients, the Gram matrix is rounded,
+    so the differences are tested directly. The computed difference of two floats is zero only if the floats are equal.
     """
     if space.rank == 0:
         return False

@@ -72,14 +72,14 @@ class Strategy:
 
     Attributes:
         workload: the queries to be answered.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         noise: ``"gaussian"`` or ``"laplace"``.
         kind: the kind of strategy, such as ``"optimal"`` or ``"hierarchical"``.
         reason: the reason why this kind was chosen.
         candidates: the kind, the parameters and the expected error of every candidate, in ascending order of error.
             Errors are relative to the lower bound.
-        rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. Their changes along every edge equal
-            those of `matrix`.
+        rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. Along every edge, `rows` × `unit` and
+            `matrix` have the same differences.
         unit: the step of the lattice on which the noisy answers lie.
         power: the exact sensitivity of `rows`: Δ for Laplace noise, Δ² for Gaussian noise.
         bound: the lower bound τ²/Σμ for Δ = 1 and noise of variance 1, with the weights that prove it.
@@ -170,8 +170,8 @@ class Strategy:
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
 
-        It is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is so fine
-        that discrete noise has the variance of the continuous law.
+        The error is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is
+        so fine that discrete noise has the variance of the continuous law.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -189,9 +189,9 @@ class Strategy:
         """Return a lower bound on the expected total squared error of linear strategies with continuous noise.
 
         For Gaussian noise the bound is τ²/Σμ/(2ρ) for all linear strategies with equal noise on every row. For Laplace
-        noise it is 2/ε²·τ²/Σμ for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2 sensitivity.
-        Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. Integer noise that is
-        mostly zero can also have a smaller error, for example in `release_histogram` for ε of about 3 or more.
+        noise the bound is 2/ε²·τ²/Σμ for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2
+        sensitivity. Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. Integer noise
+        that is mostly zero can also have a smaller error, for example in `release_histogram` for ε of about 3 or more.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -263,8 +263,8 @@ class Strategy:
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to release even if this and an earlier release, one of them exact, together distinguish
-                protected values. The ledger records this choice.
+            together: whether to permit a release that is exact on values that the policy of an earlier release
+                protects, or vice versa. The ledger records this choice.
 
         Returns:
             The answers with their standard errors and intervals, and a description.
@@ -273,7 +273,8 @@ class Strategy:
             InputError: A value is outside the domain, the budget does not match the noise, or the table is empty
                 although the number of records is public.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
@@ -320,7 +321,7 @@ class Strategy:
 
         def rehearse() -> None:
             noise.prepare()
-            # The rehearsal uses zeros instead of the answers, so it does not depend on them.
+            # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
             make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
