@@ -137,7 +137,7 @@ def _labels(column: Sequence[str], form: str) -> Column:
 
 def _make_damage_error(folder: Path, problem: str) -> InputError:
     return InputError(
-        str(folder), f"does not hold a readable release ({problem})", bound="a folder in which a release was saved"
+        str(folder), f"does not contain a readable release ({problem})", bound="a folder in which a release was saved"
     )
 
 
@@ -211,7 +211,7 @@ class Publication(Published):
             **unknown: any other keyword raises `InputError`.
 
         Raises:
-            ExportError: the folder does not permit the files, or writing them fails.
+            ExportError: writing into the folder is not permitted, or it fails.
             InputError: a name in `files` is already used or is not a plain file name, or a file's content is not bytes.
             ReportError: the answers are written, but a further file could not be computed or written.
         """

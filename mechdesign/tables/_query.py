@@ -282,7 +282,7 @@ class Query(Generic[R]):
     def ask(self, policy: Policy) -> Question:
         """Return the question that this query asks under a policy.
 
-        Queries that do not use independent noise override `_sensitivity`, `_plan` and `_release` instead.
+        Queries without independent noise override `_sensitivity`, `_plan` and `_release` instead of this method.
 
         Args:
             policy: the policy.

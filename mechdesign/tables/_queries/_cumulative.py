@@ -52,8 +52,8 @@ _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 _MECHANISMS = ("ordered", "ordered-hierarchical", "hierarchical")
 _INFERENCE = (
     "The ordered and hierarchical mechanisms end with isotonic regression, which never increases the total squared "
-    "error of the cumulative counts. The errors in the plan exclude the effect of isotonic regression. Because isotonic "
-    "regression is not linear, the error after it may be below the limit."
+    "error of the cumulative counts. The errors in the plan exclude the effect of isotonic regression. The limit does "
+    "not apply to isotonic regression, because it is not linear."
 )
 _STRATEGIES = (
     'A strategy has a smaller error here. Releases of kind = "workload" use strategies for the same ranges, where a '
@@ -73,7 +73,7 @@ class Cumulative(Query[CumulativeRelease]):
     Attributes:
         mechanism: "auto" for the mechanism with the least expected error, or "ordered", "ordered-hierarchical" or
             "hierarchical".
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
 
     Raises:
         InputError: The mechanism is unknown, or the fan-out is below 2.
@@ -358,7 +358,7 @@ def ordered_hierarchical(
         counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
         theta: θ, from 1 to |T|; values whose indices differ by at most θ stay indistinguishable.
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
@@ -402,7 +402,7 @@ def hierarchical(
     Args:
         counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
@@ -503,7 +503,7 @@ def plan_cumulative(
         mechanism: the name of the mechanism, or "auto" for the mechanism with the least expected error on these
             queries. With known counts only "ordered" is available. The plan also shows the strategies of
             `plan_workload`, whose errors may be smaller.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         ranges: pairs of the first and the last value of each range; by default all cumulative counts.
         positions: pairs of indices of values, instead of `ranges`.
         compare: whether to compare strategies for the same queries, if this takes only seconds.

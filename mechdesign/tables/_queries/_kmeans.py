@@ -115,8 +115,7 @@ class KMeans(Query[ClusteringRelease]):
         k: the number of clusters.
         iterations: the number of iterations, fixed beforehand.
         initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
-            default
-            they are drawn uniformly from the box.
+            default, the centroids are drawn uniformly from the box.
 
     Raises:
         InputError: k or iterations is below 1, k is above 1,000,000, or the centroids have the wrong shape.
@@ -319,7 +318,7 @@ def kmeans(
             randomness.
         positions: the indices of the records' values, given instead of `points`.
         initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
-            default they are drawn uniformly from the box.
+            default, the centroids are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the interval of each size and sum, in (0, 1).
         together: whether to permit a release that is exact on values that the policy of an earlier release protects, or

@@ -425,7 +425,7 @@ class RangeNoise:
             InputError: The arrays of the structure would exceed the memory limit.
         """
         require_room(size, "ranges")
-        # Weights are inverse variances; a variance has no effect if no measurement has the noise.
+        # Weights are inverse variances. If a kind of noise is not used, its variance is set to 1, which has no effect.
         laws = (self.node_law, self.tree_law)
         variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
         return RangeTree(size, block, fanout, *variances)
@@ -632,7 +632,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
         size: the number |T| of values.
         theta: θ, from 1 to |T|.
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
 
     Returns:
         The plan.

@@ -18,9 +18,9 @@ table that differs from D only by the moves of S has fewer discriminative pairs,
 definition. Case 2: one of the two sets contains all of T. Then the moves of this set have the same discriminative pairs
 and fewer changes, which contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading.** In the other reading, all changed records move along
-edges, and the set of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other,
-and a bound for the pairs above is valid for both.
+**These pairs also include all neighbours of another reading.** In it, all changed records move along edges, and the set
+of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other, and a bound for the
+pairs above is valid for both.
 
 **The distance of these pairs.** Two values have the same *kind* if the same known counts include them. The null node
 has the kind of values that no count includes. A move within a kind preserves all the counts. By condition 2, a move
@@ -79,7 +79,7 @@ class ConstraintSensitivity:
 
     Attributes:
         value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
-        exact: whether some neighbouring databases have this distance, for some values of the known counts.
+        exact: whether some neighbouring databases attain the bound for some values of the known counts.
         moves: an upper bound on the number of records in which two neighbouring databases differ.
 
     >>> ConstraintSensitivity(value=4, exact=True, moves=2).moves
