@@ -161,9 +161,9 @@ def find_remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) ->
     """Return the expected cost of a channel after the best remap of its answers under the prior.
 
     Args:
-        channel: p(o|s), shape (n, m).
-        prior: shape (n,).
-        cost: c(s, answer), shape (n, k).
+        channel: the probabilities p(o|s), shape (n, m).
+        prior: the probability of each secret, shape (n,).
+        cost: the costs c(s, answer), shape (n, k).
 
     Returns:
         The cost.

@@ -172,7 +172,7 @@ def test_versions_and_definitions_that_do_not_go_together_are_refused(tmp_path, 
     release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
     header = tmp_path / "release.json"
     header.write_text(json.dumps({**json.loads(header.read_text(encoding="utf-8")), **change}), encoding="utf-8")
-    with pytest.raises(InputError, match="not hold a readable release"):
+    with pytest.raises(InputError, match="not contain a readable release"):
         md.tables.load(tmp_path)
 
 

@@ -458,7 +458,7 @@ def require_room(size: int, what: str) -> None:
 
 
 def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
-    """Convert an edge of one attribute to an edge of the domain whose ends have the first values of all others."""
+    """Convert an edge of one attribute to an edge of the domain; other attributes have their first values."""
     stride = math.prod(shape[axis + 1 :])
     return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 

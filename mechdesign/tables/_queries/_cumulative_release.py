@@ -115,8 +115,8 @@ class Quantile:
 
     Attributes:
         value: the value, as an int if it is an integer, else as a float.
-        low: the lower end of the interval, a value.
-        high: the upper end of the interval, a value.
+        low: the lower end of the interval, which is a value.
+        high: the upper end of the interval, which is a value.
         confidence: the least probability with which the interval contains the true quantile.
 
     >>> Quantile(34, 30, 41, Fraction(19, 20)).interval()
