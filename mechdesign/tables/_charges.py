@@ -113,7 +113,7 @@ class Terms:
             The release with the number of its entry.
 
         Raises:
-            InputError: `ledger` is not a ledger, or `together` is not a truth value.
+            InputError: `ledger` is not a ledger, or `together` is not a Boolean.
             BudgetExceededError: the ledger has too little budget left.
             ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
                 versa.

@@ -60,7 +60,7 @@ def definition_of_version_1(neighbours: str, policy: str) -> str:
 
 
 def _joins_all(change: str, sizes: Sequence[int]) -> bool:
-    """Return whether the graph whose changes this phrase describes joins every two values."""
+    """Return whether a graph is complete, given the phrase that describes the changes along its edges."""
     size = math.prod(sizes)
     if (edges := _EDGES.fullmatch(change)) is not None:
         return int(edges[1]) == size * (size - 1) // 2

@@ -23,7 +23,7 @@ from mechdesign.tables._columns import find_columns, read_positions
 
 # Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
-# A histogram of more values would fill the memory.
+# A histogram of more values would exceed the memory.
 _LARGEST_HISTOGRAM = 2**28
 
 

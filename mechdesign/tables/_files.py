@@ -34,9 +34,9 @@ R = TypeVar("R", bound=Release)
 def load(folder: str | os.PathLike[str]) -> Release:
     """Load a release that `Release.save` wrote, as an object of its original class.
 
-    Releases of file version 1 can also be loaded. Under publicly known counts their noise protects too few neighbours,
-    unless the policy joins every two values. A warning, `Description.unsound` and the report then mark the release as
-    unsound.
+    Releases of file version 1 can also be loaded. Under publicly known counts, the noise of version 1 protects too few
+    neighbours, unless the policy joins every two values. A warning, `Description.unsound` and the report then mark the
+    release as unsound.
 
     Args:
         folder: the folder in which the release was saved.

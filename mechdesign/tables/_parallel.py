@@ -92,7 +92,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """A ledger for releases about one of several disjoint groups; `part_of` makes one.
+    """A ledger for releases about one of several disjoint groups, which `part_of` creates.
 
     Attributes:
         ledger: the ledger for all groups.

@@ -235,7 +235,7 @@ class Policy:
 
     @property
     def steps(self) -> int | None:
-        """Return θ if edges join exactly the values whose indices differ by at most θ, else None, ignoring absence."""
+        """Return θ if edges between values are exactly the pairs whose indices differ by at most θ, else None."""
         graph = self.secret_graph
         if isinstance(graph, UnionGraph):
             rest = [part for part in graph.parts if part.kind != "null"]
@@ -298,7 +298,7 @@ which changes from one value of age to the next or the previous one.
                 # The message omits the count in the data, because it is not publicly known.
                 raise InputError(
                     f"constraints[{index}]",
-                    "is not the count in the data",
+                    "differs from the count in the data",
                     value=constraint.known,
                     bound="the count in the data",
                     remedy="correct the known count, or omit the constraint",

@@ -181,8 +181,8 @@ class Question:
 class Query(Generic[R]):
     """A query on a table, with methods for its sensitivity, its plan and its release.
 
-    A new kind of query is registered in `QUERIES`. It overrides `ask` if its answers get independent noise for their
-    joint sensitivity. Otherwise it overrides `_sensitivity`, `_plan` and `_release`.
+    A new kind of query is registered in `QUERIES`. A query whose answers get independent noise for their joint
+    sensitivity overrides `ask`. Any other query overrides `_sensitivity`, `_plan` and `_release`.
 
     Attributes:
         released: the class of the releases that answer the query.

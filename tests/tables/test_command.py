@@ -326,7 +326,7 @@ def test_known_counts_that_do_not_hold():
     )
     result = run(*write(domain=domain))
     assert result.exit_code == 2
-    assert "constraints[0]: is not the count in the data" in said(result)
+    assert "constraints[0]: differs from the count in the data" in said(result)
     assert "40" not in said(result)
 
 

@@ -135,7 +135,7 @@ def test_positions_are_taken_where_they_are_called_so(kind):
     ids=lambda wrong: type(wrong).__name__ + str(len(wrong)),
 )
 def test_single_values_are_refused_where_a_record_has_several(wrong):
-    with pytest.raises(InputError, match=r"a record has 2; .* positions="):
+    with pytest.raises(InputError, match=r"a record has 2 values; .* positions="):
         TWO.indices(wrong)
     assert TWO.indices([]).tolist() == []
     assert TWO.indices([(17, "m"), (18, "f")]).tolist() == TWO.indices(positions=[1, 2]).tolist() == [1, 2]

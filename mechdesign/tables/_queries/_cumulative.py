@@ -56,9 +56,9 @@ _INFERENCE = (
     "not apply to isotonic regression, because it is not linear."
 )
 _STRATEGIES = (
-    'A strategy has a smaller error here. Releases of kind = "workload" use strategies for the same ranges, where a '
-    "cumulative count is the range that starts at the first value. This kind of release uses only the ordered and "
-    "hierarchical mechanisms."
+    'A strategy has a smaller error for these queries. Releases of kind = "workload" use strategies for the same '
+    "ranges, where a cumulative count is the range that starts at the first value. This kind of release uses only the "
+    "ordered and hierarchical mechanisms."
 )
 
 
@@ -448,8 +448,8 @@ def release_cumulative(
 ) -> CumulativeRelease:
     """Release a cumulative histogram under any policy with a public number of records, with or without known counts.
 
-    The last cumulative count is the public number of records. All others get two-sided geometric noise of scale Δ/ε,
-    where Δ is the sensitivity under the policy. Isotonic regression follows, as in `ordered`.
+    The last cumulative count is the public number of records. All other cumulative counts get two-sided geometric noise
+    of scale Δ/ε, where Δ is the sensitivity under the policy. Isotonic regression follows, as in `ordered`.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
@@ -599,7 +599,7 @@ def _release(
     terms: Terms,
     read: Callable[[CumulativeRelease], object] = lambda _: None,
 ) -> CumulativeRelease:
-    """Release a cumulative histogram, after calling `read` on a rehearsal or, without noise, on the exact counts."""
+    """Release a cumulative histogram; before the charge, `read` is called on a release without noise."""
     size, records = len(histogram), int(histogram.sum())
     mechanism = f"{way.name}: {way.noise}"
     remarks = ["The number of records is public and is released exactly."]

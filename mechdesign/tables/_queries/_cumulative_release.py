@@ -148,7 +148,7 @@ class Distribution:
         low: the lower ends of the intervals, shape (|T|,).
         high: the upper ends of the intervals, shape (|T|,).
         confidence: the least probability with which a single interval contains the true share.
-        points: the values of the domain, numbers or texts, shape (|T|,).
+        points: the values of the domain, numbers or strings, shape (|T|,).
 
     >>> from mechdesign.tables import ordered
     >>> cdf(ordered([1, 0, 1], theta=1, epsilon=100, rng=1)).values.tolist()

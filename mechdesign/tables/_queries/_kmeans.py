@@ -102,11 +102,11 @@ class ClusteringRelease(Release):
 class KMeans(Query[ClusteringRelease]):
     """A clustering of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
 
-    Every iteration assigns each value to its nearest centroid. It adds noise to the size of each cluster and to the
-    sums of its records' attributes. Sums are measured from the centre of the domain's box. Each noisy sum divided by
-    the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half on the sums. If only
-    sizes or only sums need noise, they get all of it. The sensitivities ``"kmeans-size"`` and ``"kmeans-sum"`` hold for
-    all clusterings, even if a record moves to another cluster.
+    Every iteration assigns each value to its nearest centroid. Every iteration then adds noise to the size of each
+    cluster and to the sums of its records' attributes. Sums are measured from the centre of the domain's box. Each
+    noisy sum divided by the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half
+    on the sums. If only the sizes or only the sums need noise, they get the whole ε/iterations. The sensitivities
+    ``"kmeans-size"`` and ``"kmeans-sum"`` hold for all clusterings, even if a record moves to another cluster.
 
     All steps depend on the data only through noisy answers. A cluster whose noisy size is below 1 keeps its centroid,
     and centroids are clipped to the box.
@@ -310,8 +310,8 @@ def kmeans(
         points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Real
             points of shape (n, attributes) are also accepted; they are rounded to the nearest values.
         k: the number of clusters.
-        policy: the Blowfish policy that the release must satisfy. Its domain determines the possible values, and
-            therefore the box and the step.
+        policy: the Blowfish policy that the release must satisfy. The domain of the policy determines the possible
+            values, and therefore the box and the step.
         epsilon: ε in nats, the total of all iterations.
         iterations: the number of iterations, fixed beforehand.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's

@@ -202,8 +202,8 @@ class Sum(Query[Release]):
 class Linear(Query[Release]):
     """Linear queries: each adds up, over all records, the weight of the record's value. Counts have weights 0 and 1.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Workloads under publicly known counts
-    are also answered in this way, because `strategy` does not support them.
+    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
+    workloads under publicly known counts, which `strategy` does not support.
 
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
@@ -335,8 +335,8 @@ def release_linear(
 ) -> Release:
     """Release linear queries: each adds up, over all records, the weight of the record's value.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Workloads under publicly known counts
-    are also answered in this way, because `strategy` does not support them.
+    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
+    workloads under publicly known counts, which `strategy` does not support.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.

@@ -317,7 +317,7 @@ class RangeTree:
         return bands
 
     def _chain(self, nodes: Floats, roots: Floats, records: int) -> Floats:
-        """Return the cumulative counts at the ends of blocks; the last one is the number of records."""
+        """Return the cumulative counts at the ends of blocks; the last count is the number of records."""
         if len(nodes) == 0:
             return np.array([float(records)])
         pulls = roots / self._root_variances

@@ -116,7 +116,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return, for each attribute, the largest index to which each value may move alone; None for other graphs."""
+    """Return, for each attribute, the largest index to which an edge moves each value; None without closed form."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):

@@ -217,7 +217,7 @@ class _Dependence:
         """Return all combinations of moves, or None if there are too many to enumerate."""
         number = len(self.counted)
         if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
-            # The largest change by a cycle through all kinds is at least that by a shorter cycle.
+            # The largest change by a cycle through all kinds is at least the largest change by a shorter cycle.
             once = np.ones((1, number), dtype=np.int64)
             return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
         sums, effects, finished = self._zero_sums

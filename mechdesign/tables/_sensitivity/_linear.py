@@ -58,8 +58,8 @@ class Additive:
 
     Attributes:
         change: a function that returns the largest change by one move along an edge of a graph, to the power of a norm.
-        matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). If there
-            are too many queries, it is None.
+        matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). For too
+            many queries, `matrix` is None.
         extremes: a function that returns the largest and the least weight among some values, in steps of `unit`, shape
             (q,). The values may include an absent record with weight 0. For rounded weights, `extremes` is None.
         unit: the step of the weights.

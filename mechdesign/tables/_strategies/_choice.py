@@ -50,7 +50,7 @@ class StrategyProgram:
         gram: M in the coordinates of the spanning forest.
         basis: independent integer rows that span the differences of the workload, shape (r, d). None if the edges of
             the forest are the basis.
-        best: the matrix with the least error for Gaussian noise, and the weights of the span of the edges.
+        best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
     workload: LinearQueries
@@ -122,7 +122,7 @@ def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool
 
     Args:
         kind: one of `KINDS`.
-        programme: the workload and the span of the edges.
+        programme: the workload and the edges.
         norm: 1 for Laplace noise, 2 for Gaussian noise.
         balance: whether to optimise the budgets of the levels of trees.
 
