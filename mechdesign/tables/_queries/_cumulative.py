@@ -149,8 +149,8 @@ class Cumulative(Query[CumulativeRelease]):
         else:
             theta = cumulative_theta(policy)
             if mechanism == "ordered-hierarchical" and theta in (1, size):
-                # For θ = 1 the ordered hierarchical mechanism equals the ordered one, and for θ = |T| the hierarchical
-                # one.
+                # The ordered hierarchical mechanism equals the ordered mechanism for θ = 1, and the hierarchical
+                # mechanism for θ = |T|.
                 mechanism = "ordered" if theta == 1 else "hierarchical"
             trees = (_plan_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
             found = itertools.chain([_plan_ordered(size, theta, budget)], trees)

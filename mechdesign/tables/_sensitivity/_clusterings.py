@@ -147,7 +147,7 @@ def _on_a_box(
 
 
 def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
-    """Return the largest ‖x − y‖₂² over the edges in squared units; for a threshold graph, an upper bound."""
+    """Return the largest ‖x − y‖₂² over edges in squared units, or an upper bound for a threshold graph."""
     widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
@@ -169,7 +169,7 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
 
 
 def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm: int) -> LargestChange:
-    """Return the largest change for given clusters; for a threshold graph with very many edges, an upper bound."""
+    """Return the largest change for given clusters, or an upper bound if a threshold graph has too many edges."""
     radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
     walked = isinstance(part, OrderedGraph | ThresholdGraph)
     if not walked or part.edge_count <= _EDGES_TO_WALK:
