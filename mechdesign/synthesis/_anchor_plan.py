@@ -55,7 +55,7 @@ class AnchorPlan:
         cost: Estimated cost with these anchors.
         limit: Estimated limit of the cost as the spacing of the anchors tends to 0.
         runs: The coarse runs, the coarsest first.
-        reached: Whether the allowed number of anchors should suffice for the accuracy.
+        reached: Whether the allowed number of anchors is expected to suffice for the accuracy.
 
     >>> import mechdesign as md
     >>> run = CoarseRun(columns=4, rows=4, step=0.5, cost=0.31)

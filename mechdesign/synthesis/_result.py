@@ -276,8 +276,8 @@ class Design:
     ) -> None:
         """Write the bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older bundle and this one. By default, the files contain the
-        prior; a prior that was counted from data reveals every count. `md.report.save` also writes a page.
+        `mechdesign.verify` never accepts a mixture of files from an older bundle and this bundle. By default, the files
+        contain the prior; a prior that was counted from data reveals every count. `md.report.save` also writes a page.
 
         Args:
             folder: Folder to write; it is created if necessary.

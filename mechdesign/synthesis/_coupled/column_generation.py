@@ -138,7 +138,7 @@ class PartMixtureMaster:
 
 
 class PartPricer:
-    """Solves the pricing problems of all classes of parts; `rounds` counts the complete rounds."""
+    """Solves the pricing problems of all classes of parts; `rounds` is the number of complete rounds."""
 
     def __init__(self, kinds: Sequence[PartClass], minima: Floats, solver: str, options: Options) -> None:
         self.kinds, self.minima, self.solver, self.options = kinds, minima, solver, options
