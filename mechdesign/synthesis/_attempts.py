@@ -50,8 +50,8 @@ MAX_SIMPLEX_ROWS = 12_000
 _MAX_QUICK_LAZY_SIZE = 1_100_000
 _FLOOR_SIZE_FACTOR = 9
 _MAX_LAZY_SIZE = 2_200_000
-# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. Such rows are made
-# equal.
+# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. The secrets of such
+# bounds are merged.
 _MAX_MERGED_EXPONENT = 1e-6
 # Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6

@@ -418,7 +418,7 @@ _OTHER_OUTPUTS = {
 def require_design(directory: Path) -> None:
     """Raise `InputError` if `directory` does not contain exactly one design; the message describes its content.
 
-    This function does not check that the design is complete; reading the design does.
+    This function does not check whether the design is complete; a later read of the design checks that.
     """
     bound = "a folder that `mechdesign design` wrote"
     if not directory.exists():

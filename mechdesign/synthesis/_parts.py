@@ -159,8 +159,8 @@ def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
 def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
     """Return the undominated columns of `cost` (k, m), ascending, and for each column an undominated replacement.
 
-    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o, under the same
-    pair bounds and at no higher cost. The replacement of an undominated column is the column itself.
+    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o: the pair
+    bounds remain valid, and the cost does not rise. The replacement of an undominated column is the column itself.
     """
     replaced = np.full(cost.shape[1], -1, dtype=np.int64)
     # A replacement never has a larger sum than its column; among equal columns the first is kept.

@@ -71,7 +71,7 @@ def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) ->
 
 
 def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
-    """Replace the objective by the common slack of all bounds and floors, an additional last column."""
+    """Replace the objective by the common slack of all bounds and floors, which is added as the last column."""
     form = inverse.form
     widths = np.zeros(program.rows)
     # The slack of a uniform output in the rows √g p(o|t) − p(o|s)/√g >= 0.

@@ -174,8 +174,7 @@ def _multipliers(
 ) -> Multipliers:
     """Assemble the multipliers of the best bound.
 
-    The multipliers of a floor must sum to its price for every observable, even for observables that no secret is
-    permitted.
+    The multipliers of a floor must sum to its price for every observable, even if no secret may answer this observable.
     """
     gathered = MultiplierCollector(problem)
     if found is None:
