@@ -245,8 +245,8 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     fit = _fit(ahead, back, forward.shape[0])
     if fit.misfit > _TOLERANCE:
         return (
-            f"for no distribution of the states does Bayes' rule turn one matrix into the other ("
-            f"{fit.misfit:.1%} of the probability is elsewhere)"
+            f"no distribution of the states relates the matrices by Bayes' rule ({fit.misfit:.1%} of the probability "
+            "is elsewhere)"
         )
     if fit.drift is not None and fit.drift > _DRIFT:
         return (
