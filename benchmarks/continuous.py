@@ -38,7 +38,7 @@ import mechdesign as md
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DESIGNS, PAIRS = 50, 20_000
-# A sum of four products of non-negative floats, a logarithm and the distance: far below this, in ln p and in ε·d.
+# Error bound for ln p and ε·d, far above the rounding of a sum of four products, a logarithm and a distance.
 ERROR = 1e-12
 # Differences smaller than this bound are decided with rationals.
 CLOSE = 1e-9

@@ -3,8 +3,8 @@
     python benchmarks/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
 
 The pictures extend Figures 6 and 7 of PGLP by more lines. Check-ins of Foursquare users in New York (the folder
-`foursquare_nyc_marc`), counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and G_k25
-join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the
+`foursquare_nyc_marc`) are counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and
+G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the
 category is the most frequent one of the check-ins. All mechanisms have the same graph, prior, ε and answers (all cells
 of the map), and are certified. The "block" mechanisms only answer with cells of the secret's component. Errors are
 exact expectations, not samples: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories. The LP channel

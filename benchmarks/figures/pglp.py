@@ -140,7 +140,7 @@ def judge_repairs(rows: Rows) -> Verdict:
 
 
 def repair_example(rows: Rows) -> Picture:
-    """Draw the counterexample: the cells that are possible, and the edges that either method adds."""
+    """Draw the counterexample: the possible cells, and the edges that each method adds."""
     side = int(REPAIR_EXAMPLE.full["side"])
     picture, all_axes = panels(len(rows), width=3.6, height=4.2)
     for axes, row in zip(all_axes, rows, strict=True):

@@ -27,8 +27,8 @@ _SQUARE = (math.sqrt(2) + math.asinh(1)) / 3
 def noise(*, sides: list[int], epsilons: list[float]) -> Iterator[Row]:
     """Compare mechanisms for the complete graph on k × k cells with a uniform prior, by their mean error in cells.
 
-    The hull of the graph is a square of half side k − 1. Planar isotropic noise is a Gamma(3, 1/ε) radius times a uniform
-    point of this square, so its mean length has a closed form.
+    The hull of the graph is a square of half side k − 1. Planar isotropic noise is a Gamma(3, 1/ε) radius times a
+    uniform point of this square, so that its mean length has a closed form.
     """
     for side in sides:
         domain = md.Domain.grid(columns=side, rows=side, width=float(side), height=float(side))

@@ -208,7 +208,7 @@ class _Search:
         return fitted
 
     def _trim(self, epsilons: Floats) -> Floats:
-        """Return each budget lowered as far as its cost does not change."""
+        """Lower each budget as far as possible without changing its cost."""
         pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
         return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 

@@ -6,8 +6,8 @@ If L(x) is more than half of x, it is computed as x minus the deficit x − L(x)
 rounded up once.
 
 Therefore rounding does not drift above a fixed point, for any number of releases. Assume that the computed values
-satisfy ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)). Then releases with budgets of at most ε never raise a leakage of at most X above X;
-see `ceiling`.
+satisfy ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)). Then a leakage of at most X stays at most X after every release with a budget of at
+most ε; see `ceiling`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     """The leakage that other releases add to one release, and its total.
 
     Attributes:
-        carried: Amount that other releases add.
+        carried: Leakage that other releases add.
         reached: A float that is at least the sum of this amount and the release's ε.
     """
 
