@@ -13,8 +13,8 @@ anywhere, or if no close pair comes within 10⁻³ of the tight value.
 `costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km. It compares the cost with points snapped to cells, which
 guarantee nothing between cells, and with planar Laplace noise, with and without the best remap.
 
-`laplace` discretises this noise on anchors: it is cut to a grid of outputs and remapped to the answers. The noise
-parameter is the largest for which the exact least ε between all points is at most the required ε.
+`laplace` discretises this noise on anchors: the noise is restricted to a grid of outputs, which are remapped to the
+answers. The noise parameter is the largest for which the exact least ε between all points is at most the required ε.
 """
 
 from __future__ import annotations

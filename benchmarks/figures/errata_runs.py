@@ -72,7 +72,7 @@ def divergence() -> Found:
 
 
 def fixed_point() -> Found:
-    """Cao et al. (2019), Theorem 11: with the (q, d) that are maximal at α = ε, and at the fixed point."""
+    """Cao et al. (2019), Theorem 11: results with the maximal (q, d) at α = ε, and at the fixed point."""
     L = md.leakage.LossFunction(_EXAMPLE_4, cache=False)
     epsilon = 1.0
     A = math.expm1(epsilon)

@@ -79,8 +79,8 @@ class Experiment:
 
     Attributes:
         name: Also the name of its file of results.
-        compute: Yields rows from the parameters of a setting; where there are `data`, also from their folder, which is
-            the first argument.
+        compute: Yields rows from the parameters of a setting. If the experiment has `data`, their folder is the first
+            argument.
         small: Parameters with which the experiment takes seconds, for tests and for readers of a notebook.
         full: Parameters of the stored figures.
         keys: Columns that identify a row.

@@ -161,7 +161,7 @@ def _released(function: Callable[[float], float], steps: int, epsilon: float) ->
 
 @_paired_as_in_the_paper
 def strengths(*, sizes: list[int], smoothing: list[float], epsilons: list[float], steps: list[int]) -> Iterator[Row]:
-    """Give BPL step by step under correlations of different strength, its supremum, and the step that reaches 90 % of it.
+    """Give BPL step by step under correlations of different strength, its supremum, and the step of 90 % of it.
 
     The largest size is combined with the least s of the paper, 0.005, alone.
     """

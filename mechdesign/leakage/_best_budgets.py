@@ -31,7 +31,7 @@ _HALVINGS = 20
 # Relative bound of the rounding error of a sum of costs.
 _ROUNDING = 2.0**-44
 
-# Number of values on each axis of the grid in successive rounds, if both directions have correlations.
+# Numbers of values on each grid axis in successive rounds, if both directions have correlations.
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
 # Largest total number of states of all grids; this number of states needs 2 GB of memory.
 _MOST_STATES = 2.5e8
