@@ -3,9 +3,10 @@
     python benchmarks/eliminate_constants.py run [--scenes NAME ...] [--switches NAME ...] [--times 1] [--long]
     python benchmarks/eliminate_constants.py show
 
-Every run is a separate process with one thread. Its row (iterations, processor seconds, peak memory, final gap) is
-appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the geometric
-means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or takes more
+Every run is a separate process with one thread. The row of a run (iterations, processor seconds, peak memory, final
+gap) is appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the
+geometric means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or
+takes more
 than `TIMEOUT_S` is shown by name: such a mechanism stays.
 """
 

@@ -30,7 +30,7 @@ class Program:
         columns, rows: Number of cells along each side; the cells are the secrets.
         answers: Columns and rows of a coarser grid of answers; None if the cells are the answers.
         epsilon: ε per km.
-        distance: The name of the distance of the requirement.
+        distance: Name of the distance that the requirement uses.
         power: The cost is the Euclidean distance to this power; 0 is the Hamming cost.
         floor: The least error of the adversary in km; None without a floor.
         worst: Whether the worst cost is minimised.

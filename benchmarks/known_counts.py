@@ -157,7 +157,7 @@ def queries(case: Case, rng: np.random.Generator) -> dict[str, tuple[Any, np.nda
 
 
 def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, Any, dict[str, int]]]:
-    """Yield query, norm, the package's sensitivity, and for each reading the largest change found, to the norm."""
+    """Yield query, norm, the package's sensitivity, and the largest change in this norm for each reading."""
     differences = {name: changes(pairs, case.nodes) for name, pairs in neighbours(case).items()}
     for name, (query, matrix) in queries(case, rng).items():
         for norm in (1, 2):

@@ -9,8 +9,9 @@ envelope are the pieces of the loss function for every α. A prefix point (D, Q)
 The envelope is dual to the upper-left convex hull of all prefix points.
 
 The search starts from two known lines and evaluates their crossing. If no line rises above the crossing, no further
-line of the envelope lies between them, because the envelope is convex. Otherwise the highest line there splits the
-interval. A pair is dropped from an interval if its chord between the ends of the interval stays below the crossing.
+line of the envelope lies between them, because the envelope is convex. Otherwise the highest line at the crossing
+splits the interval. A pair is dropped from an interval if its chord between the ends of the interval stays below the
+crossing.
 """
 
 from __future__ import annotations
