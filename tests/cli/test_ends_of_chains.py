@@ -84,7 +84,7 @@ def test_budgets_show_both(folder: Path) -> None:
     assert found.exit_code == 0, found.output
     assert re.search(r"1 to 3, each +0 +0\.1351602748", found.stdout)
     assert re.search(r"all, for any number of releases +0 +0\.1351602748", found.stdout)
-    assert "no positive budget is possible for ever: because of ends alone" in said(found.stderr)
+    assert "no positive budget is possible over an infinite horizon: because of ends alone" in said(found.stderr)
     answer = json.loads(run("budget", "--alpha", 1, "--forward", "stay/forward.csv", "--json").stdout)
     assert (answer["constant"], answer["budgets"]) == (0, None)
     assert answer["mixture"]["constant"] == pytest.approx(0.13516, abs=1e-5)

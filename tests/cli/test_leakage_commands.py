@@ -97,7 +97,7 @@ def test_one_budget_for_ever_and_a_plot(files: Path) -> None:
 def test_warns_of_zero_budgets(files: Path) -> None:
     result = run("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv")
     assert result.exit_code == 0
-    assert result.stderr.count("warning: no positive budget is possible for ever") == 1
+    assert result.stderr.count("warning: no positive budget is possible over an infinite horizon") == 1
     assert result.stderr.count("warning: no positive budget is possible in the 2 releases") == 1
 
 
