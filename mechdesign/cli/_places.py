@@ -100,8 +100,9 @@ def locate_secrets(
 
     The second value is the largest number of answers for one place: a cell, or equal coordinates between anchors.
 
-    Places outside, as in `Domain.cell_of`, raise `InputError`, or get the nearest secret and are counted in a note.
-    Between anchors, each draw has a separate anchor, and places outside raise `InputError` or are moved to the border.
+    Places outside the domain raise `InputError`, as in `Domain.cell_of`, or are replaced by the nearest secret and
+    counted in a note. Between anchors, each draw selects an anchor independently. Places outside all anchors raise
+    `InputError` or are moved to the border.
     """
     name = "--at" if source is None else str(source)
     try:
@@ -140,7 +141,7 @@ def locate_secrets(
 
 
 def _describe_outside(area: Area) -> str:
-    """Return a phrase on the area that places are outside of, and on their replacement."""
+    """Return a phrase that names an area, and the replacement of places outside it."""
     if area.corners is not None:
         return "the anchors: projected to the border"
     if area.borders is not None:

@@ -70,8 +70,9 @@ def init(
     If check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are then columns of
     that table.
 
-    The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Cheap noise costs at
-    most half of the best constant answer. If there is no such ε, a comment states it. All proposals depend on the data.
+    The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Noise is cheap if its
+    cost is at most half the cost of the best constant answer. If none of them is large enough, a comment states this.
+    All proposals depend on the data.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._inspection import inspect_data

@@ -86,7 +86,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if page is not None:
         write_output(page, [html(designs, said).encode()])
         if not as_json:
-            show_next({str(page): "the same with maps side by side: open it in a browser"})
+            show_next({str(page): "the comparison with maps side by side: open it in a browser"})
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:
@@ -163,7 +163,12 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     Nothing is proved here: use `mechdesign verify`.
     """
     if outline is not None and page is None:
-        raise InputError("--outline", "is given without --report", value=str(outline), bound="a page to draw it on")
+        raise InputError(
+            "--outline",
+            "is given without --report",
+            value=str(outline),
+            bound="--report PAGE.html, the page with the map",
+        )
     if page is None and (folder / ANSWERS).is_file():
         show_release(folder, as_json)
         return
@@ -186,7 +191,7 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
         f"mechdesign verify {folder}": "prove it, from the files alone",
-        f"mechdesign compare {folder} OTHER": "next to another design",
+        f"mechdesign compare {folder} OTHER": "compare it with another design",
     })  # fmt: skip
 
 

@@ -122,20 +122,21 @@ def release(
     """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
     TRACE.csv contains the true state of each step: one label or position per line, or columns under a header. Columns
-    are state, x and y, or latitude and longitude, and optionally time; without it, steps are in the order of the file.
-    SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states ([release]).
+    are state, x and y, or latitude and longitude, and optionally time; without a time, steps are in the order of the
+    file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states
+    ([release]).
 
-    DIR may be published. Unless prior, chain or policy were counted in data, its files depend on the true states only
-    through the outputs. Otherwise release.json lists the dependence. Data of this person must be from another time than
-    the trace (--own-history), or be stated to be of others (history = "others" in [release]).
+    DIR may be published. Its files depend on the true states only through the outputs, unless prior, chain or policy
+    were counted in data. In that case release.json lists the dependence. Data of this person must be from another time
+    than the trace (--own-history), or be declared as data of other people (history = "others" in [release]).
 
     released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
-    released so far are kept without it, and the exit code is 130. If DIR contains a finished run, they go to
-    DIR-interrupted.
+    released so far are kept without release.json, and the exit code is 130. If DIR contains a finished run, these steps
+    go to DIR-interrupted.
 
-    Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
-    --overwrite, but rehearsals always. With a ledger, one for each person, the spending is recorded before each step is
-    drawn. If all steps together would exceed its budget, nothing is released and the exit code is 2.
+    Publish only one run of a trace: each further run adds its ε. So a released trace in DIR is replaced only with
+    --overwrite, but rehearsals always. Use one ledger for each person: it records the spending before each step is
+    drawn. If all steps together would exceed the budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
     asked = {"time": time_, "date": date, "time_format": time_format, "time_zone": time_zone, "missing": missing}
@@ -189,7 +190,7 @@ class _Folders:
     force: bool
 
     def check(self, trace: Path, overwrite: bool) -> bool:
-        """Raise an error if one of them must not be written; return whether the public one contains a release."""
+        """Raise an error if a folder must not be written; return whether the public folder contains a release."""
         from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
         check_no_input_in(self.public, FILES, {"TRACE.csv": trace})
@@ -201,7 +202,7 @@ class _Folders:
         return second
 
     def check_room(self, steps: int, states: int) -> None:
-        """Raise an error if there is no room for the files, whose size is slightly overestimated."""
+        """Raise an error if the disk has no space for the files, whose size is slightly overestimated."""
         from mechdesign.traces._released import FILES
 
         size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
@@ -336,6 +337,6 @@ def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
         f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
-        f"mechdesign examples {example} > my.toml": "your own: change it, and the trace, then",
+        f"mechdesign examples {example} > my.toml": "an own specification: change it, and the trace, then",
         f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
     }

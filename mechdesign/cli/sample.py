@@ -79,8 +79,8 @@ def sample(
     Other columns are not copied, and the file itself is never overwritten.
 
     Each draw spends the privacy budget again: k answers for one place, or for places in one cell, spend k times the ε.
-    The largest such k is shown on the console, but not written to a file. The randomness is the operating system's
-    unless a seed is given.
+    The largest number of answers for one place is shown on the console, but not written to a file. The randomness is
+    the operating system's unless a seed is given.
     """
     _check_usage(secret, at, source, reach)
     if folder.is_file():

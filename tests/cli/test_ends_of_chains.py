@@ -63,7 +63,7 @@ def test_a_destination_stays(folder: Path) -> None:
     assert answer["mixture"]["largest"] == pytest.approx(0.3881, abs=5e-5)
     assert answer["mixture"]["supremum"] == pytest.approx(0.6459, abs=5e-5)
     assert "1 of 4 states of the forward matrix" in notes
-    assert "The ends alone are the reason that no budget holds forever" in notes
+    assert "Only because of the ends, no budget holds over an infinite horizon" in notes
     shown = run("leakage", "stay/backward.csv", "--forward", "stay/forward.csv", "--epsilon", 0.1, "--steps", 6)
     assert re.search(r"largest leakage of one release +0.6 +0.475426", shown.stdout)
     assert "warning" not in shown.stderr
