@@ -71,7 +71,7 @@ def _measure_text(text: str, font: FontProperties, formula: Formula) -> tuple[fl
 class Cells(Artist):
     """Cells of a grid between the lines `columns` (c + 1,) and `rows` (r + 1,); cells of one colour share one path.
 
-    `colours` holds r · c hexadecimal colours, row by row; a cell with an empty colour is not drawn.
+    `colours` contains r · c hexadecimal colours, row by row; a cell with an empty colour is not drawn.
     """
 
     def __init__(self, columns: Floats, rows: Floats, colours: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class Cells(Artist):
 
 
 class Numbers(Artist):
-    """The indices of cells, centred at `places` (k, 2); `strong` (k,) marks dark cells, whose text is light."""
+    """The indices of cells, as texts centred at `places` (k, 2); `strong` (k,) marks dark cells with light text."""
 
     def __init__(self, places: Floats, strong: Flags, size: float) -> None:
         super().__init__()

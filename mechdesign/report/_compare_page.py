@@ -132,7 +132,7 @@ def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
     series = {f"error-{i}": (one.per_secret, plain(one.unit), "error") for i, one in enumerate(designs)}
     series |= {f"row-{i}": (row, "%", "answered") for i, row in enumerate(rows_of)}
     errors = [Panel(one.problem.secrets, one.per_secret, one.name, f"error-{i}") for i, one in enumerate(designs)]
-    subject = "for the likeliest secret of each: the secrets differ"
+    subject = "for the likeliest secret of each design: the secrets differ"
     if shared:
         subject = f"for {names[0]}, the likeliest secret of {designs[0].name}"
     given = [
@@ -181,7 +181,7 @@ def _answers(shown: Sequence[Panel], finding: str) -> Figure:
 
 
 def _counterpart(first: Problem, index: int, other: Problem) -> int | None:
-    """Return the index of the same secret in another problem: equal label, equal place. None if there is none."""
+    """Return the index of the secret with equal label and place in another problem, or None if it is missing."""
     here, there = first.secrets, other.secrets
     if here is None or there is None:
         return index if here is there and len(first.prior) == len(other.prior) else None

@@ -213,7 +213,8 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
     Args:
         domain: The states, with places in the plane.
         released: Indices of the released states, shape (T,).
-        truth: Indices of the true states, shape (T,), shown next to the released ones. Such a figure is private.
+        truth: Indices of the true states, shape (T,), shown next to the released ones. A figure with true states is
+            private.
 
     Returns:
         The figure.

@@ -179,10 +179,10 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
-# Each cell has its number on a page up to these numbers of cells and columns; it is light from this colour level on.
+# Cells contain their numbers up to these numbers of cells and columns; texts are light from this colour level on.
 _MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
-# If the first colour also stands for smaller numbers: share of the colour bar below its next tick.
+# Share of the colour bar below its second tick, if the first colour also represents smaller numbers.
 _LOWER_END = 0.27
 # Mean width of a character of tick labels, with some margin, in inches.
 _CHARACTER = 0.08
@@ -218,7 +218,7 @@ def fit_size(ratio: float, width: float, height: float) -> tuple[float, float]:
 
 
 def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
-    """Return the additional width and height of a figure with a `scale_bar`, in inches."""
+    """Return the width and the height that a `scale_bar` adds to a figure, in inches."""
     if not is_map(domain):
         return 0.0, 0.0
     return (1.0, 0.0) if height >= _LOWEST_BAR and not is_slim() else (0.0, 0.75)
@@ -290,7 +290,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         extend="min" if scale.below else "neither",
         pad=0.015 if upright else 0.04,
         fraction=0.05,
-        # Thickness 0.14 inches.
+        # The bar is 0.14 inches thick.
         aspect=height / 0.14 if upright else 30,
         shrink=0.96 if upright else 0.7,
     )
@@ -305,7 +305,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         bar.locator = round_ticks(6)
     bar.update_ticks()
     if is_slim() and scale.below:
-        # The first colour also stands for all smaller numbers.
+        # The first colour also represents all smaller numbers.
         low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
         kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
         bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])

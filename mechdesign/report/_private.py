@@ -11,7 +11,7 @@ HAND_ON = (
     "`mechdesign export DIR --without-prior -o OTHER` writes a folder without the prior. The channel still depends on "
     "it: only a design with a prior from public data hides the counts"
 )
-"""How to pass on a design without its prior."""
+"""Advice on a copy of a design without its prior."""
 
 COUNTED = (
     "The prior was counted in data: the folder is private. Its files and its report reveal every count exactly to "
@@ -31,7 +31,7 @@ WRITTEN = (
 
 STEPS = (
     "The policy graph was made from steps in data: its edges, which the files contain, reveal the observed steps. "
-    "They are private, and remain in the files even if the prior is left out"
+    "The edges are private, and remain in the files even if the prior is left out"
 )
 """Sentences about a policy graph that was made from data."""
 

@@ -109,9 +109,9 @@ _SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
 
 def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return matplotlib's defaults with the style of the report, without settings outside styles, such as back ends.
+    """Return matplotlib's defaults with the style of the report, without settings such as the back end.
 
-    `known` are our settings so far; they are complete if other threads are drawing in this style.
+    `known` contains the current settings, which are complete if another thread is drawing in this style.
     """
     if _RC.keys() <= known.keys():
         return known
@@ -184,7 +184,7 @@ def put_legend(axes: Axes, **style: Any) -> None:
 
 
 def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Decorate a function to draw its figure in style and with its layout done, as matplotlib would on saving."""
+    """Decorate a function so that its figure has the style of the report and a finished layout, as after saving."""
 
     @functools.wraps(function)
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:

@@ -45,7 +45,7 @@ def _facts(found: ReleasedTrace) -> dict[str, object]:
 
 
 def revealing(found: ReleasedTrace) -> str:
-    """Return the number of states revealed for certain, and of the steps at which they are; "" if there are none."""
+    """Return the numbers of states revealed for certain and of revealing steps, as text; "" if no state is revealed."""
     steps = [states for states in found.revealed if states]
     if not steps:
         return ""
