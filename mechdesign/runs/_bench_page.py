@@ -277,7 +277,7 @@ def _pictures(rows: Results) -> Iterator[dict[str, object]]:
         functools.partial(runs_picture, rows),
         "runs",
         "Time of every run",
-        "Every run, up to a certified channel or a limit. Larger marks are larger problems.",
+        "Each time ends with a certified channel or at a limit. Larger marks are larger problems.",
     )
     if multi_size_families(rows):
         yield figure(

@@ -73,7 +73,7 @@ def solve(task: Task) -> TaskOutcome:
     _check_same(task)
     started = time.perf_counter()
     try:
-        # The sweep has already warned of metrics; the row contains the status, the gap, and the number of revealed
+        # The sweep has already warned about metrics; the row contains the status, the gap, and the number of revealed
         # secrets.
         with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
@@ -149,7 +149,7 @@ def _check_same(task: Task) -> None:
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise RecordsError(
-                f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was begun with {wanted}. "
+                f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was started with {wanted}. "
                 "Install the same version on the worker, and resume"
             )
     for name, digest in task.data.items():
@@ -168,7 +168,7 @@ def _digest_now(path: Path) -> str:
 
 
 _ANSWER_TIMEOUT_S = 5.0
-# Seconds that a cluster may be without workers before the sweep gives up; restarted workers return sooner.
+# Seconds without any worker after which the sweep stops; a restarted worker needs less time.
 _MAX_S_WITHOUT_WORKERS = 60.0
 # Tasks sent for each thread: one is being solved while the next one is sent.
 _TASKS_PER_THREAD = 2
@@ -181,8 +181,8 @@ _PATH = "dask"
 def connect(address: str) -> Iterator[Any]:
     """Connect to the scheduler at an address, for the duration of the context.
 
-    Raises `MissingDependencyError` without the package ``distributed``. Raises `InputError` if nothing answers within
-    seconds, or the cluster has no workers.
+    Raises `MissingDependencyError` without the package ``distributed``. Raises `InputError` if the scheduler does not
+    answer within a few seconds, or the cluster has no workers.
     """
     try:
         import distributed
@@ -275,7 +275,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
             for future in _first_done(workers, list(under_way)):
                 outcome = _outcome(future, under_way[future], distributed.KilledWorker)
                 if outcome is None:
-                    # Its worker and its result were lost: the scheduler computes it again.
+                    # The worker with the result of this task was lost: the scheduler runs the task again.
                     workers.require()
                     continue
                 del under_way[future]
@@ -425,7 +425,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
 
 
 class _TaskQueue(Iterable[Task]):
-    """Tasks taken one at a time: the remaining ones, those under way, and whether making one has failed."""
+    """An iterator over tasks, which records the running tasks and whether the creation of a task has failed."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self.left = iter(tasks)

@@ -216,7 +216,10 @@ def make_joint(n: int, seed: int) -> Problem:
 
 
 JOINT = Family(
-    "joint", "d-privacy and distortion privacy at once", {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE}, make_joint
+    "joint",
+    "d-privacy together with distortion privacy",
+    {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE},
+    make_joint,
 )
 
 
@@ -231,7 +234,7 @@ def make_roads(n: int, seed: int) -> Problem:
     The roads are a shortest spanning tree of random points, and the shortest other edges of their triangulation.
     """
     rng = np.random.default_rng([seed, n])
-    # About one crossing per unit of area; coordinates in thousandths keep sums of lengths exact.
+    # The density is about one crossing per unit of area. Coordinates in thousandths keep sums of lengths exact.
     points = np.unique(np.round(rng.uniform(0, n**0.5, (n, 2)), 3), axis=0)
     triangles = Delaunay(points).simplices
     edges = {tuple(sorted((int(a), int(b)))) for triangle in triangles for a in triangle for b in triangle if a < b}

@@ -37,7 +37,7 @@ OPTIMAL_GAP = 1e-5
 SLACK = 1e-6
 """Tolerance for a returned matrix: relative for ε and floors, absolute for row sums and signs.
 
-A matrix of floats cannot meet a tight bound exactly. A matrix counts as not private only if it exceeds this tolerance.
+A matrix of floats cannot meet a tight bound exactly. A matrix is judged not private only if it exceeds this tolerance.
 """
 
 
@@ -112,8 +112,8 @@ def judge_matrix(problem: Problem, matrix: Floats) -> ReturnedMatrix:
 def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     """Return the smallest ε, rounded up, for which a matrix of floats with normalised rows meets a bound.
 
-    Negative entries count as 0, and a 0 for a bounded pair needs an infinite ε. Rows of secrets at distance 0 may
-    differ by `SLACK`. `mechdesign.measures._tight` computes the ε of the other pairs.
+    Negative entries are replaced by 0. A pair with exactly one entry of 0 needs an infinite ε. Rows of secrets at
+    distance 0 may differ by `SLACK`. `mechdesign.measures._tight` computes the ε of the other pairs.
     """
     positive = np.maximum(matrix, 0.0)
     weighted = bound.weights > 0
@@ -188,7 +188,7 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
 
 
 def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
-    """Yield the same values for `mechdesign.design`, whose channel is exact and needs no rounding."""
+    """Yield the values of a row for `mechdesign.design`, whose channel is exact and needs no rounding."""
     clock = time.perf_counter()
     made = synthesise(problem, SolveSettings(tolerance=_DESIGN_TOLERANCE, threads=threads))
     total, solved = time.perf_counter() - clock, made.summary.seconds or 0.0

@@ -28,8 +28,9 @@ class Score:
         claimed: Number of runs that the solver claims to be optimal.
         not_private: Number of claimed optima whose returned matrix is not private.
         wrong: Number of claimed optima that violate another constraint or are not optimal.
-        mean: Shifted geometric mean of the seconds of solved runs; NaN without any.
-        censored_mean: The same mean over all runs, with the time limit for unsolved ones, so that failures do not help.
+        mean: Shifted geometric mean of the seconds of solved runs; NaN if no run is solved.
+        censored_mean: Shifted geometric mean of the seconds of all runs, which includes the time limit for each
+            unsolved run.
         ours: Whether the contestant belongs to this package.
     """
 
@@ -68,7 +69,7 @@ def scores(rows: Results, limit: float) -> dict[str, Score]:
 
     Args:
         rows: The runs, each a mapping of columns to values.
-        limit: Seconds that count for an unsolved run.
+        limit: Seconds used for an unsolved run.
 
     Returns:
         The score of each contestant.

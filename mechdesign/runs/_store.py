@@ -33,7 +33,7 @@ _NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class State(enum.StrEnum):
-    """The end of a row. All states except INTERRUPTED are final: such rows are not run again."""
+    """The final state of a run, in its row. All states except INTERRUPTED are final: such rows are not run again."""
 
     DONE = "done"
     FAILED = "failed"
@@ -54,7 +54,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         identity: SHA-256 of the row's description, from `mechdesign.runs._identity`.
-        state: The end of the row.
+        state: The final state of the run.
         values: Values by columns of the table. Infinity and NaN are allowed.
         details: Further facts: versions, messages, iterations.
 
@@ -88,7 +88,7 @@ def read_row(path: Path) -> Row | None:
         document.pop("description")
         row = msgspec.convert(document, Row)
         if row.identity != path.stem:
-            raise ValueError("it is the row of another description")
+            raise ValueError("it belongs to another description")
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -280,7 +280,7 @@ class Store:
             yield not self._is_finished(key)
         finally:
             if self._is_finished(key):
-                # The row is finished: any process that locks a new file of this name finds that out.
+                # The row is finished: any process that locks a new file of this name detects this.
                 path.unlink(missing_ok=True)
             lock.release()
 
@@ -341,7 +341,7 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RecordsError(f"{folder} is a file. Choose another folder")
-    # A run that was killed before its manifest was complete leaves only these.
+    # A run that was killed before its manifest was complete leaves only these folders.
     ours = (_ROWS, _LOCKS)
     others = folder.is_dir() and [
         path.name for path in folder.iterdir() if path.name not in ours and not path.name.endswith(".partial")

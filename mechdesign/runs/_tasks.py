@@ -1,4 +1,4 @@
-"""Designs of a sweep: its values, and the tasks that are checked before any is solved."""
+"""Designs of a sweep: its values, and its tasks, which are all checked before the first is solved."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Sweep:
 
     @property
     def private(self) -> str:
-        """The sentence, without a full stop, that a folder with a counted prior is private; otherwise ""."""
+        """The sentence that folders with a counted prior are private, without a full stop, or "" for other priors."""
         return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
@@ -322,7 +322,7 @@ def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> di
 
 @functools.cache
 def _packages_of(module: str) -> tuple[str, ...]:
-    """Return the packages that installed a module; none for a file of the user."""
+    """Return the packages that installed a module, or an empty tuple for a file of the user."""
     return tuple(packages_distributions().get(module.partition(".")[0], ()))
 
 
@@ -379,7 +379,7 @@ def _check_designs(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[R
 
 
 def _check_design(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:
-    """Check the specification of a design, and return it; `like` is one with the same data, if any."""
+    """Check the specification of a design, and return it; `like` is a specification with the same data, if any."""
     try:
         given = from_tables(tables, sweep.folder)
         if like is not None:
@@ -396,7 +396,7 @@ def _check_design(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Spe
 
 
 def _locate_error(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
-    """Return an error about a design as one about the swept value, or else with all swept values."""
+    """Return an error of a design with the path of the swept value that caused it, or else with all swept values."""
     remedy = error.remedy
     dotted = ".".join(map(str, error.keys))
     blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
@@ -458,6 +458,6 @@ def _make_exact(value: Any) -> Any:
         try:
             return exact(value)
         except InputError:
-            # Infinite, or too large.
+            # The number is infinite or too large.
             return str(value)
     return value

@@ -47,7 +47,7 @@ _THREADS = (
 
 @dataclass(frozen=True)
 class WorkerOutcome:
-    """The end of a run, and its results so far.
+    """How a run ended, and the results of its finished phases.
 
     Attributes:
         found: Results of all finished phases, as one mapping.
@@ -91,7 +91,9 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
                 break
             if not greeted:
                 if not child.has_greeted(line):
-                    return WorkerOutcome(found, "crash", f"{sys.executable} did not greet as this Python")
+                    return WorkerOutcome(
+                        found, "crash", f"{sys.executable} did not send the greeting of this Python version"
+                    )
                 greeted = True
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps(task).encode() + b"\n")
@@ -156,9 +158,9 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-# Large enough that every kernel is compiled, and small enough to take no time.
+# This problem is large enough to compile every kernel, and small enough to be solved immediately.
 _WARM_UP_SIZE = 9
-# Seconds for loading packages, and for the parent to end this process itself.
+# Additional seconds for loading packages, and for the parent process to end this process first.
 _GRACE_S = 330
 
 
@@ -168,8 +170,8 @@ def main() -> None:
         os.dup2(2, 1)
         task = json.loads(sys.stdin.buffer.readline())
         _set_alarm(task.get("time_limit"))
-        # The parent keeps the pipe open as long as it lives and needs the result. Read without a buffer, whose lock
-        # would delay the end of this process.
+        # The parent process keeps the pipe open as long as it runs and needs the result. Read without a buffer, whose
+        # lock would delay the end of this process.
         threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
         try:
             with warnings.catch_warnings():

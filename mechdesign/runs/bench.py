@@ -231,7 +231,7 @@ def run(
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
         MissingDependencyError: If a named solver is not installed.
-        RecordsError: If the folder contains something else.
+        RecordsError: If the folder contains other files, or the results of another request.
         ExportError: If a file cannot be written; finished rows are kept.
 
     Example:
