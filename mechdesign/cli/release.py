@@ -128,7 +128,7 @@ def release(
 
     DIR may be published. Its files depend on the true states only through the outputs, unless prior, chain or policy
     were counted in data. In that case release.json lists the dependence. Data of this person must be from another time
-    than the trace (--own-history), or be declared as data of other people (history = "others" in [release]).
+    than the trace (--own-history). Data of other people must be declared as such (history = "others" in [release]).
 
     released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
     released so far are kept without release.json, and the exit code is 130. If DIR contains a finished run, these steps

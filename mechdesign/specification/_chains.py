@@ -137,7 +137,11 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
         return
     seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
     adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
-    adds = " With these alone, leakage adds up without loss, and no positive budget lasts forever." if adds_up else ""
+    adds = (
+        " With the counts alone, leakage adds up without loss, and no positive budget lasts over an infinite horizon."
+        if adds_up
+        else ""
+    )
     warn(
         f"{source}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
         f"possible; {seen} of them occur in the counts.{adds} Use smoothing for beliefs only: bounds on leakage need "
@@ -193,7 +197,9 @@ def _check_keys(table: ChainTable, source: Source) -> None:
         if getattr(table, key) is not None and not fits:
             raise source.error(key, f"cannot be combined with {form}", remedy=remedy)
     if form == "paths" and table.by is None:
-        raise source.error("by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for a step")
+        raise source.error(
+            "by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for an hour or a step"
+        )
     if counted and table.by == "step":
         remedy = "name files: paths"
         raise source.error("by", "cannot be combined with data", value="step", bound='"hour"', remedy=remedy)

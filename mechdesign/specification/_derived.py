@@ -48,8 +48,8 @@ def chain_files(
     The files are ``forward.csv``, ``backward.csv``, ``states.csv`` and, for a chain counted from data,
     ``chain-counts.json``. The chain is that of ``[release]``, or is counted from the data of the prior. The arguments
     `every`, `gap`, `smoothing`, `ends` and `border` override keys of the chain. `times` overrides keys of the table of
-    check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row becomes the word `ends`, unless
-    that is "stay".
+    check-ins: "time", "date", "time_format", "time_zone" and "missing". Instead of an unknown row, the files contain
+    the word `ends`, except for "stay".
     """
     stated = given.document.release.transition
     source = Source(("release", "transition"), given.folder)
@@ -82,7 +82,7 @@ def chain_files(
 
 
 def _warn_of_smoothing(smoothing: float) -> None:
-    """Warn with `SmoothedChainWarning` that files hold a smoothed chain."""
+    """Warn with `SmoothedChainWarning` that files contain a smoothed chain."""
     warn(
         f"the matrices were counted with smoothing {smoothing:g}, so leakage computed from them is smaller than for "
         f"the observed steps. `leakage` and `budget` also show results for the counts alone, from {CHAIN_COUNTS}",
@@ -165,7 +165,7 @@ class PricedBudgets:
 
     Attributes:
         best: The budgets; each ε is a key of `costs`. The lower bound assumes costs that are linear between designs.
-        costs: The certified cost of one release for each designed ε, and the cost of no release at 0.
+        costs: The certified cost of one release for each designed ε, and at 0 the cost without a release.
         notes: Sentences for the user, for example that a release may leak more than its ε.
     """
 
@@ -188,8 +188,8 @@ def price_budgets(
 ) -> PricedBudgets:
     """Return budgets of least cost for releases of a specification; see `mechdesign.leakage.best_budgets`.
 
-    The function first certifies designs at a few ε, then at the ε that the best budgets use. It stops when every budget
-    has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
+    The function first certifies designs at a few ε, then at the ε that the best budgets use. The search stops when
+    every budget has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
 
     Args:
         specification: A specification with one ``epsilon``, which is varied.

@@ -188,8 +188,8 @@ _COUNTED = ("checkins", "plt", "simulated")
 def predict_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
     """Return the size of the program, or None if it may split into several programs.
 
-    A distance between all secrets joins them in one program. Steps of a graph, thresholds and distances from files may
-    not, and a policy may exclude secrets.
+    A distance between all secrets joins them in one program. Edges of a graph, thresholds and distances from files need
+    not join all secrets, and a policy may exclude secrets.
     """
     kinds = [(kind_of(table), getattr(table, "distance", None)) for table in document.privacy]
     kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()

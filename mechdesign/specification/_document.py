@@ -63,7 +63,7 @@ class Document(Table, frozen=True):
         domain: The secrets.
         prior: The probability of each secret.
         cost: The cost of each answer.
-        privacy: The requirements, at least one; all of them are kept.
+        privacy: The requirements, at least one. The channel meets all of them.
         version: The version of this grammar.
         title: The title of the mechanism in reports.
         observables: The answers, if they differ from the secrets.

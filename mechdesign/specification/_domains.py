@@ -125,7 +125,7 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
 def build_observables(
     table: ObservablesTable, source: Source, secrets: Domain
 ) -> tuple[Domain, tuple[int, ...] | None]:
-    """Return the answers that the table at `source` describes, and their indices if they are some of the secrets."""
+    """Return the answers that the table at `source` describes, with their indices if the table selects secrets."""
     if table.form not in ("subset", "blocks"):
         return build_domain(table, source), None
     if table.unit is not None:

@@ -1,4 +1,7 @@
-"""Open the ledger of a specification. An existing ledger may be anywhere; a new one must be in the folder."""
+"""Open the ledger of a specification.
+
+An existing ledger may be in any folder; a new ledger must be in the folder of the specification.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mechdesign.specification._read import Source
 class LedgerTable(Table, frozen=True):
     """The ledger that `mechdesign release` charges before each step. Use one ledger for each person.
 
-    No other command charges it, so it requires ``[release]`` and only policy graphs.
+    No other command charges a ledger, so this table requires ``[release]`` and only policy graphs.
     """
 
     path: Annotated[

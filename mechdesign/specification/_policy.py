@@ -39,7 +39,7 @@ class PolicyTable(Table, frozen=True):
 
     Attributes:
         within: The answers of an optimal channel: in the component of the secret, or anywhere.
-        isolated: The treatment of secrets that no requirement joins to another.
+        isolated: The treatment of secrets that no requirement joins to another secret.
         repair: The method that chooses the edges of a repair.
         repaired: The states that a repair protects along a trace.
         hull: The part of the graph whose sensitivity hull the noise fits.
@@ -73,7 +73,11 @@ class PolicyTable(Table, frozen=True):
         ),
     ] = "disconnected"
     hull: Annotated[
-        Hull, says("the sensitivity hull that noise fits and that decides which secrets are exposed: of each, or all.")
+        Hull,
+        says(
+            "the sensitivity hull that noise fits and that decides which secrets are exposed: of each component, "
+            "or of all."
+        ),
     ] = "component"
     support: Annotated[
         list[int | str] | None,

@@ -226,7 +226,7 @@ def _count_visits(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         share = visits.outside / (visits.inside + visits.outside)
-        notes.append(f"{visits.outside} points outside the box left out, {percent(share)} of all")
+        notes.append(f"{visits.outside} points outside the box are left out, {percent(share)} of all")
     return visits.counts().astype(np.float64), tuple(notes)
 
 

@@ -105,7 +105,7 @@ class Proposal:
     Attributes:
         domain: The grid.
         epsilon: ε in nats per km.
-        worth: The cost of noise with this ε. If no level is worth its cost, ε is the last one.
+        worth: The cost of noise with this ε. If noise is too expensive at every level, ε is the last level.
         floor: The distortion floor in km.
         largest_floor: The largest floor that a channel can reach, in km.
         inside: Number of points inside the grid.
@@ -156,7 +156,7 @@ def propose(found: DataSource, cells: int = 64) -> Proposal:
     points = sum(map(len, found.traces))
     if points < _MIN_POINTS:
         raise InputError(
-            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_MIN_POINTS}"
+            str(found.path), "contains too few points to propose a grid", value=points, bound=f"at least {_MIN_POINTS}"
         )
     box = _box(found)
     width, height = box.plane.points(np.array([box.north]), np.array([box.east]))[0].tolist()
@@ -206,8 +206,8 @@ def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -
         "",
         f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box "
         "surrounds the place with most points,",
-        f"# and holds {proposal.inside} of {points}. More cells give a finer map, but time grows with the third power "
-        "of their number.",
+        f"# and contains {proposal.inside} of {points}. More cells give a finer map, but time grows with the third "
+        "power of their number.",
         "[domain.grid]",
         f"columns = {cells.columns}",
         f"rows = {cells.rows}",
@@ -295,8 +295,8 @@ def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
     costs = f"{worth.noise:.2g} of {worth.nothing:.2g} km"
     if worth.epsilon is None:
         return (
-            f"# ε was chosen from the data. With none of {tried} does planar Laplace noise cost",
-            f"# at most half as much as no release. This ε is the last of them, with a cost of {costs}.",
+            f"# ε was chosen from the data. For all of {tried} planar Laplace",
+            f"# noise costs more than half as much as no release. This ε is the last of them, with a cost of {costs}.",
         )
     return (
         f"# ε was chosen from the data: it is the least of {tried} for which planar",
@@ -314,10 +314,10 @@ def _places_line(joined: Joined, folder: Path | None) -> str:
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """Return the path relative to a folder, after resolving links, as ".." does."""
+    """Return the path relative to a folder, both with links resolved, because ".." is the parent of a link's target."""
     try:
         return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
-    except ValueError:  # On another drive.
+    except ValueError:  # The path is on another drive.
         return str(path)
 
 
@@ -348,8 +348,8 @@ def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
     if visits.inside < points * _MIN_SHARE_INSIDE:
         few = f", fewer than the {_MIN_POINTS} that a prior needs" if visits.inside < _MIN_POINTS else ""
         notes.append(
-            f"the box holds {visits.inside} of {points} points{few}: the others are far away. Choose the box by hand, "
-            "or keep only the points of one area"
+            f"the box contains {visits.inside} of {points} points{few}: the others are far away. Choose the box by "
+            "hand, or keep only the points of one area"
         )
     box = visits.domain.geographic
     assert box is not None
@@ -389,7 +389,7 @@ def _box(found: DataSource) -> BoundingBox:
     latitude, longitude = _coordinates(found)
     known = (latitude != 0) | (longitude != 0)
     if known.sum() < _MIN_POINTS:
-        problem = "holds too few points other than 0,0 to propose a grid"
+        problem = "contains too few points other than 0,0 to propose a grid"
         raise InputError(str(found.path), problem, value=int(known.sum()), bound=f"at least {_MIN_POINTS}")
     latitude, longitude = latitude[known], longitude[known]
     if max(map(_extent, (latitude, longitude))) > 2 * _AREA_DEGREES:

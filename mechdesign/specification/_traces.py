@@ -51,7 +51,7 @@ _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
 class _CountSource(NamedTuple):
-    """A source of the prior, the chain or the policy: its key, its data with times (or None), and whether it counts."""
+    """A source of the prior, the chain or the policy: its key, its data with times if any, and a mark for counts."""
 
     place: Source
     data: Checkins | Trajectories | None = None
@@ -77,7 +77,7 @@ def compare_history(
         SpecificationError: Counted rows lie between the first and the last time of the trace.
 
     Warns:
-        HistoryWarning: Something was counted from data, but the trace or the data have no times.
+        HistoryWarning: Prior, chain or policy were counted from data, but the trace or the data have no times.
     """
     as_truth(own_history, "own_history")
     origins = list(_origins(document, Source(folder=folder)))
@@ -374,7 +374,7 @@ def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Rele
     except InputError as error:
         if error.path != "true_state":
             raise
-        # The state is the true one: mask its label like a cell of a file, and do not show its index.
+        # The error is about a true state: mask its label like a cell of a file, and do not show its index.
         raise InputError(
             path,
             error.problem,
