@@ -99,7 +99,7 @@ _COMMANDS: Mapping[str, str] = {
     "examples": "List embedded examples, or print one.",
 }
 
-# Module and function of each command whose name differs from theirs.
+# Module and function of each command that has another name than its module or function.
 _LOCATIONS: Mapping[str, tuple[str, str]] = {
     "compare": ("inspect", "compare"),
     "table": ("table", "blowfish"),
@@ -180,7 +180,7 @@ class _Commands(click.Group):
             # Without this handler click would exit with 1.
             _stop()
         except BrokenPipeError:
-            # click would also exit with 1 if the help cannot be written.
+            # Without this handler click would exit with 1 if the help cannot be written.
             divert(sys.stdout)
             raise click.exceptions.Exit(CLOSED) from None
 

@@ -1,11 +1,11 @@
 """Output of commands: streams, messages, progress, Ctrl-C, and notes on private data.
 
 Python handles signals only between two steps of the main thread, and a call into compiled code may take minutes. So the
-system passes signals to a separate thread. This thread announces the reaction to Ctrl-C. It ends the process if no
-results must be kept, or after a second Ctrl-C, but first waits for files that are being written.
+system passes signals to a separate thread. This thread announces the reaction to Ctrl-C. The thread ends the process if
+no results must be kept, or after a second Ctrl-C, but first waits for files that are being written.
 
 Results go to standard output, and a command whose results cannot be written has an exit code other than 0. Notes on
-standard error do not change the result of a command: those that cannot be written are dropped.
+standard error do not change the result of a command: a note that cannot be written is dropped.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def say_gap(made: Design, tolerance: float, which: str = "") -> None:
 
 
 def describe_gap(gap: float, tolerance: float) -> str:
-    """Return a sentence on a relative gap above the requested one."""
+    """Return a sentence on a relative gap that exceeds the requested gap."""
     proved = f"proved to within {gap:.2g} of the least possible" if gap < 1 else "not bounded from below"
     return f"the cost is {proved}; the tolerance is {tolerance:.3g}. Privacy does not depend on the gap"
 
@@ -484,7 +484,7 @@ def occupy_descriptors() -> None:
 
 @contextmanager
 def use_open_streams() -> Iterator[None]:
-    """Replace unusable standard streams during the block, and restore the old ones after it."""
+    """Replace unusable standard streams during the block, and restore the old streams after it."""
     before = sys.stdin, sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         sys.stdin, sys.stdout = _open_or_null(before[0], "r", stack), _open_or_null(before[1], "w", stack)
@@ -516,7 +516,7 @@ def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack)
 
 
 class _NotesStream:
-    """A stream for notes that drops those that cannot be written."""
+    """A stream for notes, which drops notes that cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -101,7 +101,7 @@ def compare_assumptions(
     before: LossFunction | None,
     after: LossFunction | None,
 ) -> dict[str, _Found]:
-    """Return the results under mixture and from counts alone, if these assumptions differ from the given ones."""
+    """Return the results under mixture and from counts alone, if they differ from the given assumptions."""
     found = {}
     if (other := apply_mixture(before, after)) is not None:
         with suppress_warnings():

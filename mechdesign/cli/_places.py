@@ -98,7 +98,8 @@ def locate_secrets(
 ) -> tuple[Integers, int]:
     """Return the secrets for one place, or for each place in a file, `draws` times each: int64 (k · draws,).
 
-    The second value is the largest number of answers for one place: a cell, or equal coordinates between anchors.
+    The second value is the largest number of answers for one place. Between anchors a place is a pair of coordinates,
+    and otherwise a cell.
 
     Places outside the domain raise `InputError`, as in `Domain.cell_of`, or are replaced by the nearest secret and
     counted in a note. Between anchors, each draw selects an anchor independently. Places outside all anchors raise
@@ -143,11 +144,11 @@ def locate_secrets(
 def _describe_outside(area: Area) -> str:
     """Return a phrase that names an area, and the replacement of places outside it."""
     if area.corners is not None:
-        return "the anchors: projected to the border"
+        return "the anchors, and are projected to the border"
     if area.borders is not None:
         cells = "" if area.members is None else " or in cells that are not secrets"
-        return f"the grid{cells}, and the nearest cell is taken"
-    return "the reach of all secrets, and the nearest secret is taken"
+        return f"the grid{cells}, and are replaced by the nearest cell"
+    return "the reach of all secrets, and are replaced by the nearest secret"
 
 
 def _largest_count(given: NDArray[Any]) -> int:

@@ -70,9 +70,9 @@ def attack(
 
     All attackers know the channel. Errors use the measure of the first distortion requirement, or else the Euclidean
     distance, or, without places, the probability of a wrong guess. Expected errors are under the prior of the design.
-    No attack with that prior has a smaller expected error than the optimal one. Some attacks minimise another value:
-    the pairwise min-max attack looks at one pair and one guess at a time. Its value is often smaller than any expected
-    error.
+    No attack with that prior has a smaller expected error than the optimal attack. Some attacks minimise another value:
+    the pairwise min-max attack looks at one pair and one guess at a time. The value of that attack is often smaller
+    than any expected error.
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "must be positive", value=time_limit, bound="> 0 and finite")

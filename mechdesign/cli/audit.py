@@ -308,7 +308,7 @@ def _read_distance(
 
 
 def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
-    """Return the graph of the edges in a file; integers are labels if all labels are integers, else positions."""
+    """Return the graph of the edges in a file; integers are labels if all labels are integers, else indices."""
     edges = read_matrix(path)
     if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
         raise InputError(

@@ -117,7 +117,7 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
     show_next(
         {
             f"{folder / 'report.html'}": "tables and figures: open it in a browser",
-            f"{folder / 'results.csv'}": "every run, one per row",
+            f"{folder / 'results.csv'}": "all runs, with a row for each run",
         }
     )
 

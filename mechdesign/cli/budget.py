@@ -85,11 +85,11 @@ def budget(
 
     Without --cost, all releases have the same ε. With --steps, the first and the last release have larger budgets than
     the others (Algorithms 7 and 8 of Cao et al. 2019). With --cost, the budgets have the least total cost: unimportant
-    releases get little or nothing, so that others get more. A lower bound on the least cost is also shown.
+    releases get little or nothing, so that other releases get more. A lower bound on the least cost is also shown.
 
-    Matrices have a row for each current state. They are text files of numbers without a header, .npy files or sparse
-    .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction. Releases
-    are counted from 0.
+    Matrices have a row for each current state. Matrices are text files of numbers without a header, .npy files or
+    sparse .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction.
+    Releases are counted from 0.
 
     The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If rows are
     replaced so, the results under mixture are also shown.
@@ -130,7 +130,7 @@ def budget(
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
-    """Show the ε of the releases, and the ε for any number of them, under each assumption."""
+    """Show the ε of the releases, and the ε for any number of releases, under each assumption."""
     shown = table("release", *found, numbers=tuple(found))
     rows = [dict(_name_releases(several)) for _, several in found.values()]
     for name in rows[0]:
@@ -266,7 +266,7 @@ def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
         ("these budgets", best.cost),
         ("no budgets cost less than", best.lower_bound),
         ("more at both ends (Algorithm 8)", best.allocated),
-        ("the same for all (Algorithm 7)", best.constant),
+        ("the same ε for all (Algorithm 7)", best.constant),
         ("the best budgets under mixture", under_mixture),
     ):
         if value is not None:

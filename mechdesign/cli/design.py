@@ -217,7 +217,7 @@ def design(
     A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
     them. `mechdesign export DIR --without-prior` writes a folder without it.
 
-    With --rows rays the exit code is 3 if a bracket ends above both the tolerance and 2 %. Even then the design is
+    With --rows rays the exit code is 3 if a bracket ends above both the tolerance and 2 %. Such a design is also
     certified and written, after a warning.
     """
     started = time.perf_counter()
@@ -265,7 +265,7 @@ def design(
 
 
 def _choose_folder(folder: str, made: Design, force: bool) -> str:
-    """Return the folder for a design; an interrupted design does not replace a finished one."""
+    """Return the folder for a design; an interrupted design does not replace a finished design."""
     if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
         return folder
     folder = f"{folder.rstrip('/')}-interrupted"

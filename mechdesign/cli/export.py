@@ -83,7 +83,7 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     if not form.text and sys.stdout.isatty():
         raise click.UsageError(f"{form.name} is a binary format: name a file with -o")
     for part in form.parts(exported, options):
-        # Write pieces smaller than the buffer, since Python may silently lose the end of a larger one on a full disk.
+        # Write pieces smaller than the buffer, since Python may silently lose the end of a larger piece on a full disk.
         for start in range(0, len(part), _WRITE_BYTES):
             sys.stdout.buffer.write(part[start : start + _WRITE_BYTES])
 

@@ -64,15 +64,15 @@ def init(
     """Look at data and write a commented specification for them, which `mechdesign design` accepts unchanged.
 
     DATA is a table with a header and one check-in per line: CSV or any other delimited text, also compressed by gzip,
-    or Parquet. It may also be a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The
+    or Parquet. DATA may also be a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The
     specification has a box around the densest points, a grid that is solved in seconds, an ε and a floor.
 
     If check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are then columns of
     that table.
 
     The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Noise is cheap if its
-    cost is at most half the cost of the best constant answer. If none of them is large enough, a comment states this.
-    All proposals depend on the data.
+    cost is at most half the cost of the best constant answer. If even 20 per km is not large enough, a comment states
+    this. All proposals depend on the data.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._inspection import inspect_data

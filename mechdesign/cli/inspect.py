@@ -57,7 +57,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if len(directories) < 2:
         raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+        raise InputError("--output", "is not the name of a page", value=str(page), bound="a name that ends in .html")
     for each in directories:
         require_design(each)
     check_outputs(page, inputs={f"{each}, {name}": each / name for each in directories for name in SET})

@@ -59,8 +59,9 @@ _SEEDED = (
     "are a rehearsal, charged to no ledger; never publish them"
 )
 _UNFINISHED = (
-    "contains them, without a manifest. Anyone who sees them and another run of the same trace learns from both"
+    "contains these steps, without a manifest. Anyone who sees these steps and another run of the same trace learns "
 )
+"from both"
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may reveal more than ε allows, and no "
     "step is proved in exact arithmetic. They are a rehearsal; never publish them"
@@ -126,16 +127,17 @@ def release(
     file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states
     ([release]).
 
-    DIR may be published. Its files depend on the true states only through the outputs, unless prior, chain or policy
-    were counted in data. In that case release.json lists the dependence. Data of this person must be from another time
-    than the trace (--own-history). Data of other people must be declared as such (history = "others" in [release]).
+    DIR may be published. The files depend on the true states only through the outputs, unless prior, chain or policy
+    were counted in data. If they were counted, release.json lists the dependence. Data of this person must be from
+    another time than the trace (--own-history). Data of other people must be declared as such (history = "others" in
+    [release]).
 
     released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
     released so far are kept without release.json, and the exit code is 130. If DIR contains a finished run, these steps
     go to DIR-interrupted.
 
-    Publish only one run of a trace: each further run adds its ε. So a released trace in DIR is replaced only with
-    --overwrite, but rehearsals always. Use one ledger for each person: it records the spending before each step is
+    Publish only one run of a trace: each further run adds its ε. So --overwrite is required to replace a released trace
+    in DIR, but not to replace a rehearsal. Use one ledger for each person: it records the spending before each step is
     drawn. If all steps together would exceed the budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
@@ -210,7 +212,7 @@ class _Folders:
             check_space(folder, size, FILES)
 
     def apart(self) -> _Folders:
-        """Return the folders of an interrupted run, which does not replace a finished one."""
+        """Return the folders of an interrupted run, which does not replace a finished run."""
         from mechdesign.traces._published import MANIFEST
 
         if not (self.public / MANIFEST).exists():
@@ -239,7 +241,7 @@ class _Folders:
         return to
 
     def keep(self, stopped: ReleasedTrace) -> None:
-        """Write the steps that were released before one failed, since their budget is spent."""
+        """Write the steps that were released before a step failed, since their budget is spent."""
         from mechdesign.report import _saving as saving
 
         place = self.apart().public
@@ -291,7 +293,7 @@ def _check_private(private: Path, public: Path) -> None:
 
 
 def _find_unused_folder(directory: Path) -> Path:
-    """Return a new folder for an interrupted run, since `directory` contains a finished one."""
+    """Return a new folder for an interrupted run, since `directory` contains a finished run."""
     names = itertools.chain([f"{directory}-interrupted"], (f"{directory}-interrupted-{k}" for k in itertools.count(2)))
     return next(path for path in map(Path, names) if not path.exists())
 

@@ -69,7 +69,7 @@ def sample(
 
     The answer for a secret is shown as a label; for a place as coordinates, latitude,longitude in degrees or x,y. A
     place is mapped to its cell, or to the nearest secret if the secrets are points. Between anchors (kind =
-    "continuous") it keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
+    "continuous") a place keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
 
     Places outside raise an error: outside the box of a grid, in a cell that is not a secret, or outside the rectangle
     of anchors. For points, a place must be within --reach of the nearest secret. With --outside nearest such places are

@@ -42,8 +42,8 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     of all lists, the second ones, and so on.
 
     DIR gets results.csv, report.html, channels/ with a certified bundle for each design, and rows/, which --resume
-    reads. Failed rows are in the table, and the exit code is 0. After Ctrl-C all finished rows remain, and the exit
-    code is 130.
+    reads. Failed rows are listed in the table, and the exit code is 0. After Ctrl-C all finished rows remain, and the
+    exit code is 130.
 
     Each design uses one thread, unless [solver] sets another number. Results do not depend on the number of processes
     or on a Dask cluster. The workers of a cluster need the same package versions, and the data at the same path.

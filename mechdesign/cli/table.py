@@ -75,7 +75,7 @@ def blowfish() -> None:
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Charge this ledger instead of the one in [ledger]. Create it with `mechdesign ledger new`.",
+    help="Charge this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
 )  # fmt: skip
 @wait_option
 @click.option("--report/--no-report", default=True, help="Also write report.html.")
@@ -107,11 +107,11 @@ def release(
 
     DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
     The ledger is charged before any noise is drawn. If its budget would be exceeded, nothing is released and the exit
-    code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before that. Answers
-    are written immediately, and the report last.
+    code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before the charge. Answers are
+    written immediately, and the report last.
 
     Publish one release of a table: each further release adds its budget, even if it replaces the files of another
-    release. So a release in DIR is replaced only with --overwrite, but rehearsals always.
+    release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.
     """
     started = time.perf_counter()
     given = _read_specification(specification, example)

@@ -23,8 +23,9 @@ from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
 UNPROVED_ALPHA = (
-    "The joint leakage of the releases, the α of their budgets, is not proved here. It depends on a transition matrix, "
-    "which these files do not contain: `mechdesign leakage` computes it from that matrix and the budgets."
+    "The joint leakage of the releases, the α of their budgets, is not proved here. This leakage depends on a "
+    "transition matrix, which these files do not contain: `mechdesign leakage` computes it from that matrix and "
+    "the budgets."
 )
 """Note on a schedule: its verified designs do not prove the joint leakage."""
 

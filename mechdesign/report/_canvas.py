@@ -36,7 +36,7 @@ class PageCanvas(FigureCanvasSVG):
         figure.set_dpi(72)
         self._written = io.StringIO()
         width, height = figure.get_size_inches()
-        # As in `FigureCanvasSVG.print_svg`.
+        # `FigureCanvasSVG.print_svg` does the same.
         shapes: Any = _Renderer
         mixed: Any = MixedModeRenderer
         written = shapes(72 * width, 72 * height, self._written, image_dpi=_RASTER_DPI, metadata={"Date": None})

@@ -113,7 +113,7 @@ def cost_picture(
 
 @in_report_style
 def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
-    """Show each realised value as a share of the nominal one, and the range of shares that the requirement allows."""
+    """Show each realised value as a share of the nominal value, and the range of shares that the requirement allows."""
     n = len(requirements)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.45) * max(n, 1) + 1.15)
     axes = figure.subplots()
@@ -258,7 +258,7 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str 
 
 
 def prior_finding(prior: ArrayLike) -> str:
-    """Return a sentence: how many secrets carry half of the prior, and how many never occur."""
+    """Return a sentence on the number of secrets with half of the prior, and the number of secrets that never occur."""
     probabilities = np.asarray(prior, dtype=np.float64)
     n = len(probabilities)
     half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1

@@ -24,7 +24,7 @@ from mechdesign.report._explorer import name_of, panel_attributes, series_block,
 from mechdesign.report._pages import panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
-# Maximal characters of a nominal value; longer ones are rounded.
+# Maximal characters of a nominal value; longer values are rounded.
 _MAX_CHARACTERS = 9
 
 

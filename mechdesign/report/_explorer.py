@@ -144,7 +144,8 @@ def panel_attributes(
 
 
 _MOST_ENTRIES = 260_000
-# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent 0 is 10⁻². The code 0 means 0.
+# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent 0 means a factor of 10⁻². The
+# code 0 means 0.
 _DIGITS = 900
 
 
@@ -159,7 +160,7 @@ def encode_numbers(values: ArrayLike) -> str:
     positive = np.flatnonzero(numbers > 0)
     exponents = np.floor(np.log10(numbers[positive]))
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
-    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous one.
+    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous power.
     exponents = exponents + (digits >= 1000) - (digits < 100)
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
     codes[positive] = 1 + (digits - 100) + _DIGITS * -exponents

@@ -38,7 +38,7 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
     Args:
         epsilons: Budget of each release, in nats, shape (T,).
         backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
-        forward: Forward correlation, in the same forms.
+        forward: Forward correlation: a transition matrix, a `LossFunction`, or None without correlation.
 
     Returns:
         The figure.
@@ -212,14 +212,14 @@ def leakage_allocation(
     """Show ways to divide a leakage of α over the releases, and the leakage of each (Figure 8).
 
     Algorithm 7 uses the same budget for all releases; Algorithm 8 uses more for the first and the last release. The
-    axis of budgets is logarithmic, since budgets at the ends are many times those in the middle.
+    axis of budgets is logarithmic, since budgets at the ends are many times larger than budgets in the middle.
 
     Args:
         alpha: Target of the temporal leakage, in nats.
         steps: Number of releases T.
         backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
-        forward: Forward correlation, in the same forms.
-        best: Budgets to compare with, such as those of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
+        forward: Forward correlation: a transition matrix, a `LossFunction`, or None without correlation.
+        best: Budgets for comparison, such as the result of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
 
     Returns:
         The figure.
@@ -265,9 +265,9 @@ def leakage_utility(
 ) -> Figure:
     """Show the mean absolute Laplace noise for a leakage of α (Figure 9).
 
-    The noise of a release is sensitivity/ε. The left panel shows it against the number of releases, with the smoothed
-    identity matrix as backward and forward correlation. The right panel shows it against the smoothing s. The dashed
-    line is the noise without correlation.
+    The noise of a release is sensitivity/ε. The left panel shows the noise against the number of releases, with the
+    smoothed identity matrix as backward and forward correlation. The right panel shows the noise against the smoothing
+    s. The dashed line is the noise without correlation.
 
     Args:
         alpha: Target of the temporal leakage, in nats.

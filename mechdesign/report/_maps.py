@@ -234,7 +234,7 @@ def draw(
     ticks: bool = True,
     outline: str = "",
 ) -> None:
-    """Draw `values` (n,) for the n members of a domain, and mark one of them.
+    """Draw `values` (n,) for the n members of a domain, and mark one member.
 
     Cells and points get the colours of `scale`, bars its unit. If the scale has no colour for zeros, cells with 0 are
     hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps. An
@@ -395,7 +395,7 @@ def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, sca
         if mark is not None:
             bars[mark].set_color(ACCENT)
     else:
-        # Draw one collection: hundreds of single bars would make a large file.
+        # Draw all bars as one collection: hundreds of single bars would make a large file.
         axes.vlines(positions, 0, values, color=colour, linewidth=1.2, zorder=2)
         if mark is not None:
             axes.vlines(positions[mark], 0, values[mark], color=ACCENT, linewidth=2, zorder=3)

@@ -20,11 +20,11 @@ COUNTED = (
 """Sentences about a design whose prior was counted in data."""
 
 _UNKNOWN = (
-    "The source of the prior is not known. If it was counted in data, the folder is private: its files reveal every "
-    "count exactly to everyone who receives them"
+    "The source of the prior is not known. If the prior was counted in data, the folder is private: its files "
+    "reveal every count exactly to everyone who receives them"
 )
 WRITTEN = (
-    "The prior is computed from counts in the specification. If these were counted in data, the folder is private: "
+    "The prior is computed from counts in the specification. If these counts come from data, the folder is private: "
     "its files reveal every count exactly to everyone who receives them"
 )
 """Sentences about a design whose specification contains counts."""

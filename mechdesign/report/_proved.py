@@ -1,4 +1,4 @@
-"""Sentences on statements about a design: the proved ones, and the others."""
+"""Sentences on the proved and on the other statements about a design."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = Tru
     Raises:
         ExportError: If the files must not, or cannot, be written.
         InputError: If the value has no page, or its method does not accept an option.
-        ReportError: If everything is written except pages and figures, which cannot be made.
+        ReportError: If everything is written except pages and figures, which cannot be drawn.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md
@@ -139,7 +139,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
 
     Args:
         trace: The released trace.
-        folder: A folder other than the published one.
+        folder: A folder other than the published folder.
         truth: The true state of each step.
 
     Raises:

@@ -17,7 +17,7 @@ from mechdesign.report._style import is_on_page
 LEVELS = 32
 """Number of colours of a map on a page; steps between them are hardly visible."""
 
-# Numbers below this share of the largest one are invisible on a linear scale. If more than half of the numbers are
+# Numbers below this share of the largest number are invisible on a linear scale. If more than half of the numbers are
 # invisible, the scale is logarithmic.
 _INVISIBLE = 0.01
 _DECADES = 4

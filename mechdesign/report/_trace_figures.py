@@ -46,7 +46,7 @@ _MOST_DOTS = 60
 
 @in_report_style
 def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], title: str) -> Figure:
-    """Show series over the steps of a trace in stacked panels, all from zero.
+    """Show series over the steps of a trace in stacked panels, with axes that start at zero.
 
     `panels` maps the label of each axis to up to three named series, each of shape (T,), T ≥ 1. Infinite values are
     left out.
@@ -107,7 +107,7 @@ def trace_picture(
 def _key(count: int, spread: bool) -> str:
     """Return the sentence that explains the colours and the offsets of a map."""
     time = "the later, the darker" if count > 1 else ""
-    moved = "dots are spread within their state, so that none hides another" if spread else ""
+    moved = "dots are spread within their state, so that they do not hide one another" if spread else ""
     said = "; ".join(part for part in (time, moved) if part)
     return said[:1].upper() + said[1:]
 

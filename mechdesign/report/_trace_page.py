@@ -64,7 +64,9 @@ def _pictures(found: ReleasedTrace) -> Iterator[tuple[str, object]]:
                 "Squares are released places, joined in their order; later steps are darker, and the first has a ring."
             )
         if mapped and found.outputs is not None:
-            caption += " Within their state, squares are offset by a fixed pattern, so that none hides another."
+            caption += (
+                " Within their state, squares are offset by a fixed pattern, so that they do not hide one another."
+            )
         draw = functools.partial(trace_map, found)
         yield "What was released", figure(draw, "map", "The released trace", caption)
     caption = (

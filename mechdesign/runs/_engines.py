@@ -170,7 +170,7 @@ def _digest_now(path: Path) -> str:
 _ANSWER_TIMEOUT_S = 5.0
 # Seconds without any worker after which the sweep stops; a restarted worker needs less time.
 _MAX_S_WITHOUT_WORKERS = 60.0
-# Tasks sent for each thread: one is being solved while the next one is sent.
+# Tasks sent for each thread: a task is being solved while the next task is sent.
 _TASKS_PER_THREAD = 2
 # Seconds between queries of the number of threads, since workers may come and go.
 _CAPACITY_INTERVAL_S = 2.0
@@ -247,8 +247,8 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
             wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
             remedy = f"install {' and '.join(wanted)} there"
             raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
-        _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
-        _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path there")
+        _compare(worker, "has other versions", facts[0], versions, "install the same versions on the worker")
+        _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path on the worker")
 
 
 def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
@@ -289,7 +289,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
 
 
 async def _check_reachable(address: str) -> None:
-    """Connect to a scheduler and disconnect; raise an `OSError` if there is none."""
+    """Connect to a scheduler and disconnect; raise an `OSError` if no scheduler answers."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -340,7 +340,7 @@ class _WorkerWatch:
 
 
 def _first_done(workers: _WorkerWatch, futures: list[Any]) -> list[Any]:
-    """Wait for futures, and return those that are done."""
+    """Wait for futures, and return the finished futures."""
     import distributed
 
     while True:
@@ -414,7 +414,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
                 raise
             if not _is_killed(error):
                 said = " ".join(str(error).split()) or type(error).__name__
-                message = f"processes cannot work together here ({said}): rows are solved one after the other"
+                message = f"processes cannot share work on this machine ({said}): rows are solved one after the other"
                 warn(message, SerialWarning, stacklevel=2)
                 break
         for task in [*under_way.values()]:

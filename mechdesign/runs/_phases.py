@@ -71,8 +71,8 @@ class ReturnedMatrix:
 
     Attributes:
         cost: Cost of the matrix.
-        tight_epsilon: The smallest ε that meets the pair bound, rounded up. It is infinite if an entry of at most 0 is
-            in the column of a positive one, and None without a pair bound.
+        tight_epsilon: The smallest ε that meets the pair bound, rounded up. The ε is infinite if an entry of at most 0
+            is in the column of a positive entry, and None without a pair bound.
         fault: The fault, NOT_PRIVATE or INFEASIBLE, or None.
     """
 

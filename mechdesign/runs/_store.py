@@ -151,7 +151,7 @@ def _parquet(table: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> by
 
 
 def _unify_types(values: list[Any]) -> list[Any]:
-    """Return a column of one type: a mix of integers and floats becomes floats, any other mix texts."""
+    """Return a column of one type: a mix of integers and floats becomes floats, and any other mix becomes texts."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1:
         return values
@@ -163,7 +163,7 @@ _SCHEMA = "mechdesign.records/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"
-_SHARE = "Let its group write there (chmod -R g+w, and umask 002 for both users), or choose another folder"
+_SHARE = "Give its group write access (chmod -R g+w, and umask 002 for both users), or choose another folder"
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
-        """Create a folder for a request, or open one for the same request.
+        """Create a folder for a request, or open the existing folder of the same request.
 
         Args:
             folder: The folder, which need not exist.
@@ -292,7 +292,7 @@ class Store:
 
         Raises:
             InputError: If the row is not part of the request.
-            ExportError: If the row cannot be written; an older one is unchanged.
+            ExportError: If the row cannot be written; an older row is unchanged.
         """
         if row.identity not in self.request.by_identity:
             raise InputError("row.identity", "is not in the request", value=row.identity)

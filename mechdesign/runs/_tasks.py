@@ -219,7 +219,7 @@ def _check_not_nested(keys: Sequence[str]) -> None:
     for outer, inner in itertools.permutations(keys, 2):
         if inner.startswith(f"{outer}."):
             raise SpecificationError(
-                swept_path(inner), f"is inside {outer}, which is also swept", remedy="leave one of them out"
+                swept_path(inner), f"is inside {outer}, which is also swept", remedy="leave one of the two keys out"
             )
 
 
@@ -239,7 +239,7 @@ class Task:
         folder: Folder that file names in it are relative to.
         data: The SHA-256 of each data file or folder.
         versions: Versions of the packages that the result depends on.
-        kinds: Its requirement kinds of other packages, which a worker must know.
+        kinds: The requirement kinds of other packages in its specification, which a worker must load.
         columns: The known columns of its row: the values of the swept keys, and the folder of the channel.
     """
 

@@ -160,7 +160,7 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
 
 # This problem is large enough to compile every kernel, and small enough to be solved immediately.
 _WARM_UP_SIZE = 9
-# Additional seconds for loading packages, and for the parent process to end this process first.
+# Additional seconds in which packages are loaded, and in which the parent process can end this process first.
 _GRACE_S = 330
 
 
@@ -210,7 +210,7 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _set_alarm(limit: float | None) -> None:
     """Let the operating system end this process some time after its limit.
 
-    A solver that holds the interpreter's lock would not notice that the parent is gone.
+    A solver that holds the interpreter's lock would not notice the end of the parent process.
     """
     if limit is not None and hasattr(signal, "alarm"):
         signal.alarm(math.ceil(limit) + _GRACE_S)

@@ -216,7 +216,7 @@ def run(
 
     Args:
         suite: "small", "medium" or "large".
-        solvers: Names of solvers, or None for all installed ones.
+        solvers: Names of solvers, or None for all installed solvers.
         folder: Folder of the results, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
         resume: Whether the folder may already contain rows of the same request.
         time_limit: Seconds for one problem, or None for the limit of the suite.
@@ -226,7 +226,7 @@ def run(
             the name of the row.
 
     Returns:
-        The rows, and the number of missing ones.
+        The rows, and the number of missing rows.
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.

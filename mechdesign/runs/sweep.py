@@ -38,7 +38,7 @@ class Moment:
 
     Attributes:
         rows: Number of requested rows.
-        done: Number of finished rows, in this run or before, in any state.
+        done: Number of rows that are finished in any state, by this run or an earlier run.
         failed: Number of failed rows among the finished rows.
         seconds: Time since this run began.
         rate: Rows per second in this run, 0 before its first row.
@@ -111,7 +111,7 @@ def run(
         folder: Folder of the results, created if missing.
         jobs: Number of processes of this machine, by default the number of processors available to this process; 1
             means this process.
-        dask: Address of the scheduler of a Dask cluster, which is used instead of local processes. Its workers need the
+        dask: Address of the scheduler of a Dask cluster, which is used instead of local processes. The workers need the
             same versions of the package and its solvers, and the data at the same path.
         resume: Whether the folder may already contain rows of this sweep.
         progress: Function that is called with a `Moment` at the start and after each row.

@@ -58,7 +58,7 @@ class Transitions:
         """Return the chain, or the chains of successive steps, of a trace.
 
         Raises `SpecificationError` if they do not match the times of the trace. Warns with `StepWarning` if the chain
-        was counted from data with other intervals than those of the trace.
+        was counted from data with other intervals than the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -279,7 +279,7 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
             "is not a Markov chain: it has a word instead of some rows",
             value=word,
             bound="a row of numbers, or the word stay, for each state",
-            remedy='write stay instead of such rows, or count steps with ends = "stay"',
+            remedy='write stay instead of these words, or count steps with ends = "stay"',
         )
     if matrix.shape != (domain.size, domain.size):
         raise source.error(
@@ -337,7 +337,8 @@ def build_correlations(
     """Return the forward and backward chains that the table at `source` describes, and notes for the user.
 
     If the chain is counted from data, the backward chain follows from the frequencies of the states that steps leave.
-    Otherwise it follows from the stationary distribution. Raises `SpecificationError` for chains that change with time.
+    Otherwise the backward chain follows from the stationary distribution. Raises `SpecificationError` for chains that
+    change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")

@@ -48,8 +48,8 @@ def chain_files(
     The files are ``forward.csv``, ``backward.csv``, ``states.csv`` and, for a chain counted from data,
     ``chain-counts.json``. The chain is that of ``[release]``, or is counted from the data of the prior. The arguments
     `every`, `gap`, `smoothing`, `ends` and `border` override keys of the chain. `times` overrides keys of the table of
-    check-ins: "time", "date", "time_format", "time_zone" and "missing". Instead of an unknown row, the files contain
-    the word `ends`, except for "stay".
+    check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row is written as the word of
+    `ends`, except that "stay" gives a row with a 1 on the diagonal.
     """
     stated = given.document.release.transition
     source = Source(("release", "transition"), given.folder)
@@ -161,7 +161,7 @@ _MIN_LEVELS = 200
 
 @dataclass(frozen=True, eq=False)
 class PricedBudgets:
-    """Budgets for the releases of a specification, with the certified costs behind them.
+    """Budgets for the releases of a specification, with the certified costs from which they follow.
 
     Attributes:
         best: The budgets; each ε is a key of `costs`. The lower bound assumes costs that are linear between designs.
@@ -220,7 +220,7 @@ def price_budgets(
                 told(f"design {len(costs)}, ε = {exact_text(epsilon)}")
             costs[epsilon] = _at(specification, place, epsilon, changed).certificate.cost
         known = sorted(costs)
-        # A channel for a smaller ε is also valid for a larger one.
+        # A channel for a smaller ε is also valid for a larger ε.
         falling = np.minimum.accumulate([costs[epsilon] for epsilon in known])
         axis = np.array([float(epsilon) for epsilon in known])
         curves = [(axis, weight * falling) for weight in counts]

@@ -26,7 +26,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import largest_distortion
 
 LEVELS = tuple(Fraction(level) for level in ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
-"""Candidates for ε, in nats per km; with the last one, odds change by a factor of e² within 100 m."""
+"""Candidates for ε, in nats per km; with the last candidate, odds change by a factor of e² within 100 m."""
 
 _NUMBER_OF_DRAWS = 2**15
 
@@ -181,7 +181,7 @@ def propose(found: DataSource, cells: int = 64) -> Proposal:
 
 
 def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -> str:
-    """Return the specification with comments; data files are named relative to `folder`, or as the user named them.
+    """Return the specification with comments; with `folder`, the paths of data files are relative to this folder.
 
     The text does not name any user, because specifications are passed on together with their results.
     """
@@ -258,7 +258,8 @@ def _lines_on_privacy(proposal: Proposal) -> list[str]:
         f"epsilon = {_decimal(proposal.epsilon)}",
         'distance = "euclidean"',
         "",
-        "# The expected error in km of the best guess by an adversary who knows the prior. Releasing nothing reaches",
+        "# The least expected error in km of the best guess by an adversary who knows the prior. Releasing nothing "
+        "reaches",
         f"# {proposal.largest_floor:.3g}. Remove this table to rely on ε alone.",
         "[[privacy]]",
         'kind = "distortion"',

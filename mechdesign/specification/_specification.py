@@ -369,8 +369,8 @@ class Specification:
         """Release a trace step by step, according to ``[policy]`` and ``[release]``, and certify each step.
 
         Args:
-            trace: The true state of each step: a file, see `mechdesign.data.read_states`, or indices or labels. An array
-                (steps, 2) contains x and y in the unit of the domain. A mapping has the columns ``latitude`` and
+            trace: The true state of each step: a file, see `mechdesign.data.read_states`, or indices or labels. An
+                array (steps, 2) contains x and y in the unit of the domain. A mapping has the columns ``latitude`` and
                 ``longitude``, ``x`` and ``y``, or ``state``, and optionally ``time``. Steps with a missing time are
                 left out.
             seed: A seed for a rehearsal, which overrides that of ``[release]``. Without a seed the randomness comes
@@ -646,7 +646,7 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
 
 
 def _require_graphs(data: Raw) -> None:
-    """Raise `SpecificationError` for tables that require a policy graph, or only policy graphs, if this does not hold.
+    """Raise `SpecificationError` for tables that need a policy graph, if the privacy requirements do not permit them.
 
     Other functions refuse misplaced tables.
     """

@@ -463,12 +463,12 @@ class ReleaseSpecification:
 
         Args:
             table: A file with a header and one record per line, or any argument of `mechdesign.tables.Domain.indices`.
-            ledger: A ledger to charge instead of the one in ``[ledger]``.
+            ledger: A ledger to charge instead of the ledger in ``[ledger]``.
             rng: For rehearsals only: a NumPy generator or a seed. The ledger of the specification is then not charged.
                 By default, noise comes from the operating system.
             delimiter: The character between columns of a file; recognised if None.
-            together: Release even if this or an earlier release is exact and distinguishes values that the other policy
-                protects. The ledger records this choice.
+            together: Release even if this or an earlier release is exact and distinguishes values that the policy of
+                the other release protects. The ledger records this choice.
 
         Returns:
             The release, with its title and report.

@@ -2,7 +2,8 @@
 
 The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
 matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
-The times of the rows are compared with those of the trace, for the users that ``only`` selects and before resampling.
+The times of the rows are compared with the times of the trace, for the users that ``only`` selects and before
+resampling.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def compare_history(
             "release.history",
             "contradicts --own-history",
             value="others",
-            bound="one of the two",
-            remedy="remove one of them",
+            bound="either --own-history or this key",
+            remedy="remove the option or the key",
         )
     if others or not counted:
         return History(counted, given, others=others)

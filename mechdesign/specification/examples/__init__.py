@@ -18,9 +18,9 @@ class Example:
     Attributes:
         name: The name of the example.
         file: Its file.
-        commands: The commands that can run it, the main one first.
-        summary: Its topic, in one line.
-        takes: Its run time on two cores, in words.
+        commands: The commands that can run the example, the main command first.
+        summary: The topic, in one line.
+        takes: The run time on two cores, in words.
         trace: The file of its trace or table, or "".
 
     >>> find("walk").trace
