@@ -60,8 +60,8 @@ _SEEDED = (
 )
 _UNFINISHED = (
     "contains these steps, without a manifest. Anyone who sees these steps and another run of the same trace learns "
+    "from both"
 )
-"from both"
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may reveal more than ε allows, and no "
     "step is proved in exact arithmetic. They are a rehearsal; never publish them"
