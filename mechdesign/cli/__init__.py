@@ -89,7 +89,7 @@ _COMMANDS: Mapping[str, str] = {
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "table": "Release counts, distributions or clusters of a table under a policy.",
-    "blowfish": "The same as table.",
+    "blowfish": "An alias of the command table.",
     "ledger": "Create a ledger of budgets, show it, or check releases against it.",
     "chain": "Write the transition matrices of secrets, forward and backward.",
     "leakage": "Show the leakage of repeated releases of correlated data.",

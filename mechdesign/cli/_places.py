@@ -82,8 +82,8 @@ reach_option = click.option(
     "--reach",
     metavar="DISTANCE",
     callback=_reach,
-    help="Largest distance of a place from its nearest secret if there is no grid, such as 2km.  [default: the largest "
-    "distance between nearest neighbours]",
+    help="Largest distance, such as 2km, of a place from its nearest secret if there is no grid.  [default: the "
+    "largest distance between nearest neighbours]",
 )
 
 

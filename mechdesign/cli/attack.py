@@ -32,8 +32,8 @@ _ATTACKS = {
 _BY_PROGRAM = ("minimax", "pairwise_minimax")
 _SLOW, _OPTION = "pairwise_minimax", "pairwise"
 _PAIRS = (
-    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value may be smaller\n"
-    "than the error of the optimal attack, since the two values are not comparable."
+    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value is not\n"
+    "comparable with the error of the optimal attack, and may be smaller."
 )
 
 

@@ -91,8 +91,8 @@ def budget(
     sparse .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction.
     Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If rows are
-    replaced so, the results under mixture are also shown.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
+    replaced by a word, the results under mixture are also shown.
     """
     if cost_file is None and [weights, window, tolerance] != [None, None, None]:
         raise click.UsageError("give --cost with --weights, --window or --tolerance")

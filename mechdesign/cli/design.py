@@ -372,13 +372,13 @@ def _parts(summary: SolveSummary) -> str:
 def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
     """Return the possible next steps: commands, or files to open, with descriptions."""
     found = {f"{folder}/report.html": "the report, with figures: open it in a browser"} if report else {}
-    found[f"mechdesign verify {folder}"] = "prove it again, from the files alone"
+    found[f"mechdesign verify {folder}"] = "prove the design again, from the files alone"
     found[f"mechdesign sample {folder} {_truth(made)}"] = (
         "draw an answer for this secret, with new randomness each time"
     )
     if example is not None:
         found[f"mechdesign examples {example} > my.toml"] = (
-            "an own specification: change it, then `mechdesign design my.toml`"
+            "a specification of your own: change it, then `mechdesign design my.toml`"
         )
         found["mechdesign examples"] = "other examples: a larger city, a policy, a trace, repeated releases"
     return found

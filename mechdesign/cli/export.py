@@ -142,4 +142,4 @@ def _say_private(design: Design, form: Format) -> None:
     from mechdesign.report._private import holds_counts
 
     if holds_counts(design.problem, design.origin):
-        say_note(f"{form.name} contains the prior: if this was counted in data, the file is private")
+        say_note(f"{form.name} contains the prior: if the prior was counted in data, the file is private")

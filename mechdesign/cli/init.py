@@ -24,7 +24,7 @@ _RENAMED_OPTIONS = ("date", "time_format", "time_zone", "longitudes", "missing",
 
 @click.command()
 @click.argument("data", metavar="DATA", type=_FILE)
-@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write it to this file.")
+@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write the specification to this file.")
 @click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="Approximate number of cells.")
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")

@@ -190,8 +190,8 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     _show(problem, certificate, facts, files)
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
-        f"mechdesign verify {folder}": "prove it, from the files alone",
-        f"mechdesign compare {folder} OTHER": "compare it with another design",
+        f"mechdesign verify {folder}": "prove the design again, from the files alone",
+        f"mechdesign compare {folder} OTHER": "compare this design with another design",
     })  # fmt: skip
 
 

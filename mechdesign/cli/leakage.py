@@ -86,8 +86,8 @@ def leakage(
     numbers without a header, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an
     adversary who only knows the transitions to the next state. Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If rows are
-    replaced so, the results under mixture are also shown.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
+    replaced by a word, the results under mixture are also shown.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -162,9 +162,9 @@ def _facts(
 
 def _next(example: str) -> dict[str, str]:
     return {
-        f"mechdesign leakage --example {example} --plot leakage.svg": "a figure of it",
+        f"mechdesign leakage --example {example} --plot leakage.svg": "draw this leakage",
         f"mechdesign examples {example} > P.csv": "a matrix of your own: change it, then show",
-        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of its releases, and",
+        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of releases under this matrix, and",
         "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which no release leaks more than 1",
     }
 
@@ -287,7 +287,7 @@ def chain(
     both = f"{folder}/backward.csv --forward {folder}/forward.csv"
     show_next(
         {
-            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of such data",
+            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of these data",
             f"mechdesign budget --alpha 1 --steps 10 --backward {both}": "the ε with which none leaks more than 1",
         }
     )

@@ -22,8 +22,10 @@ def ledger() -> None:
 @click.argument("path", metavar="PATH", type=_FILE)
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
-@click.option("--again", is_flag=True, help="Create it even if the lock of a removed ledger remains.")
-@click.option("--group", metavar="NAME", help="Share it with the members of a group (0660 instead of 0600).")
+@click.option("--again", is_flag=True, help="Create the ledger even if the lock of a removed ledger remains.")
+@click.option(
+    "--group", metavar="NAME", help="Share the ledger with the members of a group (mode 0660 instead of 0600)."
+)
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Create an empty ledger at PATH, with or without a budget, which only its owner can read."""

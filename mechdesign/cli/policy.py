@@ -107,9 +107,9 @@ def _show_files(directory: Path | None, names: Iterable[str], example: str | Non
     if example is not None:
         show_next({
             f"mechdesign policy --example {example} --plot graph.png": "a figure of the graph",
-            f"mechdesign design --example {example}": "the least-cost channel under it",
+            f"mechdesign design --example {example}": "design the least-cost channel under this graph",
             f"mechdesign examples {example} > "
-"my.toml": "an own specification: change it, then `mechdesign policy my.toml`",
+"my.toml": "a specification of your own: change it, then `mechdesign policy my.toml`",
         })  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def release(
     ([release]).
 
     DIR may be published. The files depend on the true states only through the outputs, unless prior, chain or policy
-    were counted in data. If they were counted, release.json lists the dependence. Data of this person must be from
+    were counted in data. If data were counted, release.json lists the dependence. Data of this person must be from
     another time than the trace (--own-history). Data of other people must be declared as such (history = "others" in
     [release]).
 
@@ -339,6 +339,6 @@ def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
         f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
-        f"mechdesign examples {example} > my.toml": "an own specification: change it, and the trace, then",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the trace, then",
         f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
     }

@@ -106,9 +106,9 @@ def release(
     """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
 
     DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
-    The ledger is charged before any noise is drawn. If its budget would be exceeded, nothing is released and the exit
-    code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before the charge. Answers are
-    written immediately, and the report last.
+    The ledger is charged before any noise is drawn. If the budget of the ledger would be exceeded, nothing is released
+    and the exit code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before the charge.
+    Answers are written immediately, and the report last.
 
     Publish one release of a table: each further release adds its budget, even if it replaces the files of another
     release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.
@@ -265,6 +265,6 @@ def _next(example: str, folder: Path) -> dict[str, str]:
     return {
         f"{folder}/report.html": "the report, with figures: open it in a browser",
         f"mechdesign blowfish plan --example {example}": "the errors of other strategies",
-        f"mechdesign examples {example} > my.toml": "an own specification: change it, and the table, then",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the table, then",
         f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",
     }

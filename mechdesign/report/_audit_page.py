@@ -104,7 +104,9 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     # Secrets at distance 0 with different rows need an infinite ε, which no scale shows.
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
-    scale = error_scale(values, "other secrets that an answer may rule out" if broken else "largest ε of its pairs")
+    scale = error_scale(
+        values, "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs"
+    )
     width, height = maps.panel_size(secrets, fitting(6.6, 0.9), 4.6)
     wider, higher = maps.bar_room(secrets, height)
     made = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)

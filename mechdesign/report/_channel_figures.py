@@ -1,6 +1,6 @@
 """Figures of a channel: its prior, answers, errors, costs and requirements.
 
-Figures are `matplotlib.figure.Figure` objects that do not depend on pyplot or on the user's settings. Save them with
+Figures are `matplotlib.figure.Figure` objects that do not depend on pyplot or on the user's settings. Save figures with
 ``figure.savefig``. Each headline states the main finding.
 """
 
@@ -152,7 +152,7 @@ def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
 
 
 def _annotate(axes: Axes, text: str, place: tuple[float, float], line: int, name: str, **style: Any) -> None:
-    """Write the value of a line next to it; on a narrow screen above it, below the name of the line."""
+    """Write the value of a line next to the line, or on a narrow screen between the line and its name."""
     if is_narrow():
         kept = {key: value for key, value in style.items() if key in ("color", "weight")}
         said = textwrap.fill(plain(name), _NARROW_LINE) + "\n" + textwrap.fill(text, _NARROW_LINE)

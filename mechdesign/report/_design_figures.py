@@ -186,7 +186,7 @@ def graph(domain: Domain, edges: ArrayLike) -> Figure:
 
     Args:
         domain: The secrets, with places along a line or in the plane.
-        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of them.
+        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of secrets.
 
     Returns:
         The figure.

@@ -44,7 +44,7 @@ def extent(domain: Domain) -> tuple[float, float, float, float]:
 
 
 def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
-    """Show the map to scale, with degrees along its sides if the domain has them, or with its unit."""
+    """Show the map to scale, with degrees along its sides if the domain has degrees, and otherwise with the unit."""
     west, east, south, north = extent(domain)
     to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
     axes.set_aspect("equal" if to_scale else "auto")
@@ -179,7 +179,7 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
-# Cells contain their numbers up to these numbers of cells and columns; texts are light from this colour level on.
+# Largest numbers of cells and columns for which cells show their index; level of the first colour with light text.
 _MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
 # Share of the colour bar below its second tick, if the first colour also represents smaller numbers.

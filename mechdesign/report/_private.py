@@ -14,7 +14,7 @@ HAND_ON = (
 """Advice on a copy of a design without its prior."""
 
 COUNTED = (
-    "The prior was counted in data: the folder is private. Its files and its report reveal every count exactly to "
+    "The prior was counted in data: the folder is private. The files and the report reveal every count exactly to "
     "everyone who receives them. Notes, specification and digests of data reveal whose counts they are"
 )
 """Sentences about a design whose prior was counted in data."""

@@ -1,4 +1,4 @@
-"""Save values together with their pages: the bundle of the value, and its pages and figures.
+"""Save a value as a bundle, together with its pages and figures.
 
 Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
 bundle, so that the bundle's digests include it.

@@ -26,7 +26,7 @@ from mechdesign.base._files import write_output
 from mechdesign.base._process import SharedSettings, ignore_warnings
 from mechdesign.report._canvas import PageCanvas
 
-# Colours of the page. `mechdesign.report._svg` replaces them by variables for light and dark mode.
+# Colours of the page. `mechdesign.report._svg` replaces these colours by variables for light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
 
 _RC: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""The report page of a released trace, which may be published with it."""
+"""The report page of a released trace, which may be published with the trace."""
 
 from __future__ import annotations
 

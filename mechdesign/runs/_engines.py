@@ -241,7 +241,7 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
         raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
         if isinstance(facts, CommClosedError):
-            # The worker is gone: the scheduler sends no tasks to it.
+            # The worker has ended: the scheduler sends no tasks to it.
             continue
         if isinstance(facts, BaseException):
             wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]

@@ -61,7 +61,7 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        # Only Linux has this file.
+        # This file exists only on Linux.
         pass
     return platform.processor() or platform.machine()
 

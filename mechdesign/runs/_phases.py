@@ -61,7 +61,7 @@ _CLAIMS = {
 
 
 def read_claim(status: Status) -> Verdict:
-    """Return a solver's claim; every other status is a failure."""
+    """Return a solver's claim; an unlisted status is a failure."""
     return _CLAIMS.get(status, Verdict.FAILED)
 
 

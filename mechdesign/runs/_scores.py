@@ -65,7 +65,7 @@ def seconds(row: Mapping[str, Any]) -> float:
 
 
 def scores(rows: Results, limit: float) -> dict[str, Score]:
-    """Return the scores of all contestants: first by problems solved, then by speed.
+    """Return the scores of all contestants: sorted by the number of solved problems, then by speed.
 
     Args:
         rows: The runs, each a mapping of columns to values.

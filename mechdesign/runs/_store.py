@@ -173,7 +173,7 @@ class Request:
     Args:
         kind: "bench" or "sweep".
         version: Version of the meaning of rows and columns; folders of another version are rejected.
-        about: Summary of the request, which messages show if a folder contains something else.
+        about: Summary of the request, which messages show if a folder contains another request.
         descriptions: Everything that the result of each row depends on, in order, as for `identity`.
         columns: Columns of the table, in order.
     """

@@ -239,7 +239,7 @@ def write_report(folder: Path, sweep: Sweep, rows: Sequence[Row], columns: Seque
     """Write ``report.html``; raise `ReportError` if that fails."""
     try:
         write_file(folder / _FILE, [html(sweep, rows, columns).encode()])
-    except Exception as error:  # The rows are written, so any error of drawing only costs the page.
+    except Exception as error:  # The rows are already written, so an error of drawing only prevents the page.
         raise ReportError(f"all rows were written to {folder}; only {_FILE} is missing ({error})") from error
 
 

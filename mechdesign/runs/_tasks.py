@@ -1,4 +1,4 @@
-"""Designs of a sweep: its values, and its tasks, which are all checked before the first is solved."""
+"""Designs of a sweep: its values, and its tasks, which are all checked before the first task is solved."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> Sweep:
     r"""Read a specification with a ``[sweep]`` table from a file; see `parse`.
 
     Args:
-        path: Path of a TOML file. File names in it are relative to its folder.
+        path: Path of a TOML file. File names in the specification are relative to the folder of the file.
 
     Returns:
         The sweep.
@@ -224,7 +224,7 @@ def _check_not_nested(keys: Sequence[str]) -> None:
 
 
 _KIND, _VERSION = "sweep", 1
-# Solvers that cvxpy may choose; it does not announce its choice.
+# Solvers that cvxpy may choose; cvxpy does not announce its choice.
 _CVXPY_SOLVERS = ("clarabel", "ecos", "osqp", "scs")
 _LAST_COLUMNS = ("solver", "solve_seconds", "iterations", "message", "channel")
 
@@ -236,7 +236,7 @@ class Task:
     Attributes:
         key: The identity of its row.
         tables: Its specification.
-        folder: Folder that file names in it are relative to.
+        folder: Folder that file names in the specification are relative to.
         data: The SHA-256 of each data file or folder.
         versions: Versions of the packages that the result depends on.
         kinds: The requirement kinds of other packages in its specification, which a worker must load.
@@ -255,7 +255,7 @@ class Task:
 def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
     """Return the request for the folder of a sweep, and the tasks by the identities of their rows, in order.
 
-    Every specification is parsed and its data are read, so that errors appear before anything is solved. Shared data
+    Every specification is parsed and its data are read, so that errors appear before any design is solved. Shared data
     are read once.
 
     Args:

@@ -103,7 +103,7 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
             if "ready" in said:
                 deadline = time.monotonic() + time_limit
             found |= said
-        # A process that closes its output but continues is ended below.
+        # If the process has closed its output but continues, the code below ends it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(ENDING_S)
         code = process.poll()

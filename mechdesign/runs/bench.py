@@ -93,7 +93,7 @@ def find_suite(name: str) -> Suite:
 
 
 def problems(suite: Suite) -> list[tuple[str, int, int]]:
-    """Return the problems of a suite as (family, n, seed), by size, without families whose data are missing."""
+    """Return the problems of a suite as (family, n, seed), sorted by size, without families whose data are missing."""
     found = (
         (family, n, seed)
         for family, sizes in suite.sizes.items()

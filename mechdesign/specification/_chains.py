@@ -57,8 +57,8 @@ class Transitions:
     def along(self, steps: Steps, source: Source) -> MarkovChain | VaryingChain:
         """Return the chain, or the chains of successive steps, of a trace.
 
-        Raises `SpecificationError` if they do not match the times of the trace. Warns with `StepWarning` if the chain
-        was counted from data with other intervals than the trace.
+        Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `StepWarning` if the
+        chain was counted from data with other intervals than the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -175,9 +175,9 @@ def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> t
     if not leaving:
         return notes
     treatment = (
-        "they lead to the state outside"
+        "these steps lead to the state outside"
         if border == "state"
-        else "they are left out, so the chain describes people who stay inside"
+        else "these steps are left out, so the chain describes people who stay inside"
     )
     share = percent(leaving / (steps + leaving))
     return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {treatment}")

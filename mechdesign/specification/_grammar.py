@@ -26,7 +26,7 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of specifications.
 
     The schema does not contain conditions that depend on data, such as the number of probabilities.
-    `Specification.problem` checks these.
+    `Specification.problem` checks these conditions.
 
     Args:
         document: The outermost table: `Document` for designs and traces, or `ReleaseDocument` for tables.

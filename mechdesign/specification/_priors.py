@@ -177,7 +177,7 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
 def _checkins(table: Checkins, source: Source) -> traces.Points:
     if (table.place is None) != (table.places is None):
         lacking = "places" if table.places is None else "place"
-        raise source.error(lacking, "is missing", bound="place and places together")
+        raise source.error(lacking, "is missing", bound="both place and places")
     places = None
     if table.places is not None:
         by_key = table.places

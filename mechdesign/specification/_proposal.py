@@ -297,7 +297,8 @@ def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
     if worth.epsilon is None:
         return (
             f"# ε was chosen from the data. For all of {tried} planar Laplace",
-            f"# noise costs more than half as much as no release. This ε is the last of them, with a cost of {costs}.",
+            "# noise costs more than half as much as no release. This ε is the largest of them, with a cost of "
+            f"{costs}.",
         )
     return (
         f"# ε was chosen from the data: it is the least of {tried} for which planar",
@@ -357,7 +358,10 @@ def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
     inside = (box.south <= latitude) & (latitude <= box.north) & (box.west <= longitude) & (longitude <= box.east)
     _, counts = np.unique(np.column_stack((latitude, longitude))[inside], axis=0, return_counts=True)
     if halves := int(((latitude == 0) ^ (longitude == 0))[~inside].sum()):
-        notes.append(f"{_points_text(halves)} outside the box with a latitude or longitude of 0, which may be missing")
+        notes.append(
+            f"{_points_text(halves)} outside the box with a latitude or longitude of 0, which may stand for a "
+            "missing value"
+        )
     if visits.inside >= _MIN_POINTS and counts.max(initial=0) > _MAX_SHARE_AT_PLACE * visits.inside:
         notes.append(
             f"{counts.max()} of the {visits.inside} points in the box are at exactly one place, which may stand for "

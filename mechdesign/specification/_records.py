@@ -22,8 +22,8 @@ from mechdesign.model._grammar import Table, says
 from mechdesign.specification._read import Source
 from mechdesign.tables._domain import Attribute, Domain
 
-_MISSING = "fill it in, or delete the record: records are never left out"
-_EMPTY = 'fill it in, or leave the cell empty, without blanks, for the value ""'
+_MISSING = "fill in the value, or delete the record: records are never left out"
+_EMPTY = 'fill in the value, or leave the cell empty, without blanks, for the value ""'
 _TRUTHS = "write values = [true, false], without quotes, if the column contains truth values"
 _TWO = ({"true", "false"}, {"1", "0"})
 _OWN_VALUE = '; or add "" to values to treat a missing value as a separate value'

@@ -279,7 +279,8 @@ class Specification:
             Pairs of ε and the design.
 
         Raises:
-            ExportError: The files must not, or cannot, be written. If possible, this is raised before the first design.
+            ExportError: The files must not, or cannot, be written. If possible, the error is raised before the first
+                design.
         """
         from mechdesign.synthesis._folders import check_schedule_target, save_designs
         from mechdesign.synthesis._result import Design

@@ -100,7 +100,7 @@ def test_budgets_show_both(folder: Path) -> None:
 def test_people_who_leave_the_box(folder: Path) -> None:
     found = run("chain", "trips.toml", "-o", "out", "--border", "state", "--ends", "mixture")
     assert found.exit_code == 0, found.output
-    assert "they lead to the state outside" in said(found.stderr)
+    assert "these steps lead to the state outside" in said(found.stderr)
     assert (folder / "out" / "states.csv").read_text().splitlines()[-1] == "4,4,outside,,"
     rows = (folder / "out" / "forward.csv").read_text().splitlines()
     assert rows[4] == "mixture"
