@@ -262,7 +262,7 @@ class _Commands(click.Group):
 
 @contextlib.contextmanager
 def _convert_memory_errors() -> Iterator[None]:
-    """Raise `MemoryError` for the errors that the system and the module loader raise instead."""
+    """Convert errors of the system and the module loader that mean a lack of memory to `MemoryError`."""
     try:
         yield
     except (OSError, ImportError) as error:

@@ -387,7 +387,7 @@ def announce(ledger: Ledger | None, public: Path) -> None:
 
 
 def show_spending(ledger: Ledger) -> None:
-    """Show the rest of a ledger's budget and, with several policies, the spending under each."""
+    """Show the remaining budget of a ledger and, with several policies, the spending under each policy."""
     from mechdesign.leakage._ledger_file import APART
 
     left = [

@@ -124,7 +124,7 @@ def warnings_once() -> Iterator[None]:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Suppress warnings about budgets and correlations, which have been shown for the given assumptions."""
+    """Suppress warnings about budgets and correlations, because they were shown for the given assumptions."""
     with warned.suppress_warnings(BudgetWarning, CorrelationWarning):
         yield
 
@@ -138,7 +138,7 @@ def check_figure(path: Path | None, target: Path | None = None) -> None:
 
 
 def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Draw a figure with the module of leakage figures, and write it if a path is given."""
+    """Draw a leakage figure, and write it if a path is given."""
     if path is None:
         return
     from mechdesign.report import _leakage_figures as leakage_figures

@@ -217,7 +217,7 @@ def design(
     A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
     them. `mechdesign export DIR --without-prior` writes a folder without it.
 
-    With --rows rays the exit code is 3 if a bracket ends above both the tolerance and 2 %. Such a design is also
+    With --rows rays the exit code is 3 if the final gap exceeds both the tolerance and 2 %. Such a design is also
     certified and written, after a warning.
     """
     started = time.perf_counter()

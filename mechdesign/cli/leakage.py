@@ -185,7 +185,7 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Flo
 def _print_table(columns: dict[str, Floats]) -> None:
     shown = table("release", *columns, numbers=("release", *columns))
     count = len(columns["epsilon"])
-    # Show the ends of a long series; -o writes all of it.
+    # Show only both ends of a long series; -o writes the whole series.
     steps = range(count) if count <= 40 else [*range(20), None, *range(count - 20, count)]
     for step in steps:
         if step is None:

@@ -60,7 +60,7 @@ _SEEDED = (
 )
 _UNFINISHED = (
     "contains these steps, without a manifest. Anyone who sees these steps and another run of the same trace learns "
-    "from both"
+    "more about the trace"
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may reveal more than ε allows, and no "
@@ -224,7 +224,7 @@ class _Folders:
     def save(self, found: ReleasedTrace, states: Integers) -> _Folders:
         """Write a release, then the files with the true states; return the folders that contain it.
 
-        Raises `ReportError`, which names the written files, if only those with the true states cannot be written.
+        Raises `ReportError`, which names the written files, if only the files with the true states cannot be written.
         """
         from mechdesign.report import _saving as saving
 

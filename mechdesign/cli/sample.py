@@ -71,9 +71,9 @@ def sample(
     place is mapped to its cell, or to the nearest secret if the secrets are points. Between anchors (kind =
     "continuous") a place keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
 
-    Places outside raise an error: outside the box of a grid, in a cell that is not a secret, or outside the rectangle
-    of anchors. For points, a place must be within --reach of the nearest secret. With --outside nearest such places are
-    counted, and replaced by the nearest secret.
+    A place outside the box of a grid, outside the rectangle of anchors, or in a cell without a secret raises an error.
+    For points, a place must be within --reach of the nearest secret. With --outside nearest such places are counted,
+    and replaced by the nearest secret.
 
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer.
     Other columns are not copied, and the file itself is never overwritten.

@@ -165,7 +165,7 @@ def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -
 
     The designs of one schedule differ only in this ε: all their other ε, radii and floors must be equal.
 
-    Raises `CertificateError` if no requirement has it in all designs, or if the designs differ otherwise.
+    Raises `CertificateError` if no requirement has this ε in all designs, or if the designs differ otherwise.
     """
     places = set(range(len(found[0].certificate.requirements)))
     for design in found:

@@ -1,4 +1,4 @@
-"""The canvas of figures on pages, with one renderer for layout and drawing, and grid cells and their numbers as SVG."""
+"""The canvas of figures on pages, and SVG drawings of grid cells and their numbers."""
 
 from __future__ import annotations
 

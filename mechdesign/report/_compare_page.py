@@ -121,7 +121,7 @@ def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
-    # Show the likeliest secret of the first design if all designs have it, or else the likeliest secret of each.
+    # Show the likeliest secret of the first design if all designs have it, or else the likeliest secret of each design.
     found = [_counterpart(designs[0].problem, chosen, one.problem) for one in designs]
     shared = None not in found
     shown_of = [int(most_likely(one.problem.prior, 1)[0]) for one in designs]

@@ -150,7 +150,7 @@ _DIGITS = 900
 
 
 def encode_numbers(values: ArrayLike) -> str:
-    """Return numbers in [0, 1], any shape, rounded to three digits, as a text: 16 bits each, compressed, base64.
+    """Return numbers in [0, 1], any shape, rounded to three digits, as a text: compressed 16-bit integers in base64.
 
     >>> decode_numbers(encode_numbers([0.0, 1.0, 0.12345])).tolist()
     [0.0, 1.0, 0.123]

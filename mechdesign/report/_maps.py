@@ -35,7 +35,7 @@ def borders(cells: Grid) -> tuple[Floats, Floats]:
 
 
 def extent(domain: Domain) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the figure of a domain in the plane."""
+    """Return the western, eastern, southern and northern limits of the map of a domain in the plane."""
     if domain.cells is not None:
         return 0.0, domain.cells.width, 0.0, domain.cells.height
     (west, south), (east, north) = domain.points.min(axis=0), domain.points.max(axis=0)
@@ -344,7 +344,7 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Non
 
 
 def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    """Write the number of each cell into it, in a light colour on dark cells."""
+    """Write the index of each cell into the cell, in a light colour on dark cells."""
     assert domain.cells is not None
     inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL

@@ -1,4 +1,4 @@
-"""Sentences on the proved and on the other statements about a design."""
+"""Sentences about a design: its proved claims, and its unproved statements."""
 
 from __future__ import annotations
 

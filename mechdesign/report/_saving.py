@@ -94,8 +94,8 @@ def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = Tru
         value: The design, released trace, or release of a table.
         folder: The folder, created if missing.
         overwrite: Whether existing files may be replaced: see the method `save` of the value.
-        **options: Further arguments of that method: `prior` of a design, `channels` and `force` of a trace, `force` of
-            a table.
+        **options: Further arguments of the method `save`: `prior` of a design, `channels` and `force` of a trace,
+            `force` of a table.
 
     Raises:
         ExportError: If the files must not, or cannot, be written.

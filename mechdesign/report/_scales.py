@@ -54,7 +54,7 @@ class Scale:
 
 
 def probability_scale(values: ArrayLike, label: str) -> Scale:
-    """Return the scale for probabilities: linear from 0, or logarithmic if most of them would be invisible."""
+    """Return the scale for probabilities: linear from 0, or logarithmic if most probabilities would be invisible."""
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
     cmap = _colours("p")

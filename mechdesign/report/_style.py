@@ -135,7 +135,7 @@ def on_page(target: Target = "page") -> Iterator[None]:
     """Draw for a page: with the colours of its style sheet, and with shapes instead of pixels.
 
     On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels are stacked. If the page arranges the
-    panels, each has at most this width.
+    panels, each panel has at most this width.
     """
     token = _target.set(target)
     try:

@@ -92,7 +92,7 @@ def trace_picture(
     if states is not None:
         _path(axes, domain.points[states] - spread, _TRUE, "true", "o")
     _path(axes, where + spread, ACCENT, "released", "s")
-    # The limits must be set before the frame, which measures the axes.
+    # Set the limits before the frame is drawn, because the frame depends on them.
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
     frame(axes, domain, ticks=True)
@@ -113,7 +113,7 @@ def _key(count: int, spread: bool) -> str:
 
 
 def _find_extent(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the map and all places, since noise may add places outside the map."""
+    """Return limits (west, east, south, north) that contain all places, since noise may add places outside the map."""
     west, east, south, north = extent(domain)
     if not len(places):
         return west, east, south, north

@@ -49,7 +49,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.set_xlim(1, last)
     axes.set_ylim(0, 103)
     _number_decades(axes.xaxis)
-    axes.set_xlabel("time, as a multiple of the fastest on the same problem")
+    axes.set_xlabel("time, as a multiple of the best time on the same problem")
     axes.set_ylabel("problems solved, in percent")
     put_legend(axes, fontsize=8, handlelength=3)
     headline(figure, _find_headline(profile))

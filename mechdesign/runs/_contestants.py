@@ -190,7 +190,7 @@ def names() -> tuple[str, ...]:
 
 
 def select_contestants(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
-    """Return the contestants of the named solvers, in order; without names, all that are installed.
+    """Return the contestants of the named solvers, in order; without names, all installed contestants.
 
     Raises `InputError` if a name is unknown or the list is empty. Raises `MissingDependencyError` if a named solver is
     not installed.

@@ -254,7 +254,7 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
 def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
     """Yield the outcomes of tasks from the workers of a cluster, in the order of completion.
 
-    The scheduler sends a task whose worker is lost to another worker; a task that loses too many workers is a failed
+    If a worker is lost, the scheduler sends its tasks to other workers; a task that loses too many workers is a failed
     row. Raises `ClusterError` if the scheduler is lost, or has had no workers for a minute.
     """
     import distributed
@@ -395,8 +395,8 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
     """Yield the outcomes of tasks from `jobs` processes, in the order of completion.
 
     If a process is killed, for example for lack of memory, the unfinished tasks run again, one at a time. A task whose
-    process is killed each time is a failed row. Without shared memory or threads, tasks run in this process, with a
-    `SerialWarning`.
+    process is killed at every attempt is a failed row. Without shared memory or threads, tasks run in this process,
+    with a `SerialWarning`.
     """
     taken = _TaskQueue(tasks)
     under_way = taken.under_way
@@ -475,6 +475,6 @@ def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[TaskOutcome, None, 
 
 def _solve(task: Task) -> TaskOutcome:
     if threading.current_thread() is threading.main_thread():
-        # Ctrl-C reaches all processes of a terminal, but only the first one handles it.
+        # Ctrl-C reaches all processes of a terminal, but only the first process handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return solve(task)

@@ -57,8 +57,9 @@ class Family:
     Attributes:
         name: Name in tables and on the command line.
         title: Description in a few words.
-        parameters: Parameters that its problems share, such as ε; they are part of the identity of every row.
-        make: Function of the number of secrets (or states) and a seed that returns the problem, reproducibly.
+        parameters: Parameters that all problems of the family share, such as ε; they are part of the identity of every
+            row.
+        make: Function that returns the same problem for the same number of secrets (or states) and the same seed.
         data: Function that returns the SHA-256 of the data of the family, None if they are missing, or "" without data.
 
     Example:

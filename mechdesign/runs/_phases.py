@@ -258,8 +258,8 @@ def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
 def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
     """Yield the values of a row after each phase; the cost is minus the mean leakage, which is maximised.
 
-    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: its
-    entries must be within e^α of each other, and its fraction close to the exact maximum.
+    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: ratios
+    of its entries must be at most e^α, and its fraction must be close to the exact maximum.
     """
     clock = time.perf_counter()
     programs = reduce_pairs(pairs)

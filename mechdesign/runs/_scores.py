@@ -55,7 +55,7 @@ def problem(row: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def is_solved(row: Mapping[str, Any]) -> bool:
-    """Return whether a run ended in a channel, or a fraction, that is proved to be optimal."""
+    """Return whether a run ended with a channel, or a fraction, that is proved to be optimal."""
     return row.get("rounded") == Verdict.OPTIMAL and not row.get("censored")
 
 

@@ -41,7 +41,7 @@ class State(enum.StrEnum):
     INTERRUPTED = "interrupted"
     """The user stopped the run."""
     CENSORED = "censored"
-    """The run met its time or memory limit: its full time is only known to be longer."""
+    """The run met its time or memory limit: the time without the limit is unknown, but longer."""
 
     @property
     def final(self) -> bool:

@@ -27,7 +27,7 @@ from mechdesign.runs._tasks import Sweep, cell
 # Colours and markers of lines; markers distinguish lines in greyscale and with any colour vision.
 _SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 _MOST_PANELS = 12
-# Keys that determine the privacy: the first axis shows the first of them that is swept.
+# Keys that determine the privacy: the first axis shows the first swept key of this list.
 _PRIVACY = ("epsilon", "minimum", "radius", "delta")
 # Ratios of the largest to the smallest value above which an axis is logarithmic.
 _WIDE_FIRST, _WIDE_COST = 8.0, 50.0

@@ -306,7 +306,7 @@ def _own_kinds(tables: Raw) -> tuple[type[RequirementKind], ...]:
 
 
 def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> dict[str, str]:
-    """Return the versions of the packages that results of a solver, and of kinds of other packages, depend on."""
+    """Return the versions of all packages that affect the results of a solver, or of kinds of other packages."""
     found = {"mechdesign": __version__}
     packages = ["numpy", "scipy", "highspy"]
     if solver != "auto":

@@ -118,7 +118,7 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
 
 @contextlib.contextmanager
 def _worker(threads: int) -> Iterator[Child]:
-    """Start a worker in a separate process group, and end the group."""
+    """Start a worker in a separate process group, and end the group on exit of the context."""
     environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads))}
     child = start("mechdesign.runs._worker", "main", environment, subprocess.DEVNULL)
     try:

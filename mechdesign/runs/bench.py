@@ -331,7 +331,7 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
 
 
 def _load() -> float | None:
-    """Return the load average of the last minute; above the number of cores, measured times are too long."""
+    """Return the load average of the last minute; if it exceeds the number of cores, measured times are too long."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 

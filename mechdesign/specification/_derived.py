@@ -46,7 +46,7 @@ def chain_files(
     """Return the files of a chain, and notes for the user.
 
     The files are ``forward.csv``, ``backward.csv``, ``states.csv`` and, for a chain counted from data,
-    ``chain-counts.json``. The chain is that of ``[release]``, or is counted from the data of the prior. The arguments
+    ``chain-counts.json``. The chain comes from ``[release]``, or is counted from the data of the prior. The arguments
     `every`, `gap`, `smoothing`, `ends` and `border` override keys of the chain. `times` overrides keys of the table of
     check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row is written as the word of
     `ends`, except that "stay" gives a row with a 1 on the diagonal.
@@ -267,7 +267,7 @@ def _at(specification: Specification, place: int, epsilon: Fraction, changed: Ma
 
 
 def _cost_without_release(specification: Specification, place: int, alpha: float) -> float:
-    """Return the cost of no release, which is the cost of the best constant answer."""
+    """Return the cost without a release, which is the cost of the best constant answer."""
     problem = _with_epsilon(specification, place, Fraction(alpha)).problem()
     each = problem.cost.max(axis=0) if problem.objective == "worst" else problem.prior @ problem.cost
     return float(each.min()) * (1 + 2.0**-40)

@@ -42,7 +42,7 @@ class LedgerTable(Table, frozen=True):
 def open_ledger(
     folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None, wait: float = WAIT_S
 ) -> Ledger:
-    """Open the ledger of a ``[ledger]`` table, or return a new one whose file is created at the first expense.
+    """Open the ledger of a ``[ledger]`` table, or return a new ledger whose file is created at the first expense.
 
     Args:
         folder: The folder of the specification.

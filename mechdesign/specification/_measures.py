@@ -169,7 +169,7 @@ class Measures:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
         if any_rows and self.visits is not None:
-            # Errors are measured from the visits, averaged over the visits of each anchor.
+            # The errors of an anchor are means over its visits.
             with source.keys({"cost": "distance"}):
                 errors = between(self.secrets, self.visits, self.secrets, table.distance)
                 return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
@@ -233,7 +233,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class _Reading(Reading):
-    """The functions with which a kind of requirement reads its table at the source."""
+    """The functions that a kind of requirement uses to read its table."""
 
     _measures: Measures
     _source: Source

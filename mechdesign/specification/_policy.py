@@ -119,7 +119,7 @@ class ReleaseTable(Table, frozen=True):
         ChainTable | None, says("the transitions between states, which the adversary knows as well.")
     ] = None
     every: Annotated[
-        str | None, says('the length of even steps at which the trace is resampled by its times, such as "5 min".')
+        str | None, says('the length of even steps, such as "5 min", at which the trace is resampled.')
     ] = None
     gap: Annotated[
         str | None,

@@ -104,7 +104,8 @@ class Read(NamedTuple):
         sampling: The time step and the longest gap at which traces were resampled.
         median: The median interval between points in seconds, or None.
         notes: Sentences about the data, for the user.
-        order: A sentence with the order of the points and the first and last time; private, so never published.
+        order: A sentence with the order of the points and the first and last time, which is private and never
+            published.
     """
 
     visits: trajectories.Visits
@@ -139,7 +140,7 @@ def read_visits(
 
 
 class Traces(NamedTuple):
-    """Traces after resampling, with notes; the attributes other than `found` are those of `Read`."""
+    """Traces after resampling, with notes; for the attributes other than `found` see `Read`."""
 
     found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling

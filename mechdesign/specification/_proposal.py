@@ -38,7 +38,7 @@ class Worth:
     Attributes:
         epsilon: The ε in nats per km, or None if no level suffices.
         noise: The cost of noise with this ε, or with the last level, in km.
-        nothing: The cost of no release, which is the cost of the best constant answer, in km.
+        nothing: The cost without a release, which is the cost of the best constant answer, in km.
     """
 
     epsilon: Fraction | None

@@ -220,7 +220,7 @@ def _decode(kind: type, value: object) -> object:
         except msgspec.ValidationError as error:
             # `_explain` turns this into an error with the place of the value.
             raise ValueError("does not match any kind", chosen) from error
-    # msgspec expects this error for a type that the hook does not support either.
+    # msgspec expects this error for a type that the hook does not support.
     raise NotImplementedError(kind)
 
 

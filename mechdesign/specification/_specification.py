@@ -322,7 +322,7 @@ class Specification:
         return self.steps(trace, delimiter)[0].states
 
     def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]:
-        """Return the states and times of a trace, resampled if ``[release]`` has ``every``, and notes.
+        """Return the states and times of a trace, and notes; with ``every`` in ``[release]`` the trace is resampled.
 
         Args:
             trace: The true state of each step, see `release`.
@@ -432,7 +432,7 @@ class Specification:
         return notes
 
     def _doubts(self) -> Iterator[str]:
-        """Yield notes about possible mistakes: names of columns, and costs where the truth is not the cheapest."""
+        """Yield notes about possible mistakes: names of columns, and costs that make the truth too expensive."""
         for name in ("domain", "observables"):
             yield from doubts_of(getattr(self.document, name), self._source / name)
         cost = self._data.cost

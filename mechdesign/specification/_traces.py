@@ -2,8 +2,7 @@
 
 The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
 matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
-The times of the rows are compared with the times of the trace, for the users that ``only`` selects and before
-resampling.
+Times of rows and of the trace are compared before resampling, for the users that ``only`` selects.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
 class _CountSource(NamedTuple):
-    """A source of the prior, the chain or the policy: its key, its data with times if any, and a mark for counts."""
+    """A source of the prior, the chain or the policy: its key, its data with times, and whether it was counted."""
 
     place: Source
     data: Checkins | Trajectories | None = None
