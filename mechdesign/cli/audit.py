@@ -99,7 +99,7 @@ def audit(
 
     FILE contains a matrix p(o|s) with a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or
     one array). FILE may also be a folder written by `mechdesign design`, or channel.npz or channel.csv in that folder.
-    Floats are read with their exact values, and the decimals of channel.csv too. Rows are divided by their exact sums.
+    Floats and the decimals of channel.csv are read with their exact values. Rows are divided by their exact sums.
 
     The exit code is 0, or 1 if the ε of --epsilon, or of the folder, does not hold.
     """

@@ -134,7 +134,9 @@ def _release_facts(release: Release) -> dict[str, str]:
         "mechanism": described.mechanism,
         "spent": described.spent if described.epsilon or described.rho else "nothing",
         "answers": f"{len(release):,}, in steps of {exact_text(described.step)}",
-        "noise": "a given generator: a rehearsal" if described.rehearsal else "the operating system's randomness",
+        "noise": "a generator of the caller: this is a rehearsal"
+        if described.rehearsal
+        else "the operating system's randomness",
     }
 
 

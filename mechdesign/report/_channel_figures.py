@@ -348,7 +348,7 @@ def secret_picture(shown: ExplorerData, outlines: tuple[str, str] = ("", "")) ->
         Panel(
             secrets,
             shown.beliefs[shown.first],
-            "Secrets the adversary confuses with it",
+            "Secrets confused with this secret",
             "beliefs",
             shown.first,
             outline=outlines[0],

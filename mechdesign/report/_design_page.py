@@ -206,7 +206,7 @@ def _meaning(compared: Sequence[Baseline]) -> str:
         ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
     )
     meanings = [said for word, said in sentences if word in names]
-    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the truth."
+    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
 
 
 def _pictures(
@@ -267,7 +267,7 @@ def _pictures(
                 "answers": panel_attributes(row, domain, "answers", side, each, "Its answers"),
                 "beliefs": panel_attributes(
                     belief, secrets, "beliefs", "secrets", "the adversary’s mean "
-"belief", "Secrets the adversary confuses with it"
+"belief", "Secrets confused with this secret"
                 ),
             },
         ),

@@ -145,7 +145,7 @@ def panel_attributes(
 
 _MOST_ENTRIES = 260_000
 # A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent 0 means a factor of 10⁻². The
-# code 0 means 0.
+# code 0 stands for the number 0.
 _DIGITS = 900
 
 

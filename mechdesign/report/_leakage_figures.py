@@ -209,7 +209,7 @@ def leakage_allocation(
     forward: Correlation = None,
     best: ArrayLike | None = None,
 ) -> Figure:
-    """Show ways to divide a leakage of α over the releases, and the leakage of each (Figure 8).
+    """Show ways to divide a leakage of α over the releases, and the leakage of each way (Figure 8).
 
     Algorithm 7 uses the same budget for all releases; Algorithm 8 uses more for the first and the last release. The
     axis of budgets is logarithmic, since budgets at the ends are many times larger than budgets in the middle.

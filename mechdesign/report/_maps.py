@@ -236,9 +236,9 @@ def draw(
 ) -> None:
     """Draw `values` (n,) for the n members of a domain, and mark one member.
 
-    Cells and points get the colours of `scale`, bars its unit. If the scale has no colour for zeros, cells with 0 are
-    hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps. An
-    `outline` is the identifier of a path of the page and the height of its box.
+    Cells and points get the colours of `scale`, and bars show its unit. If the scale has no colour for zeros, cells
+    with 0 are hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps.
+    An `outline` is the identifier of a path of the page and the height of its box.
     """
     axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)

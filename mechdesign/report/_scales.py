@@ -25,7 +25,7 @@ _DECADES = 4
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """A map from numbers to colours, shared by panels side by side.
+    """A map from numbers to colours for several panels.
 
     Attributes:
         norm: Map from numbers to [0, 1].

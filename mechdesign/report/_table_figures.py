@@ -171,7 +171,7 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
 
 @in_report_style
 def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
-    """Show the expected costs of several ways to answer one count against ε.
+    """Show the expected costs of several mechanisms for one count, as functions of ε.
 
     Args:
         found: Costs for several ε, from `mechdesign.tables.compare_counts`.

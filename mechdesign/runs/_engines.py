@@ -233,7 +233,7 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
         sent = pickle.dumps(list(kinds))
     except Exception as error:
         names = ", ".join(kind.kind for kind in kinds)
-        problem = f"cannot be sent the requirements {names} ({error})"
+        problem = f"cannot receive the requirements {names} ({error})"
         raise InputError(_PATH, problem, remedy="put their classes into an importable module") from error
     try:
         found = client.run(_facts, list(solvers), list(data), sent, on_error="return")

@@ -115,7 +115,7 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     if table.border == "state":
         raise source.error(
             "border",
-            "is not supported for a release, whose states are those of the domain",
+            "is not supported for a release, whose states are the members of the domain",
             value="state",
             bound='"cut"',
             remedy="remove the key, and use a larger box",
@@ -324,7 +324,7 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
     if data is None:
         raise source.error(
             "estimated",
-            "needs data in order of time, but the prior does not come from such data",
+            "needs data in order of time, but the prior does not come from ordered data",
             bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )

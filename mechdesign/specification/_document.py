@@ -42,7 +42,7 @@ class SolverTable(Table, frozen=True):
         time_limit: Time limit in seconds, or None.
         rows: The privacy constraints that the solver gets.
         threads: Number of threads, or None for the solver's default.
-        options: Options of the solver, by its own names.
+        options: Options of the solver, by the solver's names for them.
     """
 
     name: Annotated[str, says('"auto", or a solver that `mechdesign info` lists.')] = "auto"

@@ -191,7 +191,10 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
                 raise source.error(
-                    ("points", index), "has another number of coordinates", value=point, bound="like the first point"
+                    ("points", index),
+                    "has another number of coordinates",
+                    value=point,
+                    bound="the number of coordinates of the first point",
                 )
         with source.keys():
             return Domain.from_points(np.array(table.points, ndmin=2), table.labels, table.unit or "")

@@ -74,10 +74,7 @@ class PolicyTable(Table, frozen=True):
     ] = "disconnected"
     hull: Annotated[
         Hull,
-        says(
-            "the sensitivity hull that noise fits and that decides which secrets are exposed: of each component, "
-            "or of all."
-        ),
+        says("the sensitivity hull for the noise, which determines the exposed secrets: of each component, or of all."),
     ] = "component"
     support: Annotated[
         list[int | str] | None,

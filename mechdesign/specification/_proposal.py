@@ -350,7 +350,8 @@ def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
     if visits.inside < points * _MIN_SHARE_INSIDE:
         few = f", fewer than the {_MIN_POINTS} that a prior needs" if visits.inside < _MIN_POINTS else ""
         notes.append(
-            f"the box contains {visits.inside} of {points} points{few}: the others are far away. Choose the box by "
+            f"the box contains {visits.inside} of {points} points{few}: the other points are far away. Choose the "
+            "box by "
             "hand, or keep only the points of one area"
         )
     box = visits.domain.geographic

@@ -45,7 +45,7 @@ _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude",
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Range of exact numbers, the same as in the verifier.
 _EXACT = ("1e-400", "1e+400")
-# Messages of msgspec contain this instead of the key of a table with free names.
+# Messages of msgspec contain this text instead of the key of a table with free names.
 _ANY = "[...]"
 _KINDS = {
     "array": "a list",
