@@ -51,7 +51,7 @@ def test_a_destination_stays(folder: Path) -> None:
     found = run("chain", "trips.toml", "-o", "stay")
     assert found.exit_code == 0, found.output
     notes = said(found.stderr)
-    assert "3 steps leave the box, 9.1% of all that start inside; they are left out" in notes
+    assert "3 steps leave the box, 9.1% of all that start inside; these steps are left out" in notes
     assert "the chain describes people who stay inside" in notes
     assert "nobody was seen to leave 1 of 4 states: forward.csv has a 1 on their diagonal" in notes
     forward, backward = (np.loadtxt(folder / "stay" / f"{name}.csv", delimiter=",") for name in ("forward", "backward"))
