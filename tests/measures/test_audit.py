@@ -260,7 +260,7 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
     assert 'id="pairs"' in shown
     snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance, secrets=domain)
     assert "No finite ε holds" in page(snapped)
-    assert pairs_picture(snapped).get_suptitle().startswith("An answer can tell")
+    assert pairs_picture(snapped).get_suptitle().startswith("An answer can distinguish")
     with pytest.raises(InputError, match="cannot be drawn"):
         pairs_picture(md.audit(np.eye(4), LINE))
 
