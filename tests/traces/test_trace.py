@@ -433,7 +433,7 @@ def test_nothing_changes_when_a_step_fails() -> None:
 
 def test_a_state_that_cannot_be_reached() -> None:
     trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
-    with pytest.raises(InputError, match=r"true_state: cannot be the true one.*delta"):
+    with pytest.raises(InputError, match=r"true_state: cannot be the true state.*delta"):
         trace.step(2)
     # A δ-location set releases something near instead: an error would tell.
     assert Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
@@ -568,9 +568,9 @@ def test_coordinates_off_the_map_of_a_degenerate_component_exclude_it() -> None:
 
 def test_impossible_outputs_are_refused() -> None:
     stage = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
-    with pytest.raises(InputError, match="output: is no observable"):
+    with pytest.raises(InputError, match="output: is not an observable"):
         stage.log_likelihood(2)
-    with pytest.raises(InputError, match="state: cannot be the true one"):
+    with pytest.raises(InputError, match="state: cannot be the true state"):
         stage.draw(1)
     plain = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
     with pytest.raises(InputError, match="coordinates"):
