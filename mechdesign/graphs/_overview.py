@@ -25,7 +25,7 @@ class PlaceOverview:
 
     Attributes:
         body: The sensitivity hull of the whole graph.
-        exposed: For each hull, "component" and "graph", the exposed nodes, sorted.
+        exposed: The exposed nodes for each hull, "component" and "graph", sorted.
         degrees: The degree of protection of each node, in ascending order of the nodes.
         judged: The hull, "component" or "graph", for degrees and repair.
         repair: The edges that protect the exposed nodes. None if no node is exposed, if the graph has a single node, or
@@ -48,7 +48,7 @@ class Overview:
         components: Its connected components, each sorted, in the order of their first nodes.
         excluded: The impossible secrets, sorted.
         isolated: The nodes without an edge, sorted; an optimal channel may reveal them.
-        disconnected: The isolated nodes with neighbours among the impossible secrets.
+        disconnected: The isolated nodes that have neighbours in the graph on all secrets.
         geometry: Properties that depend on places; None if the secrets have no places.
 
     >>> overview(nx.path_graph(3), support=[0, 2]).disconnected.tolist()

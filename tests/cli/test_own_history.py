@@ -316,7 +316,7 @@ def test_a_budget_in_both_numbers_is_asked_before_the_first_charge() -> None:
 
 def test_a_true_place_is_not_shown_where_it_cannot_be_released() -> None:
     given = parse(text("counts = [1, 0, 0, 0, 0, 0]", WALK).replace("smoothing = 1", "smoothing = 0"))
-    with pytest.raises(InputError, match=r"true one: .* found 9 ") as caught:
+    with pytest.raises(InputError, match=r"true state: .* found 9 ") as caught:
         given.release([5])
     assert caught.value.value == "9"
     with showing_values(), pytest.raises(InputError, match=r"found '?5"):

@@ -141,7 +141,7 @@ def test_releases_must_be_in_order() -> None:
         beliefs.expected_error(np.zeros((4, 4)), "future")
     with pytest.raises(InputError, match="distance: does not match"):
         beliefs.expected_error(np.zeros((4, 5)))
-    with pytest.raises(InputError, match=r"initial: differs"):
+    with pytest.raises(InputError, match=r"initial: has the wrong number"):
         Adversary(np.eye(3), INITIAL)
     with pytest.raises(InputError, match=r"beliefs\[0,1\]"):
         expected_error([[0.5, np.nan]], np.eye(2))

@@ -132,7 +132,7 @@ def test_wrong_input_is_named() -> None:
         compose([])
     with pytest.raises(InputError, match=r"releases\[0\]: is not a release; found 3"):
         compose([3])
-    with pytest.raises(InputError, match="epsilons: differ in number"):
+    with pytest.raises(InputError, match="epsilons: do not match"):
         compose_graphs([1], [md.graphs.line(2)] * 2)
     with pytest.raises(InputError, match=r"graphs\[1\]: is directed"):
         compose_graphs([1, 1], [md.graphs.line(2), nx.DiGraph([(0, 1)])])

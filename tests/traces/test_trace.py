@@ -516,7 +516,7 @@ def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = trace.table(2)
     assert one.fitted is other.fitted
     assert trace.restart().table(1)[0].fitted is one.fitted
-    monkeypatch.setattr("mechdesign.traces._planner._KEPT_BYTES", 1)
+    monkeypatch.setattr("mechdesign.traces._planner._CACHE_BYTES", 1)
     by_prior = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     # Four constrained domains, the last one at two times; only the latest is kept.
     assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8
@@ -632,7 +632,7 @@ def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
 def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
     model = (corners, md.graphs.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
-    with pytest.raises(InputError, match=r'^snap: is on, and .* fills 3 dimensions.*snap=False, or use mechanism="lp"'):
+    with pytest.raises(InputError, match=r'^snap: is True, but .* fills 3 dimensions.*snap=False, or use mechanism="lp"'):
         Trace(*model).step(0)
     assert Trace(*model, snap=False).step(0).output is None
     assert Trace(*model, "lp").step(0).output in range(4)
