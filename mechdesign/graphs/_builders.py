@@ -206,8 +206,8 @@ def threshold(
         The policy graph.
 
     Raises:
-        InputError: Exactly one of `domain` and `distance` must be given. `domain` must not be a matrix of distances,
-            and the radius must be positive.
+        InputError: Both or neither of `domain` and `distance` are given, `domain` is a matrix of distances, or a number
+            is missing or not positive.
 
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()

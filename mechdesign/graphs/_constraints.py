@@ -124,7 +124,8 @@ def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integer
 def isolated(graph: nx.Graph) -> Integers:
     """Return the nodes without any edge, sorted: the graph does not protect them.
 
-    "Isolated" has its meaning from graph theory. In PGLP, an isolated node is a node without protection by the mechanism (Definition 13). DPHMM and this package call it exposed, see `exposed`.
+    "Isolated" has its meaning from graph theory. In PGLP, an isolated node is a node without protection by the
+    mechanism (Definition 13). DPHMM and this package call it exposed, see `exposed`.
 
     Args:
         graph: The policy graph.

@@ -193,7 +193,7 @@ def _join_isolated(
     if left.size:
         raise InputError(
             "graph",
-            "has nodes without an edge and without another node in the sensitivity hull around them",
+            "has nodes without an edge, and there is no other node within the sensitivity hull around them",
             value=nodes[left].tolist(),
             remedy='join them to others with isolated="repair", or accept their exact release with isolated="release"',
         )

@@ -287,7 +287,7 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([["a"]], [[0.0]], {}), "holds"),
         (([[1.0]], TWO, {}), "does not match"),
         (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not match"),
-        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has another length"),
+        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has the wrong length"),
         (([[1.0]], [[0.0]], {"objective": "least"}), "objective: is not known"),
         (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not match"),
     ],
