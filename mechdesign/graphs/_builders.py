@@ -278,7 +278,7 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
     # The entries count common predecessors; the upper triangle contains each pair once.
     common = sparse.triu(reached.T @ reached, k=1).tocoo()
     graph = from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
-    return _warn_if_empty(graph, "no state has transitions to two states")
+    return _warn_if_empty(graph, "no state has transitions to two different states")
 
 
 def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:

@@ -87,7 +87,9 @@ def problem(
     >>> problem([[0.0], [1.0], [2.0]], graph=nx.path_graph(3), epsilon=1)
     Problem(3 secrets, 3 observables, expected cost; graph)
     """
-    distances.refuse_distances(domain, "domain", "places are needed here, not the distances between them", least=3)
+    distances.refuse_distances(
+        domain, "domain", "give the places of the secrets, not the distances between them", least=3
+    )
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(graph, everyone.size)
     if within not in ("component", "map"):

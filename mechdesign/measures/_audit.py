@@ -1,4 +1,4 @@
-"""The guarantee of any finite channel, its cost, and the gap between its cost and the minimum."""
+"""Audits of finite channels: the guarantee, the cost, and the least cost with this guarantee."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PairLoss:
     Attributes:
         pair: The pair (s, t).
         observable: The observable o that attains ε.
-        epsilon: The least ε that bounds p(o|s) by p(o|t) for all o, rounded to nearest.
+        epsilon: The least ε of this pair over all observables, rounded to nearest.
         likely: The probability p(o|s).
         unlikely: The probability p(o|t).
 
@@ -74,10 +74,10 @@ class Audit:
             of one secret never occurs for another, or if secrets at distance 0 have different rows.
         witness: The pair of secrets (s, t) and the observable that attain ε; None for ε = 0.
         cost: The cost under the prior, rounded up; None without costs.
-        deviation: The largest distance of a row sum from 1, rounded up. Rows are divided by their sums.
+        deviation: The largest distance of a row sum from 1, rounded up. The audit divides rows by their sums.
         negative: The number of negative entries, which are replaced by zeros.
         matrix: The channel p(o|s) as floats (n, m), with each row divided by its sum.
-        bound: The bounded pairs with their distances, as a bound for ε = 1.
+        bound: The bounded pairs and their distances, as the pair bound with ε = 1.
         prior: The prior (n,).
         costs: The cost matrix (n, m), or None.
         error: The adversary's error a(ŝ, s), (k, n).
@@ -112,7 +112,7 @@ class Audit:
         """Return whether the channel satisfies a given ε.
 
         Args:
-            epsilon: A number, or a text such as "0.6" or "3/5", as an exact value.
+            epsilon: A number or a text such as "0.6" or "3/5", which is treated as exact.
 
         Returns:
             Whether the pair bounds hold for this ε.
@@ -193,7 +193,7 @@ class Audit:
     def optimum(self) -> float | None:
         """The lower bound on the cost of any channel with this ε, rounded down; None without costs.
 
-        It is computed on first use, and may solve for `design`.
+        The first use computes it, and solves for `design` if necessary.
         """
         if self.costs is None:
             return None
@@ -232,7 +232,7 @@ class Audit:
 
     @property
     def _reach(self) -> float:
-        """The product of ε and the largest distance."""
+        """The product of the tight ε and the largest distance."""
         return self.epsilon * float(self.bound.weights.max(initial=0.0))
 
     @property
@@ -263,11 +263,11 @@ def audit(
         distance: The distances d (n, n) in the bounds p(o|s) ≤ exp(ε d(s, s')) p(o|s'). A pair at infinite distance is
             not bounded. The distances need not be a metric.
         graph: A policy graph instead of distances: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
-        prior: Probabilities of the secrets (n,); uniform unless given.
+        prior: The probabilities of the secrets (n,); uniform by default.
         cost: The finite cost of answer o for secret s (n, m).
         error: The adversary's error a(ŝ, s) (k, n). By default, it is the distance if all distances are finite,
             otherwise the Hamming distance.
-        objective: "expected" cost, or "worst" cost over secrets.
+        objective: The objective: "expected" for the expected cost, "worst" for the largest cost of a secret.
         secrets: The domain of the secrets, for labels and maps.
         weights: Whether entries are weights, whose rows may have any positive sum. Otherwise row sums must be within
             0.001 of 1.

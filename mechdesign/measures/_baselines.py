@@ -32,7 +32,7 @@ class Reference:
     Attributes:
         name: The name of the mechanism.
         cost: The cost of the mechanism.
-        note: A requirement that it misses, or empty.
+        note: A note on a requirement that the mechanism violates, or empty.
     """
 
     name: str
@@ -43,8 +43,9 @@ class Reference:
 def combine_bounds(problem: Problem) -> Floats | None:
     """Return the largest metric E (n, n) for which p(o|s) <= exp(E(s, t)) p(o|t) implies every pair bound.
 
-    E(s, t) is the shortest-path length in the graph of the bounded pairs, in both directions. An edge with the bound g
-    has the length ln g. E(s, t) is infinite without a path. The result is None if no pair is bounded.
+    E(s, t) is the shortest-path length in the graph of the bounded pairs, in both directions. The length of an edge is
+    ln g, where g is the bound of the pair. If there is no path, E(s, t) is infinite. The result is None if no pair is
+    bounded.
     """
     n = len(problem.prior)
     bounds = np.full((n, n), np.inf)
@@ -75,7 +76,7 @@ class Baseline:
         cost: The cost under the objective of the problem, in floating point.
         error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
         tight: The least ε or factor of each pair bound, rounded up; None for large problems.
-        note: A requirement that it misses, or empty.
+        note: A note on a requirement that the mechanism violates, or empty.
     """
 
     name: str
@@ -240,5 +241,5 @@ def _describe_missed_floor(problem: Problem, mechanism: Floats) -> str:
         joint = floor.prior_or(problem.prior)[:, None] * mechanism
         error = float((floor.error @ joint).min(axis=0).sum())
         if error < float(floor.minimum) * (1 - 1e-9):
-            return "misses the distortion floor"
+            return "violates the distortion floor"
     return ""

@@ -1,8 +1,9 @@
-"""The tight ε of exact rows.
+"""The tight ε of a channel, computed exactly.
 
 Floats select candidates, and exact fractions decide. Let u = 2**-53. Up to powers of two, the float ratio of two
-probabilities is within 8u of the exact ratio. Its logarithm is within 16u + 4u·|ln|. Pairs whose rate is within `_BLUR`
-of the largest are compared exactly: as fractions if their weights are equal, and by rigorous logarithms otherwise.
+probabilities is within 8u of the exact ratio. The logarithm of the float ratio is within 16u + 4u·|ln| of the exact
+logarithm. Pairs whose rate is within `_BLUR` of the largest rate are compared exactly. Pairs with equal weights are
+compared as fractions, other pairs by rigorous logarithms.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SUM_TOLERANCE = Fraction(1, 1000)
 # Every float64 is a multiple of 2**-1074. Floats below 2**-1022 are subnormal and less precise.
 _SMALLEST = 1074
 _PRECISE = 2.0**-1022
-# The bound for exponents of two; a probability with a smaller power of two is 0 as a float.
+# The largest magnitude of an exponent of two; a probability with a smaller power of two is 0 as a float.
 _FAR = 5000
 
 
@@ -217,7 +218,7 @@ def _sum(row: list[float]) -> Fraction:
 # A bound on the floating-point error of the product of a rate and its weight, relative to 1 + |ln|.
 _BLUR = 2.0**-46
 LARGEST = math.nextafter(math.inf, 0)
-"""Larger finite rates are replaced by this number."""
+"""The largest finite rate; larger finite rates are replaced by this number."""
 # The largest number of doublings of 60 digits. A limit of 900 digits times a weight differs from a logarithm within 60
 # · 2**6 digits.
 _DOUBLINGS = 9
@@ -242,7 +243,7 @@ class Witness(NamedTuple):
 
 @dataclass(frozen=True)
 class Tight:
-    """The least ε of a channel.
+    """The least ε for which the pair bounds hold for a channel.
 
     Attributes:
         epsilon: ε, rounded up to a float; infinite if the bounds hold for no ε.

@@ -2,7 +2,7 @@
 
 Every attack takes the channel p(o|s) (n, m), the attacker's prior, and the error a(ŝ, s) (k, n) of the estimate ŝ for
 the secret s. It returns a strategy q(ŝ|o). Given the secret s, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s)
-(26). Numbers in parentheses are equations of the paper.
+(26). The numbers in parentheses are those of the equations in the paper.
 
 - `optimal` minimises Σ_s π_s E_s (19),
 - `bayes` draws the estimate from the posterior (25),
@@ -10,7 +10,8 @@ the secret s. It returns a strategy q(ŝ|o). Given the secret s, the expected er
 - `minimax` minimises max_s E_s (28),
 - `pairwise_minimax` minimises the maximum of Pr(ŝ|s) a(ŝ, s) over pairs (29).
 
-An attacker may have a wrong prior. `truth` is then the true prior, under which the error of the attack is evaluated.
+An attacker may have a wrong prior. The argument `truth` is the true prior, under which the error of the attack is
+evaluated.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ __dir__ = _lazy.listing(__all__)
 
 Belief = Prior | ArrayLike | None
 
-# The largest difference of a strategy's value and the lower bound, relative to the value. The second bound is relative
-# to the largest error, for values near 0.
+# The largest gap between the value of a strategy and the lower bound, relative to the value. For values near 0, the gap
+# is relative to the largest error.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
 
-# The largest relative difference of two equal errors by rounding.
+# Two errors are equal if their relative difference is at most this bound, since rounding may cause it.
 _TIE = 1e-12
 _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
@@ -53,8 +54,7 @@ class Attack:
 
     Attributes:
         name: The name of the attack.
-        distortion: The error that the attack minimises or evaluates, in the unit of the error; see the function with
-            the name of the attack.
+        distortion: The error of the attack as its function defines it, in the unit of `distance`.
         strategy: The probabilities q(ŝ|o) (m, k); each row sums to 1.
         per_secret: The expected error E_s of each secret (n,).
 
@@ -75,8 +75,8 @@ class Attack:
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s. It equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) for an attacker with the true prior. For
-    an observable with probability 0 under the attacker's prior, it is the best estimate under the prior.
+    `distortion` is Σ_s E_s truth_s. For an attacker with the true prior it equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s). If
+    an observable has probability 0 under the attacker's prior, the estimate is optimal under the prior.
 
     Args:
         channel: The channel p(o|s) (n, m).
@@ -132,9 +132,9 @@ def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, t
 
 @in_own_arithmetic
 def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Minimise Σ_s E_s, with equal weights for all secrets (27).
+    """Minimise the sum Σ_s E_s of the expected errors, with equal weights for all secrets (27).
 
-    `distortion` is Σ_s E_s truth_s. Without `truth`, `prior` replaces it. Without both, `distortion` is the mean of
+    `distortion` is Σ_s E_s truth_s. Without `truth`, the weights are `prior`. Without both, `distortion` is the mean of
     E_s.
 
     Args:
@@ -273,7 +273,7 @@ def pairwise_minimax(
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """A validated channel (n, m) and error (k, n)."""
+    """A channel (n, m) and an error (k, n) after checks."""
 
     channel: Floats
     distance: Floats
@@ -317,8 +317,8 @@ class _Game:
         """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, or argmin_ŝ Σ_s w_s a(ŝ,s) if o has weight 0."""
         joint = weights[:, None] * self.channel
         errors = self.distance @ joint
-        # If errors differ only by rounding, the first estimate is chosen. The tolerance is relative, so the unit is
-        # irrelevant.
+        # If errors differ only by rounding, the first estimate is chosen. The tolerance is relative, so the choice does
+        # not depend on the unit.
         chosen = (errors <= (1 + _TIE) * errors.min(axis=0)).argmax(axis=0)
         chosen[joint.sum(axis=0) == 0] = (self.distance @ weights).argmin()
         strategy = np.zeros((self.observables, self.estimates))
@@ -329,7 +329,7 @@ class _Game:
         """Merge proportional columns, and drop observables that never occur.
 
         Return the merged columns (n, g) and the merged column of each observable, or -1. Observables with proportional
-        columns have the same posterior. So an optimal strategy exists that is equal for these observables.
+        columns have the same posterior, so an optimal strategy can treat them equally.
         """
         total = self.channel.sum(axis=0)
         occurs = np.flatnonzero(total)
@@ -355,7 +355,7 @@ class _Game:
 
 
 def _require_distance(distance: ArrayLike | None) -> ArrayLike:
-    """Return the distance, or raise `InputError` for None, the default."""
+    """Return the distance; raise `InputError` if it is missing."""
     if distance is None:
         raise InputError(
             "distance", "is missing", bound="an array of shape (estimates, secrets)", remedy="write distance=…"
@@ -396,7 +396,7 @@ def _find_undominated(distance: Floats) -> Integers:
 
 
 def _unit(distance: Floats) -> tuple[float, Floats]:
-    """Return the largest error and the errors divided by it, which match the tolerances of solvers."""
+    """Return the largest error, and the errors divided by it, since the tolerances of solvers suit numbers near 1."""
     scale = float(distance.max())
     return (scale, distance / scale) if scale > 0 else (1.0, distance)
 

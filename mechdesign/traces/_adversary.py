@@ -1,15 +1,15 @@
 """Adversaries of a trace: beliefs, expected errors, degrees of protection, adversarial privacy.
 
 Adversaries know the mechanism at every time, the constrained domain, and the surrogates. Their Markov chain and their
-initial belief may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer states possible,
-the policy still holds among these states. If an adversary considers more states possible, the policy holds among the
-states that the designer considers possible, too. The first output excludes the other states or, under a δ-location set,
-treats them as their surrogates.
+initial belief may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer states possible
+than the designer, the policy still holds among these states. If an adversary considers more states possible, the policy
+holds among the states that both consider possible. The first output excludes the remaining states. A δ-location set
+replaces them by their surrogates instead.
 
 Let p be the belief of an adversary. A release is *ε-adversarially private* if Pr(i | z) ≤ e^ε p_i for every output z
 and every state i with p_i > 0. This is constrained adversarial privacy, Definition 10.9 of DPHMM (Xiao et al. 2017).
-The least ε depends on the belief. It is at most the ε for which all states with positive belief are indistinguishable.
-It approaches this bound if nearly all belief is in one state.
+The least ε depends on the belief. The least ε is at most the ε for which all states with positive belief are
+indistinguishable. It approaches this bound if one state has nearly all the belief.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Beliefs:
     Attributes:
         priors: The beliefs before the outputs of each time.
         posteriors: The beliefs after the outputs of each time.
-        smoothed: The beliefs about each time after all outputs of the trace.
-        log_evidence: ln of the probability of the outputs of each time given the earlier outputs, shape (T,). Their sum
-            is the log-likelihood of the adversary's model.
+        smoothed: The beliefs about the state at each time, given all outputs of the trace.
+        log_evidence: The logarithm of the probability of the outputs at each time given the earlier outputs, shape
+            (T,). The sum over all times is the log-likelihood of the adversary's model.
 
     >>> import mechdesign as md
     >>> chain, initial = [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
@@ -116,7 +116,7 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Adversary:
-    """An adversary with a Markov chain and a belief about the first state, which may differ from the designer's.
+    """An adversary, defined by a Markov chain and a belief about the first state; both may differ from the designer's.
 
     Args:
         transition: The Markov chain that the adversary assumes, (n, n), or one chain for each step.
@@ -139,8 +139,8 @@ class Adversary:
         """Return the beliefs at all times of a trace.
 
         Args:
-            releases: All releases in order of time, from the first time. The beliefs after a time use all releases of
-                this time.
+            releases: All releases in order of time, from the first time. If a time has several releases, the beliefs
+                after it use all of them.
 
         Returns:
             The beliefs at each time.
@@ -206,8 +206,8 @@ def degrees_of(releases: Sequence[Release | Stage], truth: ArrayLike) -> Integer
 def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
     """Return the degrees of protection against an adversary who considers the states in `support` possible.
 
-    The hull of the whole graph of the stage defines the degrees. If `support` contains states that the designer
-    excludes, some of them may have the degree 1: they are exposed (DPHMM, section 10.6, Case II).
+    The degrees are defined by the hull of the whole graph of the stage. A state in `support` that the designer excludes
+    may have the degree 1; it is then exposed (DPHMM, section 10.6, Case II).
 
     Args:
         stage: One time of a trace.
@@ -255,7 +255,7 @@ def level_against(stage: Stage, support: ArrayLike) -> float:
 
 
 def _by_time(releases: Sequence[Release], n: int) -> Floats:
-    """Return ln Pr(all outputs of time t | s), shape (T, n)."""
+    """Return ln Pr(all outputs at time t | s) for each time t and state s, shape (T, n)."""
     observed: list[Floats] = []
     for index, release in enumerate(releases):
         if not isinstance(release, Release):
@@ -287,7 +287,7 @@ class AdversarialPrivacy:
     """The least ε of adversarial privacy, with a secret and an observable that attain it.
 
     Attributes:
-        epsilon: ln of `factor`, rounded up.
+        epsilon: The natural logarithm of `factor`, rounded up.
         factor: The largest ratio Pr(s | o) / p(s), exact.
         secret: A secret s that attains the ratio.
         observable: An observable o that attains the ratio, as a column of the channel.
@@ -311,7 +311,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
         belief: The belief p, shape (n,). Its floats are treated as exact and divided by their exact sum.
 
     Returns:
-        ε, with a secret and an observable that attain it.
+        The least ε, with a secret and an observable that attain it.
 
     Raises:
         InputError: The belief is not a distribution over the secrets of the channel.
@@ -334,15 +334,15 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
         max over i with p_i > 0 of −ln Σ_j p_j exp(−ε ‖f(s_i) − f(s_j)‖_K),
 
     where j is in the component of i. If all members share the hull K, the output z = f(s_i) attains the maximum. If
-    components have different hulls, it is an upper bound.
+    components have different hulls, this formula is an upper bound.
 
     Args:
         stage: One time of a trace.
         belief: The adversary's belief before the release, over all states of the domain, shape (n,).
 
     Returns:
-        ε in nats, rounded up for snapped outputs. It is infinite if the belief in all states that the designer
-        considers possible is zero.
+        The least ε in nats, rounded up for snapped outputs. It is infinite if the belief in all states that the
+        designer considers possible is zero.
 
     >>> import mechdesign as md
     >>> chain = [[0.9, 0.1], [0.1, 0.9]]

@@ -1,9 +1,9 @@
 """The joint guarantee of several releases, at one time or at several times.
 
-**Edges.** The budgets add up, and the releases protect only the edges that all graphs share. Releases that satisfy
-(ε_i, G_i) jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). This is Theorem 5.2 and Lemma 2 of PGLP, and Theorem 7.1 of DPHMM for
-several queries at one time. Consider two trajectories whose states are equal or joined by a common edge at every time.
-They are Σ ε_i-indistinguishable.
+**Edges.** The budgets add up, and the releases protect only the edges that all graphs share. If each release satisfies
+(ε_i, G_i), all releases jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). This is Theorem 5.2 and Lemma 2 of PGLP, and Theorem
+7.1 of DPHMM for several queries at one time. Consider two trajectories whose states at every time are equal or joined
+by a common edge. These trajectories are Σ ε_i-indistinguishable.
 
 **Any two possible trajectories.** K-norm noise makes any two states j and k ε‖f(s_j) − f(s_k)‖_K-indistinguishable.
 So a release has the *overall level* ε max_{j,k ∈ C} ‖f(s_j) − f(s_k)‖_K. The level of several releases is the sum of
@@ -34,12 +34,12 @@ class Composition:
     """The joint guarantee of several releases.
 
     Attributes:
-        epsilon: Σ ε_i in nats per edge of `graph`, exact.
+        epsilon: The exact sum of the ε of the releases, in nats per edge of `graph`.
         graph: The graph of the nodes and edges that are in all graphs, frozen.
-        level: The overall level, the sum of the levels of the releases: any two possible trajectories are
+        level: The overall level, which is the sum of the levels of the releases. Any two possible trajectories are
             `level`-indistinguishable. It is infinite if some mechanism distinguishes two states with certainty.
-        realised: The same sum, proved exactly from the numbers of the channels, and no larger than `level` up to
-            rounding. It is None if outputs are not snapped.
+        realised: The overall level, proved exactly from the numbers of the channels. Up to rounding, it is at most
+            `level`. It is None if outputs are not snapped.
         releases: The number of releases.
 
     >>> import mechdesign as md
@@ -58,7 +58,7 @@ class Composition:
 
     @property
     def bound(self) -> float:
-        """The ε of any two possible trajectories: `realised` if it is known, otherwise `level`."""
+        """The ε for any two possible trajectories: `realised` if it is known, otherwise `level`."""
         return self.level if self.realised is None else self.realised
 
     def __str__(self) -> str:
@@ -101,10 +101,10 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
 
 
 def stages_of(releases: Iterable[Release | Stage]) -> list[Stage]:
-    """Return the stages of releases.
+    """Return the stage of each release.
 
     Args:
-        releases: Releases, or stages, which stay as they are.
+        releases: Releases or stages; stages are returned unchanged.
 
     Returns:
         The stages, in the same order.
@@ -128,10 +128,10 @@ def stages_of(releases: Iterable[Release | Stage]) -> list[Stage]:
 
 
 def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tuple[Fraction, nx.Graph]:
-    """Return the sum of the ε and the graph of the common nodes and edges (PGLP, Theorem 5.2).
+    """Return the total ε and the graph of the common nodes and edges (PGLP, Theorem 5.2).
 
     Args:
-        epsilons: ε of each release, in nats per edge.
+        epsilons: The ε of each release, in nats per edge.
         graphs: The policy graph of each release, at least one.
 
     Returns:
@@ -160,7 +160,7 @@ def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tu
 
 
 def stage_level(stage: Stage) -> float:
-    """Return the overall level of a stage, for which any two possible states are level-indistinguishable.
+    """Return the overall level of a stage: any two possible states are ε-indistinguishable for this ε.
 
     Args:
         stage: One time of a trace.

@@ -1,13 +1,13 @@
-"""Hidden Markov model: filter and smoother.
+"""The filter and the smoother of a hidden Markov model.
 
     p⁻_1 = initial,    p⁻_t[j] = Σ_i p⁺_{t-1}[i] M[i, j],    p⁺_t[i] = Pr(z_t | i) p⁻_t[i] / Σ_j Pr(z_t | j) p⁻_t[j]
 
-(DPHMM, section 3.3 and Equation 2; PGLP, section 5.1). All computations use logarithms, so tiny probabilities do not
-underflow to zero, and the constrained domain {p⁻ > 0} is exact.
+The filter is Equation 2 and section 3.3 of DPHMM, and section 5.1 of PGLP. All computations use logarithms, so tiny
+probabilities do not underflow to zero, and the constrained domain {p⁻ > 0} is exact.
 
     β_T[i] = 1,    β_t[i] = Σ_j M[i, j] Pr(z_{t+1} | j) β_{t+1}[j],    Pr(s_t = i | z_1, …, z_T) ∝ p⁺_t[i] β_t[i]
 
-(the forward–backward algorithm, to which DPHMM, section 3.3, refers).
+The smoother is the forward–backward algorithm, which section 3.3 of DPHMM mentions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 
-# For sums above this bound, the loss by terms that underflow, below 2e-308, is negligible.
+# Terms below 2e-308 underflow. For sums above this bound, their loss is negligible.
 _SAFE_SUM = 1e-250
 
 
@@ -36,10 +36,10 @@ Transition = MarkovChain | VaryingChain | ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """Beliefs over n states at T times, as natural logarithms: float64, read-only, -inf for impossible states.
+    """Beliefs over n states at T times, as natural logarithms; float64, read-only, -inf for impossible states.
 
     `log_priors` and `log_posteriors` have the shape (T, n), before and after the observation at each time.
-    `log_evidence` has the shape (T,): ln Pr(z_t | z_1, …, z_{t-1}).
+    `log_evidence` is ln Pr(z_t | z_1, …, z_{t-1}), shape (T,).
     """
 
     log_priors: Floats
@@ -66,9 +66,9 @@ def forward(
     """Compute the beliefs before and after each of T observations.
 
     Args:
-        initial: The belief at the first time before the first observation, (n,).
+        initial: The belief before the first observation, (n,).
         transition: The Markov chain (n, n), or one chain for each step (`VaryingChain`).
-        log_likelihoods: ln Pr(z_t | s_t = i), probabilities or densities, (T, n).
+        log_likelihoods: The logarithms of Pr(z_t | s_t = i), which may be densities, (T, n).
         path: The name of the observations in errors.
 
     Returns:
@@ -91,7 +91,7 @@ def forward(
 
 
 def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
-    """Return ln(p M) for a belief ln p of shape (n,), scaled to a sum of 1."""
+    """Return ln(p M) for a belief ln p of shape (n,), where p M is normalised."""
     mixed = log_mix(log_belief, chain.matrix)
     return mixed - _log_sum(mixed)
 
@@ -109,7 +109,7 @@ def update(log_prior: Floats, log_likelihood: Floats, path: str = "output") -> t
             path,
             "is impossible: every possible state excludes it",
             bound="an output of positive probability",
-            remedy="check the chain, the initial belief and the mechanism: another model produced the output",
+            remedy="check the chain, the initial belief and the mechanism, since another model produced the output",
         )
     return joint - evidence, evidence
 
@@ -143,7 +143,7 @@ def logarithm(probabilities: Floats) -> Floats:
 
 
 def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | VaryingChain:
-    """Return the checked chain, or a `VaryingChain` for several matrices; errors name `path`."""
+    """Return the chain after checks, or a `VaryingChain` for several matrices; errors start with `path`."""
     if isinstance(transition, MarkovChain | VaryingChain):
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
@@ -156,7 +156,7 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
-    """Return a checked distribution over n states; errors name `path`."""
+    """Return a distribution over n states after checks; errors start with `path`."""
     try:
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
@@ -186,7 +186,7 @@ def _log_sum(logarithms: Floats) -> float:
 def smooth(
     initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Floats:
-    """Return Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
+    """Return the smoothed beliefs Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
 
     `forward` explains the arguments and errors.
     """
@@ -196,7 +196,7 @@ def smooth(
 
 @in_own_arithmetic
 def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
-    """Return the smoothed beliefs (T, n); `chain` and `log_likelihoods` are those of the filtered beliefs."""
+    """Return the smoothed beliefs (T, n); `chain` and `log_likelihoods` must be the arguments of the filter."""
     observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")
     smoothed = np.empty(observed.shape)
     later = np.zeros(observed.shape[1])

@@ -1,9 +1,9 @@
 """Compute the stage of each time of a trace before the true state is read.
 
-A stage contains the constrained domain, the policy graph, its repair and the mechanism. The source is Algorithm 5 of
-PGLP (Cao et al. 2020), lines 2 to 9. Lines 2 to 5 of Algorithm 2 of DPHMM (Xiao et al. 2017) are similar. Each time
-starts from the whole policy graph, as in DPHMM. Algorithm 5 of PGLP constrains the graph of the time before, which can
-only lose edges.
+A stage contains the constrained domain, the policy graph, its repair and the mechanism. The algorithm is Algorithm 5 of
+PGLP (Cao et al. 2020), lines 2 to 9. Algorithm 2 of DPHMM (Xiao et al. 2017) is similar. Each time starts from the
+whole policy graph, as in DPHMM. In Algorithm 5 of PGLP, each time starts from the constrained graph of the previous
+time, so edges disappear permanently.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OPTIMAL = "lp"
 """The name of the channel of least expected cost; all other names come from `mechdesign.mechanisms`."""
 
 Repaired = Literal["disconnected", "all"]
-"""The states that a repair protects: those that the constraint disconnects, or also those without edges."""
+"""The states that a repair protects: disconnected states, or all states without edges in the constrained graph."""
 
 _CHOICES = {
     "repair": (*get_args(RepairMethod), None),
@@ -86,7 +86,7 @@ class Planner:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
         as_points(domain, "domain.points")
-        # Files are written after the charge, so labels that files cannot contain must be errors before it.
+        # Files are written after the charge, so labels that files cannot contain must be rejected before the charge.
         require_plain_texts(domain.labels, "domain.labels")
         check_graph(graph, domain.size)
         missing = next((state for state in range(domain.size) if state not in graph), None)
@@ -126,7 +126,7 @@ class Planner:
 
     @cached_property
     def name(self) -> str:
-        """The name of the policy in a ledger: its size, and a digest of labels, places, edges, repair and hull."""
+        """The name of the policy in a ledger, with its size and a digest of labels, places, edges, repair and hull."""
         edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
         content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.repaired, self.hull)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
@@ -174,7 +174,7 @@ class Planner:
         if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merge_surrogates(prior, self.cost, members, surrogates)
-            # The certificate of a step lists the revealed states, so no warning is repeated at each step.
+            # The certificate of each step lists the revealed states, so a warning at each step is unnecessary.
             request = policy_problem(
                 self.domain,
                 graph=graph,
@@ -197,11 +197,12 @@ class Planner:
         """Return the policy graph on the members, repaired so that the mechanism protects all endangered states."""
         graph, repaired = constrain(self.graph, members), None
         # A state without edges in the policy needs no protection (PGLP, Lemma 1). A state that the constraint
-        # disconnects needs it (Definition 11).
+        # disconnects needs protection (Definition 11).
         endangered = disconnected(self.graph, members) if self.repaired == "disconnected" else isolated(graph)
         if len(members) == 1 or not endangered.size:
             return nx.freeze(graph), None
-        # A mechanism without a hull protects only pairs that are edges, so states without edges need no protection.
+        # Without a hull, a mechanism protects only edges, so a state without edges in the policy protects no other
+        # state.
         hulled = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
         bystanders = np.setdiff1d(members[:0] if hulled else isolated(graph), endangered)
         if self.repair is not None:
@@ -245,7 +246,7 @@ def _build_snapped_channel(mechanism: Mechanism, domain: Domain, answers: Intege
 
 
 def _estimate_bytes(fitted: Fitted) -> int:
-    """Return the approximate size of a fitted mechanism in bytes; the mechanism has its own copy of the graph."""
+    """Return the approximate size of a fitted mechanism in bytes, including its own copy of the graph."""
     channel = 0 if fitted.channel is None else fitted.channel.numerators.nbytes
     return int(channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph)))
 

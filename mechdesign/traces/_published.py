@@ -60,7 +60,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedTrace:
-    """The content of the public files of a released trace, which contain neither the chain nor the beliefs.
+    """The content of the public files of a released trace. These contain neither the chain nor the beliefs.
 
     Attributes:
         title: The title of the trace.
@@ -68,11 +68,13 @@ class PublishedTrace:
         states: The released states, int64 (T,); None if coordinates were released.
         labels: The labels of the released states; empty if coordinates were released.
         places: The released places, float64 (T, d).
-        epsilons: ε of each step, in nats.
+        epsilons: The ε of each step, in nats.
         certificates: The certificate of each step; None for a step without a proof.
-        epsilon: The joint ε of all steps for the edges that their graphs have in common.
-        level: The joint ε of all steps for any two possible trajectories; None if it is infinite.
-        realised: The same ε, computed from the numbers of the channels; None if it is unknown.
+        epsilon: The joint ε of all steps for the edges in all their policy graphs.
+        level: The joint ε of all steps for any two possible trajectories, from the hulls and graphs; None if it is
+            infinite.
+        realised: The joint ε for any two possible trajectories, from the numbers of the channels; None if it is
+            unknown.
         meaning: The joint guarantee of all steps, in words.
         randomness: The source of the random bits.
         entries: The numbers of the entries in a ledger.

@@ -2,17 +2,18 @@
 
 The channel of a step and its expected cost depend on the prior, the chain and the policy. If these were estimated from
 the history of the person whose trace is released, the public files reveal information about that history. If the
-history contains the trace, they reveal information about the true states without noise.
+history contains the trace, the files reveal information about the true states without noise.
 
 If the prior, the chain and the policy do not depend on data, the files depend on the true states only through the
-outputs. Otherwise ``depends_on`` in the manifest lists the data.
+outputs. Otherwise ``depends_on`` in the manifest lists the data on which they depend.
 
-``released.csv`` has a row for each step with ``step``, counted from 0. If outputs are states, it has ``state`` and
-``label``. The places are ``x``, ``y``, … in the unit of the domain, and ``latitude`` and ``longitude`` if known.
-``steps.json`` contains the guarantee and its proof for each step. These are ε, the possible states, the number of edges
-of the policy graph, degrees of protection, and the certificate of the channel. If the channels are saved, each step has
-a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the files.
-`ReleasedTrace.save` removes it first and writes it last. If it exists, its files are complete and belong to one run.
+``released.csv`` has a row for each step with ``step``, counted from 0. If outputs are states, each row has ``state``
+and ``label``. The columns of the places are ``x``, ``y``, … in the unit of the domain, and ``latitude`` and
+``longitude`` if known. ``steps.json`` contains the guarantee of each step and its proof. The main entries are ε, the
+possible states, the number of edges, degrees of protection, and the certificate. If the channels are saved, each step
+has a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the
+files. `ReleasedTrace.save` removes the manifest first and writes it last. So if the manifest exists, its files are
+complete and belong to one run.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     import os
 
 
-_NOTHING = "nothing in this folder depends on the true states but through the outputs"
+_NOTHING = "nothing in this folder depends on the true states except through the outputs"
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,10 @@ class History:
         counted: The keys of the specification whose values were counted in data.
         given: The keys of the specification whose values are numbers of unknown origin.
         within: Whether counted rows lie between the first and the last time of the trace; None if that is unknown.
-        others: Whether the owner states that the data and numbers do not belong to the person whose trace is released.
+        others: Whether the owner states that the data and numbers come from other people than the owner of the trace.
 
     >>> History().meaning
-    'Nothing in this folder depends on the true states but through the outputs.'
+    'Nothing in this folder depends on the true states except through the outputs.'
     >>> History(("prior.checkins",), within=True).meaning
     'Costs and channels depend on the data that were counted for prior.checkins, and so on the true states.'
     """
@@ -77,7 +78,7 @@ class History:
 
     @property
     def tells_prior(self) -> bool:
-        """Whether public channels may contain the prior: no data were counted, and numbers have a stated origin."""
+        """Whether public channels may contain the prior: no data were counted, and numbers come from other people."""
         return not self.counted and (not self.given or self.others)
 
     @property
@@ -95,7 +96,7 @@ class History:
         if self.within:
             return f"{depends}, and so on the true states."
         if self.within is None:
-            return f"{depends}. Whether the trace is among these is not known: if so, they depend on the true states."
+            return f"{depends}. If the trace is among these data, which is unknown, they depend on the true states."
         return f"{depends}. No row of these data lies between the first and the last time of the trace."
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def manifest(
 def check_release_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a released trace can be written to `folder` without the loss of other files.
 
-    The folder must be new or empty, or contain a rehearsal. With `overwrite` it may contain any released trace,
+    The folder must be new, or empty, or contain only a rehearsal. With `overwrite` it may contain any released trace,
     complete or interrupted. With `force` it may contain other files, which are never changed.
     """
     ours = {*OWN, *_PICTURES}
@@ -232,7 +233,7 @@ def _is_rehearsal(folder: Path) -> bool:
 
 
 def write_outputs(folder: Path, outputs: bytes) -> None:
-    """Remove the files of an earlier run, its manifest first, and write the outputs of a trace.
+    """Remove the files of an earlier run, starting with its manifest, and write the outputs of a trace.
 
     Raises `ExportError` if the folder cannot be written.
     """
@@ -262,7 +263,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str
 
 
 def _remove_channels(folder: Path) -> None:
-    """Remove the bundles of all steps, without any other files, and the folders that are empty afterwards."""
+    """Remove the bundles of all steps, and the folders that are then empty; other files are kept."""
     for path in folder.glob("step-*/*"):
         if path.name in SET:
             path.unlink()
@@ -300,7 +301,7 @@ def _describe_release(release: Release) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Return a finite number, or None, which is null in JSON, for infinity."""
+    """Return a finite number unchanged, and None, which JSON writes as null, for infinity."""
     return value if math.isfinite(value) else None
 
 
@@ -308,7 +309,7 @@ def _finite(value: float) -> float | None:
 class ReleasedTrace:
     """The outputs of a trace, with the beliefs of an adversary who knows the designer's model.
 
-    `history` describes the data on which the trace depends in addition to the true states.
+    In addition to the true states, a trace may depend on the data that `history` describes.
 
     Attributes:
         title: The title of the trace.
@@ -361,13 +362,13 @@ class ReleasedTrace:
 
     @property
     def relative_gap(self) -> float:
-        """The largest certified gap of the channel of a step; 0 for noise mechanisms."""
+        """The largest certified gap of the channels of all steps; 0 for noise mechanisms."""
         designs = [release.stage.fitted.mechanism for release in self.releases]
         return max((made.certificate.relative_gap for made in designs if isinstance(made, Design)), default=0.0)
 
     @property
     def certified(self) -> bool:
-        """Whether every step has a proof in exact arithmetic; releases of coordinates have none."""
+        """Whether every step has a proof in exact arithmetic; a release of coordinates has no proof."""
         proofs = [release.certificate for release in self.releases]
         return all(proof is not None and proof.holds for proof in proofs)
 
@@ -410,7 +411,7 @@ class ReleasedTrace:
 
     @property
     def is_spent(self) -> str:
-        """The text for an error message that names the spent budget; rehearsals spend none."""
+        """A sentence about the spent budget, for error messages; rehearsals spend no budget."""
         if self.seeded:
             return "Nothing is spent"
         return f"ε = {exact_text(sum((release.stage.epsilon for release in self.releases), Fraction(0)))} is spent"
@@ -430,7 +431,7 @@ class ReleasedTrace:
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> PublishedTrace:
-        """Read the files of `save`, which contain neither the chain nor the beliefs.
+        """Read the files that `save` wrote; they contain neither the chain nor the beliefs.
 
         Args:
             folder: The folder of the released trace.
@@ -461,14 +462,14 @@ class ReleasedTrace:
             folder: The folder of the files.
             files: Further public files, by name, or a function that returns them for this trace. The function is called
                 after the outputs and the proofs are written. The manifest contains the digests of all files.
-            channels: Whether to write the channel of each step, too, for `mechdesign.verify`. If `history` does not
+            channels: Whether to write the channel of each step for `mechdesign.verify`. If `history` does not
                 permit a public prior, the channels contain a uniform prior and make no claim about costs.
             force: Whether to write to a folder that contains other files; these files are kept.
             overwrite: Whether to replace an existing release; a rehearsal is always replaced.
 
         Raises:
             ExportError: The folder contains other files or a release, or cannot be written.
-            InputError: A name in `files` is in use or is not a plain file name, or a content is not bytes.
+            InputError: A name in `files` is reserved or is not a plain file name, or a content is not bytes.
             ReportError: The outputs are written, but another file could not be built or written.
         """
         target = as_path(folder, "folder")
@@ -492,12 +493,12 @@ class ReleasedTrace:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The mean error of an output or a guess over the steps, in the unit of the domain.
+    """The error of the outputs or of a guess, averaged over the steps, in the unit of the domain.
 
     Attributes:
-        name: The name of the output or guess.
-        expected: The expected error under the beliefs of an adversary after all outputs; public.
-        true: The actual error, for the owner of the true states only; None if the true states are not given.
+        name: The description of the outputs or of the guess.
+        expected: The expected error under the beliefs of an adversary after all outputs, which is public.
+        true: The actual error, which only the owner of the true states may see; None without true states.
     """
 
     name: str
@@ -506,14 +507,14 @@ class Accuracy:
 
 
 def accuracy(found: ReleasedTrace, truth: Integers | None = None) -> tuple[Accuracy, ...]:
-    """Return the mean errors of the outputs and of an adversary's guesses, at once and from the whole trace.
+    """Return the mean errors of the outputs, and of an adversary's guesses at each time and from the whole trace.
 
     Args:
         found: The released trace.
-        truth: The true state of each step, shape (steps,); without it, only the public errors are returned.
+        truth: The true state of each step, shape (steps,). Without true states, only the public errors are returned.
 
     Returns:
-        The errors of the outputs, of the guesses at once, and of the guesses from the whole trace.
+        The errors of the outputs, of the guesses at each time, and of the guesses from the whole trace.
     """
     beliefs, lengths = found.beliefs, found.lengths
     offsets = found.places[:, None, :] - found.domain.points[None, :, :]

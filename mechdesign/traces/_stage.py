@@ -1,10 +1,10 @@
 """A step of a trace and its outcome.
 
 **States outside a δ-location set.** The true state may be outside a δ-location set C. It is then released as its
-surrogate: the nearest member of C, the one with the lowest index if several are equally near. A refusal would reveal
-that the state is outside C. So Pr(o | s) for a state s outside C is the row of its surrogate. Bayes' rule uses this
-row, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside it is
-impossible. Its likelihood is 0, and a trace refuses to release it.
+surrogate, the nearest member of C. If several members are equally near, the surrogate has the lowest index. A refusal
+would reveal that the state is outside C. So Pr(o | s) for a state s outside C is the row of its surrogate. Bayes' rule
+uses this row, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside
+it is impossible. An impossible state has the likelihood 0, and a trace refuses to release it.
 
 **Charged draws.** A stage of a trace with a ledger refers to this ledger. The ledger records each draw before it
 happens, also for copies of the stage. The channel, the mechanism and the design of a stage have the same distribution,
@@ -47,16 +47,17 @@ from mechdesign.traces._hmm import logarithm
 
 
 def merge_surrogates(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
-    """Return the probabilities and the costs of the k members, including the states with a member as surrogate.
+    """Return the probabilities and the costs of the k members, where each state is merged with its surrogate.
 
     A member c gets the probability q(c) = Σ_{s → c} p(s) and the mean cost Σ_{s → c} p(s) cost(s, o) / q(c), over the
-    states s that are released as c. So a channel from the members has the same expected cost as for the true states.
+    states s that are released as c. So the expected cost of a channel is the same for the members as for the true
+    states.
 
     Args:
         prior: The probability of each state, shape (n,).
         cost: The cost of releasing o if the true state is s, shape (n, m).
         members: The states of the constrained domain, ascending, shape (k,).
-        surrogates: The member as which each state is released, or −1, shape (n,).
+        surrogates: The surrogate of each state, shape (n,); −1 for an impossible state.
 
     Returns:
         The probabilities (k,) and the costs (k, m) of the members.
@@ -65,7 +66,7 @@ def merge_surrogates(prior: Floats, cost: Floats, members: Integers, surrogates:
     owner = np.searchsorted(members, surrogates[possible])
     weights: Floats = np.bincount(owner, weights=prior[possible], minlength=len(members)).astype(np.float64)
     costs = cost[members]
-    # A member that is the surrogate of no other state keeps its cost, to the last bit.
+    # A member that is the surrogate of no other state keeps exactly its cost, without rounding.
     for index in np.flatnonzero((np.bincount(owner, minlength=len(members)) > 1) & (weights > 0)).tolist():
         states = possible[owner == index]
         costs[index] = prior[states] @ cost[states] / weights[index]
@@ -88,7 +89,8 @@ def build_problem(
 def without_prior(design: Design) -> Design:
     """Return a design with the same channel and a uniform prior, for files that must not contain the prior.
 
-    The certificate still proves the protection of the graph. It makes no claim about costs: the lower bound is 0.
+    The certificate still proves the protection of the graph. The certificate makes no claim about costs: its lower
+    bound is 0.
     """
     problem, numerators = design.problem, design.channel.numerators
     uniform = Prior.uniform(len(numerators))
@@ -206,7 +208,7 @@ class Stage:
 
         The secrets are the members, with the probabilities and costs of `merge_surrogates`. For a K-norm mechanism the
         lower bound is 0: the certificate makes no claim about its optimality. The ledger does not record answers of the
-        design or of a program to which it is exported. Record these answers with `Ledger.spend`.
+        design or of exported programs. Record their answers with `Ledger.spend`.
         """
         if isinstance(self.fitted.mechanism, Design):
             return self.fitted.mechanism
@@ -244,7 +246,7 @@ class Stage:
         whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
         if edges == 0:
             whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
-        # From now on, Ctrl-C must not lose the release that is charged.
+        # After this call, Ctrl-C does not lose the release that is charged.
         keep()
         what = f"the state at time {self.time} of a trace"
         return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=self.policy or None)
@@ -257,7 +259,7 @@ class Stage:
 
         Args:
             state: The index of the true state.
-            rng: A NumPy generator. Without it, the operating system provides the random bits.
+            rng: A NumPy generator; None takes random bits from the operating system.
 
         Returns:
             The index of the released state, None if outputs are not snapped, and the coordinates, shape (d,).
@@ -280,8 +282,8 @@ class Stage:
     def log_likelihood(self, output: int | None, coordinates: ArrayLike | None = None) -> Floats:
         """Return ln Pr(output | s) for every state s.
 
-        A state outside C has the probabilities of its surrogate. If outputs are not snapped, these are densities of the
-        `coordinates`, see `KNormMechanism.log_likelihood`.
+        A state outside C has the probabilities of its surrogate. If outputs are not snapped, the probabilities are
+        densities of the `coordinates`, see `KNormMechanism.log_likelihood`.
 
         Args:
             output: The index of the released state; None if outputs are not snapped.
@@ -316,9 +318,10 @@ class Stage:
     def degrees(self) -> Integers:
         """The degree of protection of each state, shape (n,) (DPHMM, Definition 5.2).
 
-        It is the number of members of C, including the state, that the mechanism makes ε-indistinguishable from it.
-        For a K-norm mechanism these are the members whose difference is inside the hull. For an optimal channel they
-        are the neighbours in the graph. A state outside C has the degree of its surrogate; an impossible state has 0.
+        The degree is the number of members of C that the mechanism makes ε-indistinguishable from the state, including
+        itself. For a K-norm mechanism, these members are in the hull around the state. For an optimal channel, they are
+        its neighbours in the graph. A state outside C has the degree of its surrogate; an impossible state has the
+        degree 0.
         """
         mechanism = self.fitted.mechanism
         if isinstance(mechanism, Mechanism):
@@ -332,7 +335,7 @@ class Stage:
 
     @cached_property
     def realised(self) -> float | None:
-        """The least ε, rounded up, such that *all* possible states are pairwise ε-indistinguishable.
+        """The least ε, rounded up, for which *all* possible states are pairwise ε-indistinguishable.
 
         This is the logarithm of the largest ratio of two entries in one column of the channel, in exact arithmetic. It
         is infinite if an output excludes a member, and None if outputs are not snapped.
@@ -354,17 +357,17 @@ class Stage:
 class Release:
     """The output of a trace at one time, and the adversary's belief after it.
 
-    All fields may be public, except the ledger in `stage`. They depend on the true state only through the output; a
-    release does not record whether the output comes from a surrogate. A release keeps the channel of its stage in
+    All fields may be public, except the ledger in `stage`. The fields depend on the true state only through the output.
+    A release does not record whether the state was replaced by a surrogate. A release keeps the channel of its stage in
     memory: 8 bytes for each member and observable. Stages with the same constrained domain share the channel.
 
     Attributes:
         output: The released state, an index into the domain; None if outputs are not snapped.
         coordinates: The released place, shape (d,), read-only.
         posterior: The belief p⁺ after the output, shape (n,), read-only.
-        log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
-        stage: The facts before the release: time, constrained domain, graph and mechanism. It also contains the ledger
-            of the trace, which is not public.
+        log_likelihood: The logarithm of Pr(output | s) for every state s, shape (n,), read-only.
+        stage: The facts before the release: time, constrained domain, graph and mechanism. `stage` also contains the
+            ledger of the trace, which is not public.
         entry: The number of the ledger entry, random digits; None if no ledger was charged.
 
     >>> import mechdesign as md
@@ -395,7 +398,7 @@ class Release:
 
     @property
     def epsilon(self) -> Fraction:
-        """ε of this release in nats per edge, exact."""
+        """The exact ε of this release, in nats per edge."""
         return self.stage.epsilon
 
     @property
@@ -410,7 +413,7 @@ class Release:
 
     @property
     def graph(self) -> nx.Graph:
-        """The policy graph that the release satisfies, constrained and repaired."""
+        """The constrained and repaired policy graph that the release satisfies."""
         return self.stage.graph
 
     @property

@@ -29,7 +29,7 @@ from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, 
 from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
-# The process of a copy whose original has released states: no process may continue it.
+# A process id that no process has, for copies of a trace that has released states: no process may continue these.
 _NO_PROCESS = 0
 
 
@@ -38,53 +38,56 @@ class Trace:
 
     The adversary knows the model, the mechanism and the earlier outputs.
 
-    If the constrained domain is a single state, the adversary knows the state already. It needs no protection, and the
-    trace releases it exactly. States with equal places have one answer, the first of them. A mechanism with a hull
-    gives these states the same row if they share the hull.
+    If the constrained domain is a single state, the adversary knows the state already. Protection is then pointless,
+    and the trace releases the state exactly. If several states have the same place, only the first of them is an
+    answer. If these states share a hull, a mechanism with a hull gives them the same row.
 
     Threads may share a trace; calls of `step` and `observe` are serialised. After its first release, only one object in
     one process may continue a trace. A copy made by `copy`, pickling or a fork refuses to `step` (`TraceError`), since
-    it does not see later releases. `restart` makes a new trace from it. Copies made before the first release are
-    independent traces. Copies of a rehearsal, with `rng` and without a ledger, are always independent.
+    it does not see the later releases of the original. The method `restart` makes a new trace from a copy. Copies made
+    before the first release are independent traces. Copies of a rehearsal, with `rng` and without a ledger, are always
+    independent.
 
     Args:
         domain: The n states and their places.
         graph: The policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: The Markov chain that the adversary knows, (n, n), or one chain for each step: a
-            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on it.
-            If it was estimated from the data of a person, they reveal information about these data.
+            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on the
+            chain. If the chain was estimated from the data of a person, they reveal information about these data.
         initial: The distribution of the state at the first time, before any release, (n,). The public channels and
-            costs depend on it, as on `transition`.
+            costs depend on this distribution, too.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
             `mechdesign.mechanisms.available`. The name "lp" is the channel of least expected cost, designed anew
             for the belief at each time.
-        delta: δ in [0, 1). The constrained domain is then the δ-location set: the fewest states with a total
-            probability of at least 1 − δ. A true state outside it is released as the nearest state inside it (see
-            `mechdesign.traces._stage`). Without `delta`, it contains all states with positive probability, and a true
-            state outside it is an error.
+        delta: The parameter δ in [0, 1) of the δ-location set: the fewest states with a total probability of at least 1
+            − δ. This set is the constrained domain. A true state outside the set is released as the nearest state in
+            the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
+            positive probability, and other true states are an error.
         repair: How a repair protects states that the constrained domain disconnects and exposes, see
             `mechdesign.graphs.repair`; None leaves them exposed.
         repaired: The states that a repair protects. "disconnected": states with edges in the policy, but only to
             impossible states (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma
-            1). With component hulls and with "lp" it is released exactly, unless a repair joins another state to it.
-            The certificate of the step lists it in `revealed`. "all" also protects states without edges.
+            1). With component hulls and with "lp", a state without an edge is released exactly, unless a repair joins
+            another state to it. The certificate of the step lists these states in `revealed`. "all" also protects
+            states without edges.
         hull: The hull of the noise and of the exposure test. The value "component" is the hull of the node's component,
             as in PGLP. The value "graph" is the hull of the whole graph, as in DPHMM. The channel of "lp" has no hull.
-            Its graph gets extra edges instead: the pairs that this hull protects, from a disconnected state to a state
-            with edges in the policy.
+            Instead, edges join each disconnected state to the states with edges in the policy that this hull does not
+            distinguish from it.
         within: The possible answers of "lp" for a state: "component" for the states of its component in the constrained
             graph, or "map" for all states.
-        snap: Whether to release the nearest state, with exact probabilities, or the coordinates. Coordinates are
-            floats whose last bits may reveal more than ε allows, so a trace of coordinates is a rehearsal.
+        snap: Whether to release the state nearest to the noisy coordinates, with exact probabilities, or the
+            coordinates. Coordinates are floats whose last bits may reveal more than ε allows, so a trace of coordinates
+            is a rehearsal.
         cost: The cost that "lp" minimises, (n, n): cost[s, o] is the cost of releasing o if the true state is s.
-            Without it, the Euclidean distance.
+            The default is the Euclidean distance.
         tolerance: The requested relative gap of "lp", 1e-6 by default. The certificate records the proved gap.
         settings: The settings of the solver for "lp", instead of `tolerance`.
-        rng: A NumPy generator or a seed, for reproducible outputs. Without it, the operating system provides the random
-            bits.
+        rng: A NumPy generator or a seed, for reproducible outputs. None takes random bits from the operating system.
         ledger: The ledger that records ε of each release before the draw and refuses a release that would exceed its
-            budget. It also charges each draw of a `Stage`, but not samples from `Stage.channel` or `Stage.design`.
+            budget. The ledger is also charged for each draw of a `Stage`, but not for samples from `Stage.channel` or
+            `Stage.design`.
 
     Raises:
         InputError: An argument is invalid, or does not match the others.
@@ -203,13 +206,13 @@ class Trace:
 
         Args:
             true_state: The index or the label of the state.
-            epsilon: ε of this release, for example from `mechdesign.leakage.allocate_budget`; the ε of the trace by
-                default.
-            same_time: Whether to release the state of the last time again. The chain makes no step, and the budgets
-                add up (DPHMM, Theorem 7.1); see `compose`.
+            epsilon: The ε of this release, for example from `mechdesign.leakage.allocate_budget`. The default is the ε
+                of the trace.
+            same_time: Whether to release the state of the last time again. The state then does not change, and the
+                budgets add up (DPHMM, Theorem 7.1); see `compose`.
 
         Returns:
-            The output and the belief after it.
+            The output, and the belief after this output.
 
         Raises:
             InputError: The state is unknown, or has probability zero and `delta` is None.
@@ -229,7 +232,7 @@ class Trace:
                 "same_time", "needs an earlier release, and this trace has released no state yet", value=True
             )
         time = self._time + (not same_time)
-        # The chain makes no step before the first state, whose distribution is `initial`.
+        # The distribution of the first state is `initial`, without a transition of the chain.
         moves = not same_time and time > 0
         log_prior = predict(self._log_posterior, self._chain.at(time - 1)) if moves else self._log_posterior
         stage = self._planner.stage(time, log_prior, budget)
@@ -244,7 +247,7 @@ class Trace:
         charged = replace(stage, ledger=self._ledger)
         entry = charged.charge()
         if self._ledger is not None or self._rng is None:
-            # After this line, a copy or a forked process would draw a second time.
+            # From now on, a copy or a forked process must not draw again.
             self._process = os.getpid()
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
@@ -267,12 +270,13 @@ class Trace:
     def observe(self, log_likelihood: ArrayLike) -> None:
         """Update the belief with another public observation of the present state.
 
-        An example is the answer of a second trace, for another query, at the same time. If both traces step with the
+        An example is the answer of another trace, for another query at the same time. If both traces step with the
         same states and each observes the `Release.log_likelihood` of the other, their beliefs agree. `compose` adds up
         their budgets (DPHMM, Theorem 7.1). Before the first release, the present state is the first state.
 
         Args:
-            log_likelihood: ln Pr(observation | s) for every state s, shape (n,); -inf for a state that excludes it.
+            log_likelihood: The logarithm of Pr(observation | s) for every state s, shape (n,); -inf if the state
+                excludes the observation.
 
         Raises:
             InputError: The array is malformed, or every possible state excludes the observation; the belief is
@@ -289,12 +293,12 @@ class Trace:
 
     @in_own_arithmetic
     def table(self, steps: int) -> tuple[Stage, ...]:
-        """Compute the stages of the next times without a release, for use offline.
+        """Compute the stages of the next times without releasing states, for offline use.
 
-        Only the chain updates the belief, p⁻_{t+1} = p⁻_t M, since the outputs are not known yet. Each channel still
-        protects its graph. When the true state of a time is known, `Stage.draw` draws from its channel and charges the
-        ledger. Other programs can draw after `Stage.design.save`, but the ledger does not record their draws. The trace
-        is unchanged.
+        Only the chain updates the belief, p⁻_{t+1} = p⁻_t M, since the outputs are not known yet. Each channel
+        nevertheless protects its graph. When the true state of a time is known, `Stage.draw` draws from its channel and
+        charges the ledger. Other programs can draw after `Stage.design.save`, but the ledger does not record their
+        draws. The trace is unchanged.
 
         Args:
             steps: The number of times, at least 0.
@@ -318,8 +322,8 @@ class Trace:
         Both traces share the fitted mechanisms and the ledger, but not the random generator.
 
         Args:
-            initial: The distribution of the first state; that of this trace by default.
-            rng: A NumPy generator or a seed. Without it, the operating system provides the random bits.
+            initial: The distribution of the first state; by default, the initial distribution of this trace.
+            rng: A NumPy generator or a seed; None takes random bits from the operating system.
 
         Returns:
             The new trace.

@@ -27,7 +27,7 @@ PAST = [0, 3, 4, 5, 4, 3, 0, 1, 2, 1, 0, 1, 2, 1, 0]
 DAY = [1, 2, 5]
 """The steps of the history, five minutes apart, and those that are released, which follow them."""
 
-NOTHING = "othing in this folder depends on the true states but through the outputs"
+NOTHING = "othing in this folder depends on the true states except through the outputs"
 TRUE = "and so on the true states"
 TIMED = 'checkins = { path = "c.csv", user = "user", latitude = "lat", longitude = "lon", time = "time" }'
 UNTIMED = TIMED.replace(', time = "time"', "")

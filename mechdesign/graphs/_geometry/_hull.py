@@ -1,4 +1,4 @@
-"""Sensitivity hulls.
+"""Sensitivity hulls of differences.
 
 The sensitivity hull is K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020,
 Definition 8). K is symmetric about the origin and has any affine dimension. `mechdesign.graphs._exposure` computes the
@@ -218,7 +218,7 @@ _PRODUCTS_PER_BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SensitivityHull:
-    """A convex body K symmetric about the origin of R^d, from `sensitivity_hull` or `SensitivityHull.of`.
+    """A convex body K in R^d that is symmetric about the origin; see `sensitivity_hull` and `SensitivityHull.of`.
 
     All arrays are float64 and read-only; r is the affine dimension.
 
@@ -383,7 +383,7 @@ def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
 
     A square array of at least three rows with a zero diagonal is an error, because it probably contains distances.
     """
-    refuse_distances(points, path, "places are needed here, not the distances between them", least=3)
+    refuse_distances(points, path, "give places, not the distances between them", least=3)
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
     if 0 in array.shape:
         raise InputError(path, "is empty", value=array.shape, bound="an array of shape (n, d), n >= 1 and d >= 1")
