@@ -33,8 +33,8 @@ from mechdesign.model._numbers import Number
 def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
     """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
 
-    Its nodes must be integers >= 0, and below `size` if that is given. A constrained graph may contain only some of
-    these nodes.
+    The nodes of a graph must be integers >= 0, and below `size` if it is given. A constrained graph may lack some of
+    the nodes 0, 1, …, `size` − 1.
     """
     if not isinstance(graph, nx.Graph):
         raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
@@ -67,7 +67,7 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -
 
 
 def edge_array(graph: nx.Graph) -> Integers:
-    """Return the edges as int64 of shape (k, 2): the lower end first, in lexicographic order."""
+    """Return the edges as int64 of shape (k, 2), with the lower end first, in lexicographic order."""
     pairs: Integers = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
     pairs.sort(axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
@@ -89,7 +89,7 @@ def complete(n: int) -> nx.Graph:
 
 
 def line(n: int) -> nx.Graph:
-    """Return the path through n secrets in their order: secrets at positions i and i + k are kε-indistinguishable.
+    """Return the graph that joins each of n secrets to the next secret: secrets i and i + k are kε-indistinguishable.
 
     Args:
         n: The number of secrets, at least 1.
@@ -135,11 +135,11 @@ def block_numbers(domain: Domain | Grid, k: int | tuple[int, int]) -> Integers:
 
 
 def neighbours8(domain: Domain | Grid) -> nx.Graph:
-    """Return the graph that joins each cell of a grid to the up to eight cells around it.
+    """Return the graph that joins each cell of a grid to the adjacent cells, up to eight.
 
-    The number of hops is the Chebyshev distance in cells. It never exceeds the Euclidean distance divided by the
-    shorter side of a cell. A channel that is private under this graph is therefore geo-indistinguishable with ε per
-    side (PGLP, Theorem 3.1).
+    The number of hops is the Chebyshev distance in cells. The number of hops is at most the Euclidean distance divided
+    by the shorter side of a cell. A channel that is private under this graph is therefore geo-indistinguishable with ε
+    per side (PGLP, Theorem 3.1).
 
     Args:
         domain: A grid.
@@ -165,7 +165,7 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
     """Return the graph that joins secrets of the same category, and of the same region if given (PGLP, G_poi).
 
     Args:
-        labels: The category of each secret, (n,); a secret with None has no category and no edge.
+        labels: The category of each secret, (n,). A secret with the category None has no edge.
         regions: The region of each secret, (n,), or None.
 
     Returns:
@@ -199,8 +199,8 @@ def threshold(
         domain: A domain with places, or points of shape (n, d).
         radius: The radius in the unit of the domain or of the distances, > 0, exact.
         distance: Distances between the secrets instead of `domain`, (n, n); infinity means no edge.
-        margin: The rounding error of `distance`, in addition to 1e-9 of the radius. For distances of a domain it is
-            `distances.margin(domain)`.
+        margin: The rounding error of `distance`, in addition to 1e-9 of the radius. For distances of a domain, the
+            error is `distances.margin(domain)`.
 
     Returns:
         The policy graph.
@@ -285,7 +285,8 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
     """Return the graph that joins records if they differ in exactly one attribute (Blowfish, He et al. 2014).
 
     Args:
-        values: One record per secret, an array (n, a) or a list of tuples. Equal records are not joined.
+        values: One record for each secret, as an array (n, a) or a list of tuples. Secrets with equal records are not
+            joined.
 
     Returns:
         The policy graph.
@@ -344,7 +345,7 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
 
     Args:
         n: The number of secrets, at least 1.
-        edges: Pairs of indices below n, integers (k, 2); edges may be repeated in either direction.
+        edges: Pairs of indices below n, integers (k, 2); an edge may occur several times, in either direction.
 
     Returns:
         The policy graph.

@@ -29,7 +29,7 @@ def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
 
     Args:
         graph: The policy graph.
-        support: The nodes to keep, with their numbers, in any order; at least one.
+        support: The nodes of the subgraph, at least one, in any order.
 
     Returns:
         The subgraph.
@@ -53,8 +53,8 @@ def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
 def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     """Return the δ-location set: the smallest set of secrets with probability at least 1 − δ (DPHMM, Theorem 4.1).
 
-    The most probable secrets are selected; in ties, the lower index comes first. Probabilities are relative to their
-    sum, and all sums are exact. δ = 0 gives the secrets with positive probability.
+    The most probable secrets are selected; in ties, the lower index comes first. The probabilities are divided by their
+    exact sum. With δ = 0, the set contains the secrets with positive probability.
 
     Args:
         prior: Probabilities, (n,).
@@ -84,7 +84,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
 
 
 def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes outside the support, sorted (PGLP, Definition 10). No mechanism can protect them.
+    """Return the nodes outside the support, sorted (PGLP, Definition 10). No mechanism can protect these nodes.
 
     Args:
         graph: The policy graph.
@@ -101,7 +101,7 @@ def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
 
 
 def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes of the support whose neighbours are all outside it, sorted (PGLP, Definition 11).
+    """Return the nodes of the support with neighbours only outside the support, sorted (PGLP, Definition 11).
 
     Nodes without neighbours are not included. Whether these nodes are *exposed* depends on the mechanism: see
     `exposed`.
@@ -125,7 +125,7 @@ def isolated(graph: nx.Graph) -> Integers:
     """Return the nodes without any edge, sorted: the graph does not protect them.
 
     "Isolated" has its meaning from graph theory. In PGLP, an isolated node is a node without protection by the
-    mechanism (Definition 13). DPHMM and this package call it exposed, see `exposed`.
+    mechanism (Definition 13). DPHMM and this package call this node exposed, see `exposed`.
 
     Args:
         graph: The policy graph.
@@ -178,9 +178,9 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
 
 
 def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
-    """Return the number of edges on the shortest path from i to j, inf without a path (PGLP, Definition 4).
+    """Return the number of edges on the shortest path from i to j, or infinity without a path (PGLP, Definition 4).
 
-    Secrets with k edges between them are kε-indistinguishable.
+    Secrets whose shortest path has k edges are kε-indistinguishable.
 
     Args:
         graph: The policy graph.

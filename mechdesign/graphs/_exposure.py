@@ -1,13 +1,13 @@
 """Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
 A K-norm mechanism with hull K makes i and j ε-indistinguishable if and only if f(j) − f(i) ∈ K. This is Theorem 5.2 of
-DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair need not be an edge of the policy graph. Nodes with
-different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must therefore
-be tested with the hull that the mechanism uses:
+DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair (i, j) need not be an edge of the policy graph. Nodes
+with different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must
+therefore be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
 - "component": the hull of each node's component, as in P-LM and P-PIM of PGLP and by default in `PlanarIsotropic`. A
-node without edges is then released exactly. Only other nodes without edges at the same place protect it;
+node without edges is then released exactly. Only other nodes without edges at the same place protect this node;
 - a `SensitivityHull` for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
 
@@ -71,7 +71,7 @@ def hull_between(places: Floats, graph: nx.Graph) -> SensitivityHull:
 def component_hulls(points: Domain | ArrayLike, graph: nx.Graph) -> list[SensitivityHull]:
     """Return the sensitivity hull of each connected component (PGLP, Definition 8).
 
-    Components with identical differences share one object; nodes without edges share K = {0}.
+    Components with equal differences share one hull object. Nodes without edges share the hull {0}.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -121,7 +121,7 @@ def hull_level(
 ) -> float:
     """Return ε max ‖f(s_j) − f(s_k)‖_K over all pairs of possible states (DPHMM, Theorems 5.3 and 6.3).
 
-    It is infinite if two places differ by a vector outside the span of K.
+    The level is infinite if two places differ by a vector outside the span of K.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -157,7 +157,8 @@ def degree_of_protection(
 ) -> int | dict[int, int]:
     """Return the number of nodes that the mechanism makes ε-indistinguishable from a node, including itself.
 
-    This is the degree of protection of DPHMM, Definition 5.2. Only nodes of the graph count, so only possible secrets.
+    This is the degree of protection of DPHMM, Definition 5.2. Only nodes of the graph are counted, so a constrained
+    graph counts only possible secrets.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -188,8 +189,8 @@ def degree_of_protection(
 def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the nodes with a degree of protection of 1, sorted (DPHMM, section 5.2).
 
-    PGLP calls such nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours protect
-    it. The node of a graph with a single node is always exposed.
+    PGLP calls exposed nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours
+    protect it. The node of a graph with a single node is always exposed.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -219,7 +220,7 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
         hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
 
     Returns:
-        Whether every node has a degree of protection of at least 2.
+        Whether every node has at least the degree of protection 2.
 
     >>> protectable([[0.0], [1.0]], nx.path_graph(2))
     True
@@ -230,8 +231,8 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 
-    They include the edges of the graph, if the hull contains the differences of their ends. A
-    mechanism without a hull, such as an optimal channel, protects these pairs if they are edges of its policy graph.
+    The pairs include each edge of the graph, if the hull contains the difference of its ends. To protect the same pairs
+    by a mechanism without a hull, such as an optimal channel, add them as edges to its policy graph.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -250,7 +251,7 @@ def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "g
 
 
 def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
-    """Return the nodes that share a hull, with that hull."""
+    """Return groups of nodes that share a hull, with the hull of each group."""
     check_graph(graph, len(places))
     everyone = np.array(sorted(graph), dtype=np.int64)
     if isinstance(hull, SensitivityHull):

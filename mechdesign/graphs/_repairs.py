@@ -3,7 +3,7 @@
 The sources are Algorithm 4 of PGLP (Cao et al. 2020) and Algorithms 1 and 3 of DPHMM (Xiao et al. 2017). The noise of a
 K-norm mechanism grows with the volume of its hull, so an added edge should have the least volume. Finding the least
 volume over all graphs is #P-hard in the dimension (DPHMM, Theorem 6.1). The result of the greedy methods depends on the
-order of the nodes. Therefore the order is deterministic and part of the result.
+order of the nodes. Therefore the order of the nodes is deterministic and part of the result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from mechdesign.model._domain import Domain
 class RepairState:
     """The hulls of the nodes while edges are added; nodes are numbered 0, 1, … in ascending order.
 
-    Node i is released with hulls[member[i]], which sizes[member[i]] nodes share: one hull for all, or one for each
-    component. A node with `bystander` true protects another node only along an edge.
+    The hull of node i is hulls[member[i]], and sizes[member[i]] nodes share it. All nodes or the nodes of a component
+    share a hull. If `bystander` is true for a node, it protects other nodes only along edges.
     """
 
     places: Floats
@@ -52,8 +52,8 @@ class RepairState:
     def list_candidates(self, visits: list[int]) -> list[int]:
         """Return all nodes that are exposed or may become exposed, starting with `visits`.
 
-        Added edges only enlarge a common hull. With a hull for each component, a node without edges may become exposed
-        if the other nodes at its place get edges.
+        If all nodes share a hull, added edges only enlarge this hull. With a hull for each component, a node without
+        edges may become exposed if the other nodes at its place get edges.
         """
         if not self.separate:
             return visits
@@ -61,7 +61,7 @@ class RepairState:
         return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
 
     def join(self, i: int, j: int) -> RepairState:
-        """Return the state after adding an edge between a node i without edges and j."""
+        """Return the state after adding an edge from a node i without edges to a node j."""
         owner = self.member[j]
         bystander = self.bystander.copy()
         bystander[j] = False
@@ -127,7 +127,7 @@ def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, b
 
 
 LARGEST_SEARCH = 10_000
-"""The largest number of graphs in an exhaustive search. With k exposed nodes there are (n − 1)^k graphs."""
+"""The largest number of graphs in an exhaustive search, which is (n − 1)^k for k exposed nodes."""
 
 Method = Literal["area", "nearest", "best", "exhaustive"]
 """The method for choosing the added edges; see `repair`."""
@@ -179,14 +179,16 @@ def repair(
 
     - "area": visit the exposed nodes in `order`. Join each node that is still exposed to the node that gives the hull
       of least volume, an area in the plane. This is Algorithm 4 of PGLP and Algorithm 3 of DPHMM.
-    - "nearest": visit the same nodes, but join each of them to the nearest node (DPHMM, Algorithm 1).
+    - "nearest": visit the exposed nodes in `order`, and join each node that is still exposed to the nearest node
+    (DPHMM, Algorithm 1).
     - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
-    - "exhaustive": find the least volume over all graphs. More than `LARGEST_SEARCH` graphs are an error.
+    - "exhaustive": find the least volume over all graphs; it is an error if there are more than `LARGEST_SEARCH`
+    graphs.
 
-    Volumes of degenerate hulls are 0 in the full dimension. Of two degenerate hulls, the hull with the lower dimension
-    is preferred, then the hull with the smaller volume. Ties, up to a relative 1e-9, are broken by the shorter edge (or
-    total length), then by the lower node. A long thin hull has a small volume but large noise along its axis; "nearest"
-    avoids these hulls.
+    A degenerate hull has the volume 0 in the full dimension. Of two degenerate hulls, the hull with the lower dimension
+    is preferred, then the hull with the smaller volume. Volumes are equal if their relative difference is at most 1e-9.
+    Ties are broken by the shorter edge (or total length), then by the lower node. A long thin hull has a small volume
+    but large noise along its axis; "nearest" avoids these hulls.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -195,9 +197,10 @@ def repair(
         hull: The hull of the mechanism, for exposure (see `exposed`) and volume. With "component", the volume is the
             sum over nodes of the volume of their component's hull.
         order: The order in which exposed nodes are visited; None means ascending.
-        nodes: The nodes to protect, such as those of `disconnected`; None means all. Edges may lead to any node.
-        bystanders: Nodes that protect other nodes only along edges, even inside a hull. For a mechanism without a hull,
-            these are the nodes without edges in the policy.
+        nodes: The nodes to protect, such as those of `disconnected`; None means all. The other end of an added edge may
+            be any node.
+        bystanders: Nodes that protect other nodes only along edges, even inside a hull. A mechanism without a hull has
+            bystanders: the nodes without edges in the policy.
 
     Returns:
         The repaired graph and the added edges.
@@ -306,9 +309,9 @@ def _one_by_one(state: RepairState, candidates: list[int]) -> list[tuple[int, in
 def _search(state: RepairState, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, by branch and bound: added edges never decrease the volume.
 
-    In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. In the
-    second case, an edge between these two nodes does not change the hull. It therefore suffices to try all edges from
-    the first exposed node.
+    In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. If it
+    has another node within its hull, an edge between the two nodes does not change the hull. So the search needs to try
+    only the edges from the first exposed node.
     """
     others = len(state.places) - 1
     if others ** min(len(visits), LARGEST_SEARCH.bit_length()) > LARGEST_SEARCH:

@@ -168,7 +168,7 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
 def _suggest_remedy(floats: Floats, total: Fraction) -> str:
     """Return a remedy for a matrix with a wrong row sum."""
     if (np.abs(floats.sum(axis=0) - 1) <= float(SUM_TOLERANCE)).all():
-        return "Transpose it, if its columns are secrets: each column sums to 1"
+        return "Transpose the matrix if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
     return "Divide each row by its sum, or declare the entries as weights (weights=True, --weights)"

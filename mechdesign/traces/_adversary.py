@@ -1,10 +1,10 @@
 """Adversaries of a trace: beliefs, expected errors, degrees of protection, adversarial privacy.
 
-Adversaries know the mechanism at every time, the constrained domain, and the surrogates. Their Markov chain and their
-initial belief may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer states possible
-than the designer, the policy still holds among these states. If an adversary considers more states possible, the policy
-holds among the states that both consider possible. The first output excludes the remaining states. A δ-location set
-replaces them by their surrogates instead.
+Adversaries know the mechanism at every time, the constrained domain, and the surrogates. The Markov chain and the
+initial belief of an adversary may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer
+states possible than the designer, the policy still holds among these states. If an adversary considers more states
+possible, the policy holds among the states that both consider possible. The first output excludes the remaining states.
+A δ-location set replaces them by their surrogates instead.
 
 Let p be the belief of an adversary. A release is *ε-adversarially private* if Pr(i | z) ≤ e^ε p_i for every output z
 and every state i with p_i > 0. This is constrained adversarial privacy, Definition 10.9 of DPHMM (Xiao et al. 2017).

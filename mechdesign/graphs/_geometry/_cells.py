@@ -7,8 +7,8 @@ are equal if their relative difference is below `ROUNDING`.
 
 Polygons have homogeneous coordinates (a, b, w). The point (a, b) has w = 1. The point at infinity in the direction
 (a, b) has w = 0 and a + b = 1. A polygon may repeat a corner, so an array of shape (N, V, 3) contains N polygons of
-at most V corners. A half-plane (p, q, r) is the set p·a + q·b <= r. Its points at infinity are the directions with
-p·a + q·b <= 0.
+at most V corners. A half-plane (p, q, r) is the set p·a + q·b <= r. The points at infinity of the half-plane are the
+directions with p·a + q·b <= 0.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Rectangles:
 
 
 def nearest(places: Floats, sites: Floats) -> Integers:
-    """Return the index of the site (m, d) nearest to each place (n, d); the lowest of equally near sites."""
+    """Return the index of the nearest site (m, d) for each place (n, d); in ties, the lowest index."""
     result = np.empty(len(places), dtype=np.int64)
     step = max(1, _BLOCK // sites.size)
     for start in range(0, len(places), step):
@@ -76,8 +76,8 @@ def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
     """Return the sites that own a piece of the line, from left to right, and the boundaries between them.
 
     `sites` (m,) are positions along the line, and `heights` (m,) are squared distances from it. The squared distance of
-    a site is a linear function of the position, up to a term common to all sites. Its slope is minus twice the site's
-    position, and the pieces form the lower envelope of these functions.
+    a site is a linear function of the position, up to a term common to all sites. The slope of this function is minus
+    twice the site's position, and the pieces form the lower envelope of all functions.
     """
     extent = float(np.sqrt(np.ptp(sites) ** 2 + heights.max()))
     order = np.argsort(sites, kind="stable")
@@ -146,7 +146,7 @@ def rectangles(sites: Floats) -> Rectangles | None:
 
 
 def _distinct(sites: Floats, heights: Floats) -> Integers:
-    """Return the indices of distinct sites; of sites with the same projection, only the lowest height is kept."""
+    """Return the indices of distinct sites; of sites with equal projections, only the site of least height is kept."""
     extent = float(np.sqrt((np.ptp(sites, axis=0) ** 2).sum() + heights.max()))
     pairs = cKDTree(sites).query_pairs(ROUNDING * extent, output_type="ndarray")
     group = label_components(len(sites), pairs)
@@ -194,7 +194,7 @@ def _diagram(sites: Floats, heights: Floats, pairs: Integers, distinct: Integers
 
 _ROUNDING = 2.0**-50
 
-# The number of terms of the series in `_second_difference`; for arguments below 1, the next term is below 2**-53.
+# The number of terms of the series in `_second_difference`; for v < 1, the next term is below 2**-53 of the sum.
 _TERMS = 19
 
 
@@ -205,7 +205,7 @@ def quadrants(count: int) -> Floats:
 
 
 def clip(polygons: Floats, halfplanes: Floats) -> tuple[Floats, Integers]:
-    """Intersect each polygon (N, V, 3) with its half-plane (N, 3); return those with an interior, and their indices."""
+    """Intersect each polygon (N, V, 3) with its half-plane (N, 3); return nonempty intersections and their indices."""
     p, q, r = (halfplanes[:, None, axis] for axis in range(3))
     terms = (r * polygons[..., 2], p * polygons[..., 0], q * polygons[..., 1])
     value = terms[0] - terms[1] - terms[2]
@@ -291,7 +291,7 @@ def _first_difference(heights: Floats) -> Floats:
 def _second_difference(heights: Floats) -> Floats:
     """Return half the mean of exp(-h) over a triangle, where h is linear with the sorted heights at its corners.
 
-    Let h_0 be the least height, h_0 + u and h_0 + v the others with u <= v, and E(u) = (1 - exp(-u)) / u. The result is
+    Let h_0 <= h_0 + u <= h_0 + v be the heights, and E(u) = (1 - exp(-u)) / u. The result is
     exp(-h_0) (E(u) - exp(-u) E(v - u)) / v, which loses at most two bits for v >= 1. For v < 1 the series
     exp(-h_0) Σ_n (-1)^n h_n(u, v) / (n + 2)! is used instead, where h_n = Σ_i u^i v^(n-i).
     """

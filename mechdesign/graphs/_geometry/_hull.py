@@ -30,23 +30,25 @@ from mechdesign.model._domain import Domain
 from mechdesign.model.distances import refuse_distances
 
 TOLERANCE = 1e-9
-"""The largest distance of a point outside the hull, relative to its size, for which the point is in the hull."""
+"""A point outside the hull is treated as inside if its distance, relative to the size of the hull, is at most this."""
 
-# Generators are merged if their distance, relative to the longest generator, is below this bound. So is a generator
-# near the line between two others. A facet between them would have no meaningful direction. The bound is far below
-# TOLERANCE and far above rounding errors.
+# Two generators are merged if their distance, relative to the longest generator, is below this bound. A generator this
+# close to the line between two others is dropped. A facet between these generators would have no meaningful direction.
+# The bound is far below TOLERANCE and far above rounding errors.
 _MERGED = 1e-11
 
 
 class Body(NamedTuple):
-    """A convex body of affine dimension r, symmetric about the origin of R^d, without the negatives.
+    """A convex body of affine dimension r in R^d, symmetric about the origin.
+
+    The body stores one vertex of each opposite pair, and one facet of each opposite pair.
 
     Attributes:
         vertices: One vertex of each opposite pair, (k, d).
         normals: One normal a of each opposite pair of facets, scaled so that a·v = 1 on the facet, (m, d).
         basis: An orthonormal basis of the span, (r, d).
-        simplices: The corners of simplices that fill the body together with the origin, (t, r). They are indices of
-            vertices, where index k + i is the negative of vertex i.
+        simplices: The corners of simplices that fill the body together with the origin, (t, r). The corners are indices
+            of vertices, where index k + i is the negative of vertex i.
         cones: The volume of the cone from the origin over each facet, (m,).
     """
 
@@ -71,7 +73,7 @@ def build(generators: Floats) -> Body:
 
 
 def upright(differences: Floats) -> Floats:
-    """Return each difference or its negative, whose first nonzero coordinate is positive."""
+    """Return each difference, or its negative if its first nonzero coordinate is negative."""
     leading = differences[np.arange(len(differences)), np.argmax(differences != 0, axis=1)]
     # Adding zero turns -0.0 into 0.0.
     result: Floats = np.where((leading < 0)[:, None], -differences, differences) + 0.0
@@ -96,8 +98,8 @@ def too_flat() -> InputError:
 def _span(generators: Floats) -> tuple[Floats, Floats]:
     """Return an orthonormal basis (r, d) of the span, and the extent of the generators along each of its vectors.
 
-    Gram–Schmidt orthogonalisation with pivoting: each step adds the generator farthest from the current span. It stops
-    if all distances are below the tolerance.
+    Gram–Schmidt orthogonalisation with pivoting: each step adds the generator farthest from the current span. The
+    method stops if all distances are below the tolerance.
     """
     d = generators.shape[1]
     basis, extents = np.zeros((0, d)), np.zeros(0)
@@ -119,10 +121,10 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
 
 
 def _distinct(even: Floats) -> Integers:
-    """Return the indices of the distinct nonzero rows; rows are equal if they differ by rounding or by the sign."""
+    """Return the indices of the distinct nonzero rows, up to rounding and the sign."""
     _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
     first = np.sort(first).astype(np.int64)
-    # Equal rows may have been rounded to different neighbours, or one of them negated, so compare distances, too.
+    # Rounding may separate equal rows, and rows may differ by the sign, so compare distances, too.
     some = even[first]
     pairs = cKDTree(np.concatenate((some, -some))).query_pairs(_MERGED, output_type="ndarray") % len(some)
     keep = np.abs(some).max(axis=1) > _MERGED
@@ -158,7 +160,7 @@ def _polygon(generators: Floats, axes: Floats, basis: Floats) -> Body:
 def _strictly_convex(corners: list[list[float]]) -> list[int]:
     """Return the indices of the corners of half a polygon that are not on the line between their neighbours.
 
-    If two corners are equal up to rounding, one of them is removed, too. The negative of the first corner follows the
+    Of two corners that are equal up to rounding, one is removed, too. The negative of the first corner follows the
     last corner.
     """
     kept = list(range(len(corners)))
@@ -223,7 +225,7 @@ class SensitivityHull:
     All arrays are float64 and read-only; r is the affine dimension.
 
     Attributes:
-        vertices: Vertices, (k, d); the second half are the negatives of the first half. For r = 2 they are in
+        vertices: Vertices, (k, d); the second half are the negatives of the first half. For r = 2, the vertices are in
             counter-clockwise order in the coordinates of `basis`. The array is empty for r = 0.
         facets: Outer normals a of the facets, (m, d), with K = {v in the span: a·v ≤ 1 for all a}. The second half are
             the negatives of the first half.
@@ -286,8 +288,8 @@ class SensitivityHull:
     def norm(self, v: ArrayLike) -> Floats:
         """Return the K-norms min{t ≥ 0 : v ∈ tK}: the largest a·v over the facets.
 
-        The norm is infinite for a vector off the span of K. For these, a coordinate differs from its projection by more
-        than `TOLERANCE` times the larger of max|v| and the radius of K.
+        The norm is infinite for a vector off the span of K. A vector v is off the span if a coordinate differs from its
+        projection by more than `TOLERANCE` times max(max|v|, radius).
 
         Args:
             v: Vectors, (…, d).
@@ -324,7 +326,7 @@ class SensitivityHull:
         a point of the simplex by exponential spacings. The distribution is exact up to rounding.
 
         Args:
-            size: The number or shape of draws.
+            size: The number of points, or the shape of the array of points.
             rng: A NumPy generator or a seed; None takes a seed from the operating system.
 
         Returns:
