@@ -45,7 +45,7 @@ def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
     result = nx.Graph()
     result.add_nodes_from(kept.tolist())
     inside = set(kept.tolist())
-    # This is faster than graph.subgraph, which filters edges one by one.
+    # Building a new graph is faster than graph.subgraph, which filters edges one by one.
     result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(graph.adj[s]) if s < t)
     return result
 

@@ -231,8 +231,8 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 
-    The pairs include each edge of the graph, if the hull contains the difference of its ends. To protect the same pairs
-    by a mechanism without a hull, such as an optimal channel, add them as edges to its policy graph.
+    The pairs include each edge of the graph, if the hull contains the difference of its ends. An optimal channel, or
+    another mechanism without a hull, protects the pairs if its policy graph contains them as edges.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).

@@ -1,8 +1,8 @@
 """The channel of least cost under a policy graph: one linear program for each connected component.
 
 The constraints are p(o|s) <= e^ε p(o|t) for the edges of the graph in both directions (PGLP, Cao et al. 2020,
-Definition 3). The mechanisms of the papers satisfy the same constraints. So their expected cost is at least that of the
-optimal channel, if they give only permitted answers.
+Definition 3). The mechanisms of the papers satisfy the same constraints. So a mechanism of the papers costs at least as
+much as the optimal channel, if it gives only permitted answers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def problem(
 ) -> Problem:
     """Return the problem of the least-cost channel under a policy graph.
 
-    The optimal channel releases a node without an edge exactly, unless another requirement bounds it. This is the case
-    even if noise with a sensitivity hull would protect the node. In a graph with a single node, the node is also
-    released exactly. By default, a node without an edge is an error; see `isolated`.
+    The optimal channel releases a node without an edge exactly, unless another requirement bounds it. The optimal
+    channel does so even if noise with a sensitivity hull would protect the node. In a graph with a single node, the
+    node is also released exactly. By default, a node without an edge is an error; see `isolated`.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
@@ -67,18 +67,18 @@ def problem(
             of the domain is permitted (n columns), or m observables if `cost` has the shape (n, m).
         isolated: The treatment of nodes without an edge. With "refuse" these nodes are an error. With "hull" an edge
             joins each of them to all nodes in the hull of the whole graph around it. With "repair" the edges of
-            `repair` are added first. In both cases, a node that is still without an edge is an error. With "release"
-            the exact release is accepted, and the certificate lists these nodes as `revealed`.
+            `repair` are added first. With "hull" and "repair", a node that is still without an edge is an error. With
+            "release" the exact release is accepted, and the certificate lists these nodes as `revealed`.
         requirements: Further requirements on the nodes, in their order. Pair bounds may connect components. A
             distortion floor applies to all components jointly. A floor can be at most the expected error of an
-            adversary who knows only the prior, and the component unless `within` is "map".
+            adversary who knows the prior and, unless `within` is "map", the component.
         objective: The objective, "expected" or "worst" cost.
         observables: The domain of the m observables, for ``within="map"``.
         title: The name of the problem in reports.
 
     Returns:
-        The problem, with the graph privacy as its last requirement. Its `facts` contain `within`, `isolated` and
-        `edges_added`, the number of added edges. The certificate of a design repeats these facts.
+        The problem, with the graph privacy as its last requirement. The `facts` of the problem contain `within`,
+        `isolated` and `edges_added`, the number of added edges. The certificate of a design repeats these facts.
 
     Raises:
         InputError: An argument is invalid or does not match the others.

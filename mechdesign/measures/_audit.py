@@ -70,8 +70,8 @@ class Audit:
     """The guarantee and the cost of a channel, computed from its numbers without trust in its designer.
 
     Attributes:
-        epsilon: The tight ε, the least ε for all pairs and observables, rounded up. It is `math.inf` if an observable
-            of one secret never occurs for another, or if secrets at distance 0 have different rows.
+        epsilon: The tight ε, the least ε for all pairs and observables, rounded up. The tight ε is `math.inf` if an
+            observable of one secret never occurs for another, or if secrets at distance 0 have different rows.
         witness: The pair of secrets (s, t) and the observable that attain ε; None for ε = 0.
         cost: The cost under the prior, rounded up; None without costs.
         deviation: The largest distance of a row sum from 1, rounded up. The audit divides rows by their sums.
@@ -151,7 +151,7 @@ class Audit:
     def exposure(self) -> Floats:
         """The largest ε of any pair that contains a secret, for each secret (n,), rounded to nearest.
 
-        It is infinite if no ε suffices, for example if a pair at distance 0 has different rows.
+        The value is infinite if no ε suffices, for example if a pair at distance 0 has different rows.
         """
         best, _ = self._rates
         most = np.zeros(len(self.matrix))
@@ -178,7 +178,7 @@ class Audit:
     def design(self) -> Design | None:
         """The certified design of least cost with the channel's tight ε; computed on first use.
 
-        It is None without costs, for ε = ∞, and if ε is so small that a constant answer is optimal.
+        The value is None without costs, for ε = ∞, and if ε is so small that a constant answer is optimal.
         """
         if self.costs is None or not self._needs_design:
             return None
@@ -193,7 +193,7 @@ class Audit:
     def optimum(self) -> float | None:
         """The lower bound on the cost of any channel with this ε, rounded down; None without costs.
 
-        The first use computes it, and solves for `design` if necessary.
+        The lower bound is computed on first use, which solves for `design` if necessary.
         """
         if self.costs is None:
             return None
@@ -269,8 +269,8 @@ def audit(
             otherwise the Hamming distance.
         objective: The objective: "expected" for the expected cost, "worst" for the largest cost of a secret.
         secrets: The domain of the secrets, for labels and maps.
-        weights: Whether entries are weights, whose rows may have any positive sum. Otherwise row sums must be within
-            0.001 of 1.
+        weights: Whether entries are weights, whose rows may have any positive sum. If this is false, row sums must be
+            within 0.001 of 1.
 
     Returns:
         The audit.
@@ -319,7 +319,7 @@ def _make_bound(
 ) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
     """Return the pair bounds for ε = 1, the default errors, and a function from ε to a requirement."""
     if (distance is None) == (graph is None):
-        problem = "and graph are both missing" if distance is None else "and graph are both given"
+        problem = "is missing, like graph" if distance is None else "conflicts with graph"
         raise InputError("distance", problem, bound="exactly one of distance and graph")
     if graph is not None:
         check_graph(graph, n, "graph")

@@ -1,7 +1,7 @@
 """Well-known mechanisms for comparison with a design.
 
-All of these mechanisms have the observables of the design. Their probabilities are computed in floating point and
-rounded to integers over 2**62. The tight ε is computed exactly from these integers.
+All of these mechanisms have the observables of the design. The probabilities are computed in floating point and rounded
+to integers over 2**62. The tight ε is computed exactly from these integers.
 """
 
 from __future__ import annotations

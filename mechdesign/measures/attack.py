@@ -1,8 +1,8 @@
 """Attacks on a channel, which guess the secret from the observable (Privacy Games, Shokri 2015, section 9).
 
 Every attack takes the channel p(o|s) (n, m), the attacker's prior, and the error a(ŝ, s) (k, n) of the estimate ŝ for
-the secret s. It returns a strategy q(ŝ|o). Given the secret s, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s)
-(26). The numbers in parentheses are those of the equations in the paper.
+the secret s. The result is a strategy q(ŝ|o). Given the secret s, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ,
+s) (26). The numbers in parentheses are those of the equations in the paper.
 
 - `optimal` minimises Σ_s π_s E_s (19),
 - `bayes` draws the estimate from the posterior (25),

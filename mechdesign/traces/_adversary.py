@@ -9,7 +9,7 @@ A δ-location set replaces them by their surrogates instead.
 Let p be the belief of an adversary. A release is *ε-adversarially private* if Pr(i | z) ≤ e^ε p_i for every output z
 and every state i with p_i > 0. This is constrained adversarial privacy, Definition 10.9 of DPHMM (Xiao et al. 2017).
 The least ε depends on the belief. The least ε is at most the ε for which all states with positive belief are
-indistinguishable. It approaches this bound if one state has nearly all the belief.
+indistinguishable. The least ε approaches this bound if one state has nearly all the belief.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
 
     Args:
         channel: The channel p(o|s) from n secrets.
-        belief: The belief p, shape (n,). Its floats are treated as exact and divided by their exact sum.
+        belief: The belief p, shape (n,). Floats are treated as exact and divided by their exact sum.
 
     Returns:
         The least ε, with a secret and an observable that attain it.
@@ -341,8 +341,8 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
         belief: The adversary's belief before the release, over all states of the domain, shape (n,).
 
     Returns:
-        The least ε in nats, rounded up for snapped outputs. It is infinite if the belief in all states that the
-        designer considers possible is zero.
+        The least ε in nats, rounded up for snapped outputs. The value is infinite if the adversary considers all states
+        impossible that the designer considers possible.
 
     >>> import mechdesign as md
     >>> chain = [[0.9, 0.1], [0.1, 0.9]]

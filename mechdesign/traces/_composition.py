@@ -1,14 +1,14 @@
 """The joint guarantee of several releases, at one time or at several times.
 
 **Edges.** The budgets add up, and the releases protect only the edges that all graphs share. If each release satisfies
-(ε_i, G_i), all releases jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). This is Theorem 5.2 and Lemma 2 of PGLP, and Theorem
-7.1 of DPHMM for several queries at one time. Consider two trajectories whose states at every time are equal or joined
-by a common edge. These trajectories are Σ ε_i-indistinguishable.
+(ε_i, G_i), all releases jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). The sources are Theorem 5.2 and Lemma 2 of PGLP, and
+Theorem 7.1 of DPHMM for several queries at one time. Consider two trajectories whose states at every time are equal or
+joined by a common edge. These trajectories are Σ ε_i-indistinguishable.
 
 **Any two possible trajectories.** K-norm noise makes any two states j and k ε‖f(s_j) − f(s_k)‖_K-indistinguishable.
-So a release has the *overall level* ε max_{j,k ∈ C} ‖f(s_j) − f(s_k)‖_K. The level of several releases is the sum of
-their levels (DPHMM, Theorems 5.3, 6.3 and 7.2). The level of an optimal channel is ε times the largest number of hops
-(PGLP, Lemma 1).
+The *overall level* of a release is therefore ε max_{j,k ∈ C} ‖f(s_j) − f(s_k)‖_K. The level of several releases is the
+sum of their levels (DPHMM, Theorems 5.3, 6.3 and 7.2). The level of an optimal channel is ε times the largest number of
+hops (PGLP, Lemma 1).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Composition:
         epsilon: The exact sum of the ε of the releases, in nats per edge of `graph`.
         graph: The graph of the nodes and edges that are in all graphs, frozen.
         level: The overall level, which is the sum of the levels of the releases. Any two possible trajectories are
-            `level`-indistinguishable. It is infinite if some mechanism distinguishes two states with certainty.
+            `level`-indistinguishable. The level is infinite if some mechanism distinguishes two states with certainty.
         realised: The overall level, proved exactly from the numbers of the channels. Up to rounding, it is at most
-            `level`. It is None if outputs are not snapped.
+            `level`. `realised` is None if outputs are not snapped.
         releases: The number of releases.
 
     >>> import mechdesign as md
@@ -166,7 +166,7 @@ def stage_level(stage: Stage) -> float:
         stage: One time of a trace.
 
     Returns:
-        The level in nats. It is infinite if members of the constrained domain have different hulls, or are not
+        The level in nats, which is infinite if members of the constrained domain have different hulls, or are not
         connected.
 
     >>> import mechdesign as md

@@ -75,7 +75,7 @@ def forward(
         The filtered beliefs.
 
     Raises:
-        InputError: An observation is impossible given the earlier ones; the path of the error is ``path[t]``.
+        InputError: An observation is impossible given the earlier observations; the path of the error is ``path[t]``.
     """
     chain = as_chain(transition)
     log_prior = logarithm(as_initial(initial, chain.size).probabilities)

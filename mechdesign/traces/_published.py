@@ -60,7 +60,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedTrace:
-    """The content of the public files of a released trace. These contain neither the chain nor the beliefs.
+    """The content of the public files of a released trace. The files contain neither the chain nor the beliefs.
 
     Attributes:
         title: The title of the trace.

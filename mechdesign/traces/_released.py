@@ -5,7 +5,7 @@ the history of the person whose trace is released, the public files reveal infor
 history contains the trace, the files reveal information about the true states without noise.
 
 If the prior, the chain and the policy do not depend on data, the files depend on the true states only through the
-outputs. Otherwise ``depends_on`` in the manifest lists the data on which they depend.
+outputs. Otherwise the files also depend on data, which ``depends_on`` in the manifest lists.
 
 ``released.csv`` has a row for each step with ``step``, counted from 0. If outputs are states, each row has ``state``
 and ``label``. The columns of the places are ``x``, ``y``, … in the unit of the domain, and ``latitude`` and

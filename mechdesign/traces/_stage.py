@@ -1,10 +1,11 @@
 """A step of a trace and its outcome.
 
-**States outside a δ-location set.** The true state may be outside a δ-location set C. It is then released as its
-surrogate, the nearest member of C. If several members are equally near, the surrogate has the lowest index. A refusal
-would reveal that the state is outside C. So Pr(o | s) for a state s outside C is the row of its surrogate. Bayes' rule
-uses this row, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside
-it is impossible. An impossible state has the likelihood 0, and a trace refuses to release it.
+**States outside a δ-location set.** The true state may be outside a δ-location set C. The trace then releases the
+surrogate of the true state, the nearest member of C. If several members are equally near, the surrogate has the lowest
+index. A refusal would reveal that the state is outside C. So Pr(o | s) for a state s outside C is the row of its
+surrogate. Bayes' rule uses this row, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no
+surrogates: a state outside it is impossible. An impossible state has the likelihood 0, and a trace refuses to release
+it.
 
 **Charged draws.** A stage of a trace with a ledger refers to this ledger. The ledger records each draw before it
 happens, also for copies of the stage. The channel, the mechanism and the design of a stage have the same distribution,
@@ -319,9 +320,9 @@ class Stage:
         """The degree of protection of each state, shape (n,) (DPHMM, Definition 5.2).
 
         The degree is the number of members of C that the mechanism makes ε-indistinguishable from the state, including
-        itself. For a K-norm mechanism, these members are in the hull around the state. For an optimal channel, they are
-        its neighbours in the graph. A state outside C has the degree of its surrogate; an impossible state has the
-        degree 0.
+        the state. For a K-norm mechanism, this is the number of members in the hull around the state. For an optimal
+        channel, it is the number of neighbours plus 1. A state outside C has the degree of its surrogate; an impossible
+        state has the degree 0.
         """
         mechanism = self.fitted.mechanism
         if isinstance(mechanism, Mechanism):
@@ -337,7 +338,7 @@ class Stage:
     def realised(self) -> float | None:
         """The least ε, rounded up, for which *all* possible states are pairwise ε-indistinguishable.
 
-        This is the logarithm of the largest ratio of two entries in one column of the channel, in exact arithmetic. It
+        The value is ln of the largest ratio of two entries in one column of the channel, in exact arithmetic. The value
         is infinite if an output excludes a member, and None if outputs are not snapped.
         """
         if self.channel is None:

@@ -34,7 +34,7 @@ _NO_PROCESS = 0
 
 
 class Trace:
-    """Releases the states of a hidden Markov model one by one, and updates the belief of an adversary.
+    """Releases the states of a hidden Markov model step by step, and updates the belief of an adversary.
 
     The adversary knows the model, the mechanism and the earlier outputs.
 
@@ -42,11 +42,11 @@ class Trace:
     and the trace releases the state exactly. If several states have the same place, only the first of them is an
     answer. If these states share a hull, a mechanism with a hull gives them the same row.
 
-    Threads may share a trace; calls of `step` and `observe` are serialised. After its first release, only one object in
-    one process may continue a trace. A copy made by `copy`, pickling or a fork refuses to `step` (`TraceError`), since
-    it does not see the later releases of the original. The method `restart` makes a new trace from a copy. Copies made
-    before the first release are independent traces. Copies of a rehearsal, with `rng` and without a ledger, are always
-    independent.
+    Threads may share a trace; calls of `step` and `observe` are serialised. After the first release of a trace, only
+    one object in one process may continue the trace. A copy made by `copy`, pickling or a fork refuses to `step`
+    (`TraceError`), since it does not see the later releases of the original. The method `restart` makes a new trace
+    from a copy. Copies made before the first release are independent traces. Copies of a rehearsal, with `rng` and
+    without a ledger, are always independent.
 
     Args:
         domain: The n states and their places.
@@ -66,11 +66,11 @@ class Trace:
             positive probability, and other true states are an error.
         repair: How a repair protects states that the constrained domain disconnects and exposes, see
             `mechdesign.graphs.repair`; None leaves them exposed.
-        repaired: The states that a repair protects. "disconnected": states with edges in the policy, but only to
-            impossible states (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma
-            1). With component hulls and with "lp", a state without an edge is released exactly, unless a repair joins
-            another state to it. The certificate of the step lists these states in `revealed`. "all" also protects
-            states without edges.
+        repaired: The states that a repair protects. The value "disconnected" protects states with edges in the policy,
+            but only to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
+            protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,
+            unless a repair joins another state to it. The certificate of the step lists these states in `revealed`. The
+            value "all" also protects states without edges.
         hull: The hull of the noise and of the exposure test. The value "component" is the hull of the node's component,
             as in PGLP. The value "graph" is the hull of the whole graph, as in DPHMM. The channel of "lp" has no hull.
             Instead, edges join each disconnected state to the states with edges in the policy that this hull does not
@@ -217,7 +217,7 @@ class Trace:
         Raises:
             InputError: The state is unknown, or has probability zero and `delta` is None.
             BudgetExceededError: The release would exceed the budget of the ledger.
-            TraceError: This trace is a copy, or is in a forked process, of a trace that has released states.
+            TraceError: This trace is a copy of a trace that has released states, or continues it in a forked process.
         """
         state = self._state(true_state)
         with self._lock:
@@ -264,7 +264,7 @@ class Trace:
             where = "a copy of a trace" if self._process == _NO_PROCESS else "a trace in a forked process"
             raise TraceError(
                 f"{where} that has released states cannot step: it does not see the releases of the "
-                "original. Step the original, or make a new trace by restart(), which leaves this one as it is"
+                "original. Step the original, or make a new trace with restart(), which leaves this trace unchanged"
             )
 
     def observe(self, log_likelihood: ArrayLike) -> None:

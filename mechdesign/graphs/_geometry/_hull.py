@@ -160,8 +160,8 @@ def _polygon(generators: Floats, axes: Floats, basis: Floats) -> Body:
 def _strictly_convex(corners: list[list[float]]) -> list[int]:
     """Return the indices of the corners of half a polygon that are not on the line between their neighbours.
 
-    Of two corners that are equal up to rounding, one is removed, too. The negative of the first corner follows the
-    last corner.
+    If two corners are equal up to rounding, the function removes one of them, too. The negative of the first corner
+    follows the last corner.
     """
     kept = list(range(len(corners)))
     index = 0
@@ -322,8 +322,8 @@ class SensitivityHull:
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
         """Return points drawn uniformly from K in its affine dimension.
 
-        The method first draws a simplex of the triangulation from the origin in proportion to its volume. Then it draws
-        a point of the simplex by exponential spacings. The distribution is exact up to rounding.
+        The method first draws a simplex of the triangulation from the origin in proportion to its volume. The method
+        then draws a point of the simplex by exponential spacings. The distribution is exact up to rounding.
 
         Args:
             size: The number of points, or the shape of the array of points.
