@@ -284,7 +284,7 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
         (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
         (([1.0], [[0.0]], {}), "is not a matrix"),
-        (([["a"]], [[0.0]], {}), "holds"),
+        (([["a"]], [[0.0]], {}), "has the type"),
         (([[1.0]], TWO, {}), "does not match"),
         (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not match"),
         (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has the wrong length"),

@@ -61,7 +61,7 @@ def test_wrong_input_is_named() -> None:
         metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0], [2.0]], observables=[[0.0], [1.0]])
     with pytest.raises(InputError, match="labels: have the wrong length"):
         metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b"])
-    with pytest.raises(InputError, match="released: differ"):
+    with pytest.raises(InputError, match="released: have the wrong length"):
         metrics.differs(["a"], ["a", "b"])
     with pytest.raises(InputError, match="released: does not have the shape"):
         metrics.distances([[0.0]], [[0.0, 1.0]])
