@@ -269,7 +269,7 @@ def audit(
             otherwise the Hamming distance.
         objective: The objective: "expected" for the expected cost, "worst" for the largest cost of a secret.
         secrets: The domain of the secrets, for labels and maps.
-        weights: Whether entries are weights, whose rows may have any positive sum. If this is false, row sums must be
+        weights: Whether entries are weights, whose rows may have any positive sum. Without weights, row sums must be
             within 0.001 of 1.
 
     Returns:

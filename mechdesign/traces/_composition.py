@@ -38,8 +38,8 @@ class Composition:
         graph: The graph of the nodes and edges that are in all graphs, frozen.
         level: The overall level, which is the sum of the levels of the releases. Any two possible trajectories are
             `level`-indistinguishable. The level is infinite if some mechanism distinguishes two states with certainty.
-        realised: The overall level, proved exactly from the numbers of the channels. Up to rounding, it is at most
-            `level`. `realised` is None if outputs are not snapped.
+        realised: The overall level, proved exactly from the numbers of the channels. Up to rounding, `realised` is at
+            most `level`. `realised` is None if outputs are not snapped.
         releases: The number of releases.
 
     >>> import mechdesign as md
