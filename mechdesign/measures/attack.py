@@ -75,8 +75,8 @@ class Attack:
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s. For an attacker with the true prior it equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s). If
-    an observable has probability 0 under the attacker's prior, the estimate is optimal under the prior.
+    `distortion` is Σ_s E_s truth_s. For an attacker with the true prior, `distortion` is Σ_o min_ŝ Σ_s π_s p(o|s)
+    a(ŝ,s). If an observable has probability 0 under the attacker's prior, the estimate is optimal under the prior.
 
     Args:
         channel: The channel p(o|s) (n, m).

@@ -201,8 +201,8 @@ def manifest(
 def check_release_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a released trace can be written to `folder` without the loss of other files.
 
-    The folder must be new, or empty, or contain only a rehearsal. With `overwrite` it may contain any released trace,
-    complete or interrupted. With `force` it may contain other files, which are never changed.
+    The folder must be new, or empty, or contain only a rehearsal. With `overwrite` the folder may contain any released
+    trace, complete or interrupted. With `force` the folder may contain other files, which are never changed.
     """
     ours = {*OWN, *_PICTURES}
 
