@@ -184,4 +184,4 @@ def test_wrong_tables_of_places(arguments: tuple[str, ...], words: str) -> None:
 def test_a_folder_of_trajectories_joins_nothing() -> None:
     Path("folder").mkdir()
     found = run("init", "folder", "--places", "places.csv")
-    assert (found.exit_code, "--places: does not go with a folder" in found.stderr) == (2, True)
+    assert (found.exit_code, "--places: cannot be used with a folder" in found.stderr) == (2, True)

@@ -116,7 +116,7 @@ def test_a_malformed_file_of_counts_is_refused(made: Path, tmp_path: Path, chang
     shutil.copytree(made / "smoothed", tmp_path / "c")
     file = tmp_path / "c" / CHAIN_COUNTS
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
-    with pytest.raises(InputError, match=r"(?i)count the chain again") as caught:
+    with pytest.raises(InputError, match=r"(?i)estimate the chain again") as caught:
         counts_of(tmp_path / "c" / "forward.csv")
     assert CHAIN_COUNTS in caught.value.path
 

@@ -219,7 +219,7 @@ def test_parquet(tmp_path: Path, small: None) -> None:
     with pytest.raises(InputError, match=MUCH):
         read_columns(written(a=np.zeros(2_000_000)), ["a"])
     for nested in ([[1], [2]], [{"x": 1}]):
-        with pytest.raises(InputError, match="holds lists, structures and bytes only"):
+        with pytest.raises(InputError, match="contains only lists, structures and bytes"):
             read_columns(written(a=nested), ["a"])
 
 

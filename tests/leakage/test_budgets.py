@@ -137,7 +137,7 @@ def test_budget_files(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "wrong header"),
-        ("step,epsilon\n", "holds no budgets"),
+        ("step,epsilon\n", "contains no budgets"),
         ("step,epsilon\n0,x\n", "line 2, column epsilon: is not a number; found a"),
         ("step,epsilon\n0,-1\n", "line 2, column epsilon: is negative; found -9"),
         ("step,epsilon\n0,nan\n", "line 2, column epsilon: is not a number; found aaa"),

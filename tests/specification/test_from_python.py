@@ -206,7 +206,7 @@ def test_traces_are_given_in_many_ways():
         ([0, "home"], "trace[1]", "is not a secret; found 'home'"),
         ([True], "trace[0]", "is not a secret"),
         ([1.5], "trace[0]", "is not a secret"),
-        ([], "trace", "holds no steps"),
+        ([], "trace", "contains no steps"),
         ([[1.0, 1.0], [99.0, 1.0]], "trace[1]", "lies outside the grid"),
         ([[1.0, float("nan")]], "trace[0]", "is not finite"),
         ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),

@@ -87,7 +87,7 @@ def test_warnings_of_a_schedule_are_given_once(tmp_path):
         ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
         ("step,epsilon\n0,nan\n", "line 2, column epsilon is not a number; found aaa"),
         ("0.1\n", "has the wrong header"),
-        ("step,epsilon\n", "holds no budgets"),
+        ("step,epsilon\n", "contains no budgets"),
     ],
 )
 def test_budgets_that_are_none(tmp_path, text, words):
