@@ -183,7 +183,7 @@ def test_without_times_it_is_said(prior: str, transition: str, start: int | None
         found = release(prior, transition, start=start)
     said = found.history.to_json()["meaning"]
     assert "depend on the data that were counted" in said
-    assert "is not known" in said
+    assert "which is unknown" in said
     assert NOTHING not in said
     with warnings.catch_warnings():
         warnings.simplefilter("error", HistoryWarning)
