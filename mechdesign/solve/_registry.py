@@ -36,8 +36,8 @@ class Solver:
         warm: Whether the solver can start from its own earlier answer, even if rows were added since.
         apart: Number of nonzero coefficients from which a solve with a time limit runs in a separate process. The
             process is killed soon after the limit. Such solvers need a `load` function that can be pickled.
-        deaf: Whether the solver ignores Ctrl-C. If so, a solve from `apart` coefficients runs in a separate process
-            even without a time limit.
+        deaf: Whether the solver ignores Ctrl-C. If so, a solve with at least `apart` coefficients runs in a separate
+            process even without a time limit.
 
     >>> find("highs-simplex").exact, find("block").takes
     (True, 'blocks')

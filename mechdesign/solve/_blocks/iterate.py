@@ -210,7 +210,7 @@ def _make_channel(program: BlockProgram, slope: float | None) -> Floats:
 
 
 def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
-    """Return whether a channel is invariant under the symmetries, as blocks that represent several columns require."""
+    """Return whether a channel is invariant under the symmetries of the layout."""
     pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
     return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
@@ -218,7 +218,7 @@ def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
 def _is_interior(program: BlockProgram, channel: Floats) -> bool:
     """Return whether all ratios are below exp(0.95 E)."""
     if channel.min() == channel.max():
-        # Comparing all ratios would take 40 seconds with 2,500 rows.
+        # The uniform channel is accepted early, because comparing all ratios of 2,500 rows would take 40 seconds.
         return True
     logs = np.log(channel)
     limit = 0.95 * program.exponents
