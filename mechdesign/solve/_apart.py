@@ -57,7 +57,8 @@ def wait(
     while True:
         try:
             if not interrupted and deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
-                # The request may already be acknowledged, for example by a design inside a progress callback.
+                # Another function, such as a progress callback that computes a design, may already have acknowledged
+                # the request.
                 deadline.acknowledge()
                 raise KeyboardInterrupt
             deadline.check()
@@ -85,8 +86,8 @@ _PRINTING_OPTIONS = ("disp", "output_flag", "verbose")
 def solve_apart(solver: Solver, program: LinearProgram, options: Options, start: object = None) -> Answer:
     """Solve with the back end of `solver` in a separate process.
 
-    After Ctrl-C the process returns its current numbers. It is killed after a second Ctrl-C, and after the first one if
-    the solver ignores Ctrl-C. If the process dies, the status of the answer is FAILED.
+    After Ctrl-C the process returns its current numbers. The process is killed after a second Ctrl-C, or after the
+    first Ctrl-C if the solver ignores it. If the process dies, the status of the answer is FAILED.
 
     Args:
         solver: The solver.
@@ -257,7 +258,7 @@ def _solve_task(solver: Solver, program: LinearProgram, options: Options, start:
     except KeyboardInterrupt:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
     except Exception as error:
-        # Report any error to the parent process.
+        # Every error is reported to the parent process.
         return Answer(Status.FAILED, None, None, 0, f"{type(error).__name__}: {error}", solver.name)
     return answer
 

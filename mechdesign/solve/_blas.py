@@ -27,7 +27,7 @@ def limit_this_thread(number: int) -> Any:
 
 
 class _Holder:
-    """A thread that sets the process-wide limit, because only the thread that set a limit may change it."""
+    """A thread that sets the process-wide limit: a limit can be changed only by the thread that has set it."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None

@@ -169,7 +169,7 @@ def objective(program: BlockProgram, x: Floats) -> float:
 
 
 def repair(program: BlockProgram, x: Floats) -> Floats:
-    """Normalise the rows of x (n, m), and mix x with the cheapest constant channel until all floors are met.
+    """Normalise the rows of x (n, m), and mix x with the cheapest constant channel such that all floors are met.
 
     If the row sums of x differ from 1 by at most δ, normalisation violates the ratio bounds by about δ at most.
     """

@@ -1,8 +1,9 @@
 """Column generation: alternate between a restricted problem and its pricing problems until the gap is small enough.
 
-The restricted problem contains the columns of a working set. Its dual prices give each omitted column a reduced cost.
-All reduced costs together prove a lower bound on the optimum of the full problem (Dantzig and Wolfe, Operations
-Research, 1960). The best point and the best bound may come from different rounds, or from different solvers.
+The restricted problem contains the columns of a working set. The dual prices of the restricted problem determine the
+reduced cost of each omitted column. All reduced costs together prove a lower bound on the optimum of the full problem
+(Dantzig and Wolfe, Operations Research, 1960). The best point and the best bound may come from different rounds, or
+from different solvers.
 
 Theory: interior_point, Column generation.
 """
@@ -18,7 +19,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
-# Because of rounding, the relative gap may be negative, but not below minus this value.
+# Because of rounding, the relative gap may be negative. Rounding does not explain a gap below minus this value.
 _MAX_CROSSING = 1e-6
 
 Point = TypeVar("Point")
@@ -83,11 +84,11 @@ class RestrictedSolution(Generic[Working, Prices]):
     """The solution of a restricted problem.
 
     Attributes:
-        working: Working set of the restricted problem. The master may have removed columns from it.
+        working: Working set of the restricted problem. The master may have removed columns from this set.
         prices: Dual prices, in the form that the pricer expects.
         status: OPTIMAL, or the reason for an early end.
         message: The status in words.
-        lower: Lower bound of the restricted problem. Its dual prices cannot prove a larger bound for the program with
+        lower: Lower bound of the restricted problem. The dual prices cannot prove a larger bound for the program with
             all columns.
         complete: False if the master has extended the restricted problem, so another round may improve the result.
     """
@@ -106,7 +107,7 @@ class PricingResult:
 
     Attributes:
         improving: Columns with a negative reduced cost, the most negative first.
-        unproved: Columns whose reduced cost may be negative. They weaken the lower bound.
+        unproved: Columns whose reduced cost may be negative. These columns weaken the lower bound.
         status: OPTIMAL, or the reason for an early end.
     """
 
@@ -159,21 +160,22 @@ def generate_columns(
 ) -> GenerationOutcome[Working]:
     """Solve restricted problems and price columns in turn until the relative gap of `best` is at most `gap`.
 
-    Each round adds columns with negative reduced costs. If no column has one, the round adds columns that weaken the
-    lower bound. The rounds also end if no column can be added, at the deadline, and after `max_rounds` rounds.
+    Each round adds columns with negative reduced costs. If no column has a negative reduced cost, the round adds
+    columns that weaken the lower bound. The rounds also end if no column can be added, at the deadline, and after
+    `max_rounds` rounds.
 
     Args:
         master: Solver of restricted problems.
         pricer: Solver of pricing problems.
         working: The first working set.
-        best: The bracket. It contains the best point and the best proof, even after an early end.
+        best: The bracket. The bracket contains the best point and the best proof, even after an early end.
         gap: Relative gap to reach.
         deadline: Deadline of the whole solve. The master and the pricer set earlier deadlines for each of their solves.
         max_rounds: Maximum number of rounds.
         min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
 
     Returns:
-        The reason why the rounds ended, their number, and the last working set.
+        The reason why the rounds ended, the number of rounds, and the last working set.
 
     Raises:
         SolverError: If the first restricted problem or the first pricing problem cannot be solved. Later failures end

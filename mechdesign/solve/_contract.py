@@ -44,7 +44,7 @@ class Options:
         feasibility: Tolerance for the absolute violation of a row, a bound or the sign of a reduced cost.
         gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. If
             None, the value of `feasibility`.
-        time_limit: Seconds for each solve, or None for no limit; a back end receives the remaining seconds.
+        time_limit: Time limit of each solve [s], or None for no limit; a back end receives the remaining seconds.
         threads: Largest number of threads of the solver, or None for its default.
         vertex: Whether an interior-point method should return a vertex, if it supports crossover.
         extra: Options under the solver's own names; unknown names are refused.
@@ -156,7 +156,8 @@ _OPTIMAL_RESIDUAL = 1e-8
 FAILED_RESIDUAL = 1e-3
 """If the recomputed residuals exceed this value, an answer that the solver reports as optimal is rejected."""
 
-# Absolute gap that is treated as zero, in units of the costs: a relative gap is meaningless if the optimum is zero.
+# Absolute gap that is treated as zero, in units of the costs, because the relative gap is meaningless if the optimum is
+# zero.
 _ZERO_GAP = 1e-6
 
 

@@ -107,7 +107,7 @@ class CharnesCooper:
 
     Attributes:
         program: The linear program.
-        shift: The lower bounds of x, with zeros in place of infinite ones (columns,).
+        shift: The lower bounds of x (columns,), with zeros in place of infinite bounds.
         unit: The factor by which the last variable scales t.
 
     >>> import numpy as np, scipy.sparse
@@ -145,7 +145,7 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
 
     Args:
         fractional: The program.
-        heaviest: Size of the largest coefficient in the row of the denominator, at most.
+        heaviest: Upper limit of the absolute coefficients in the row of the denominator.
 
     Returns:
         The linear program and the inverse transformation.
@@ -169,7 +169,7 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
     sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
     unit = max(sizes) or 1.0
-    # Each finite bound b of a row a becomes a·y − b t ≥ 0 or ≤ 0.
+    # Each finite bound b of a row a becomes the constraint a·y − b t ≥ 0 or a·y − b t ≤ 0.
     blocks = [
         sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
         for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
@@ -204,8 +204,8 @@ def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e
     """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
 
     The variables are x. With the constants included, the maximum is zero if and only if `value` is the best fraction.
-    Otherwise the solution has a better fraction. The objective is scaled, because solvers treat coefficients below an
-    absolute tolerance as zero.
+    Otherwise the fraction at the solution is better than `value`. The objective is scaled, because solvers treat
+    coefficients below an absolute tolerance as zero.
 
     Args:
         fractional: The program.

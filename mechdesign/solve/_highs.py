@@ -25,7 +25,7 @@ _STATUS = {
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
     highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
-    # HiGHS returns this status if its interior-point method misses a tolerance.
+    # HiGHS returns kUnknown if its interior-point method misses a tolerance.
     highspy.HighsModelStatus.kUnknown: Status.STALLED,
 }
 _CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
@@ -99,7 +99,7 @@ def _settings(method: str, program: LinearProgram, options: Options, *, warm: bo
         "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _MIN_INTERIOR_TOLERANCE),
         "pdlp_optimality_tolerance": gap,
         "run_crossover": "on" if options.vertex else "off",
-        # HiGHS silently drops coefficients below this value, whose default is a thousand times larger.
+        # HiGHS silently drops coefficients below this value. Its default is a thousand times larger.
         "small_matrix_value": _MIN_COEFFICIENT,
         "ipm_iteration_limit": _MAX_INTERIOR_ITERATIONS,
         "pdlp_iteration_limit": _MAX_FIRST_ORDER_ITERATIONS,

@@ -57,7 +57,8 @@ class LinearProgram:
             raise InputError("matrix", "has the wrong number of axes", value=np.ndim(given), bound="2")
         matrix = sparse.csr_array(given, dtype=np.float64)
         if not matrix.has_canonical_format:
-            # Solvers refuse duplicate entries; a copy is summed because the caller's matrix must not change.
+            # Duplicate entries, which solvers refuse, are summed in a copy, because the caller's matrix must not
+            # change.
             matrix = matrix.copy()
             matrix.sum_duplicates()
         rows, columns = matrix.shape
@@ -137,8 +138,8 @@ def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
     """Compute the residuals of a primal-dual pair.
 
     The reduced costs are ``cost - matrix.T @ row_dual``. A positive reduced cost is the multiplier of the column's
-    lower bound; a negative one, of its upper bound. If that bound is infinite, the reduced cost is a dual
-    infeasibility.
+    lower bound. A negative reduced cost is the multiplier of its upper bound. If that bound is infinite, the reduced
+    cost is a dual infeasibility.
 
     Args:
         program: The program.
@@ -186,9 +187,9 @@ def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str
     """Yield the lines of a program in free MPS format, as a minimisation.
 
     Names come from the blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers have 17 significant digits, so
-        readers restore exactly the same numbers. Two kinds of rows do not survive unchanged. Readers drop rows without
-        bounds. If no RANGES entry expresses both bounds of a row exactly, the row is written twice, the second time
-        with the suffix ``_upper``. Empty sections are omitted, because some readers stop at them.
+        readers restore exactly the same numbers. Two kinds of rows are changed. Readers drop rows without bounds. If no
+        RANGES entry expresses both bounds of a row exactly, the row is written twice, the second time with the suffix
+        ``_upper``. Empty sections are omitted, because some readers stop at them.
 
     Args:
         program: The program.

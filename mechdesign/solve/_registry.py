@@ -31,8 +31,8 @@ class Solver:
         package: The package that the solver needs.
         takes: The type of program that the solver accepts: "rows" for a `LinearProgram`, or "blocks" for a
             `BlockProgram`.
-        exact: Whether its answers are vertices, computed to working precision. If so, a second solve with a magnified
-            objective gives more accurate multipliers.
+        exact: Whether the answers of the solver are vertices, computed to working precision. For such a solver, a
+            second solve with a magnified objective gives more accurate multipliers.
         warm: Whether the solver can start from its own earlier answer, even if rows were added since.
         apart: Number of nonzero coefficients from which a solve with a time limit runs in a separate process. The
             process is killed soon after the limit. Such solvers need a `load` function that can be pickled.
@@ -67,7 +67,8 @@ def _load(module: str, *method: str) -> Any:
     return importlib.import_module(f"mechdesign.solve._{module}").back_end(*method)
 
 
-# HiGHS checks the clock only between its steps. From this number of coefficients, presolve alone may take seconds.
+# HiGHS checks the clock only between its steps. With at least this number of coefficients, its presolve may take
+# seconds.
 _MIN_COEFFICIENTS_APART = 250_000
 # The limit for solvers that ignore Ctrl-C: smaller programs take less time than starting a process.
 _MIN_COEFFICIENTS_DEAF = 20_000

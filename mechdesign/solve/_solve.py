@@ -22,7 +22,7 @@ def solve(
     FAILED.
 
     Large programs run in a separate process if the solver would exceed its time limit or ignore Ctrl-C (`Solver.apart`,
-    `Solver.deaf`). The process is killed one second and a twentieth of the limit after the limit.
+    `Solver.deaf`). The process is killed after the limit plus a grace period of one second and 5 % of the limit.
 
     Args:
         program: The program.

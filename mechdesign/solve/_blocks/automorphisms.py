@@ -1,10 +1,10 @@
 """Find the symmetries of a block program by matching rows that have equal relations to a few base rows.
 
-The images of a *base* determine an automorphism. A base is a sequence of rows, such as three points of a grid, to which
-all rows of the program have different relations. The search tries every consistent choice of images, and extends it to
-a permutation of the rows by matching relations. It accepts the permutation if the permuted program equals the program
-within a relative tolerance of 1e-9. Differences within the tolerance hardly change a solution, and bounds are
-recomputed without symmetry.
+The images of the rows of a *base* determine an automorphism. A base is a sequence of rows, such as three points of a
+grid, to which all rows of the program have different relations. The search tries every consistent choice of images of
+the base. It extends each choice to a row permutation by matching relations. The search accepts the permutation if the
+permuted program equals the program within a relative tolerance of 1e-9. Differences within the tolerance hardly change
+a solution, and bounds are recomputed without symmetry.
 
 Theory: interior_point, Symmetry.
 """
@@ -125,7 +125,7 @@ def _mix_relations(program: BlockProgram) -> Floats:
     """Return numbers (n, n) for ordered pairs of rows, such that every symmetry preserves the numbers.
 
     Each number combines the exponent, inner products of rows of the costs, and inner products of columns of the errors.
-    The factors are random but fixed.
+    The factors of this combination are random but fixed.
     """
     generator = np.random.default_rng(_SEED)
     finite = np.isfinite(program.exponents)
@@ -147,7 +147,7 @@ def _mix_relations(program: BlockProgram) -> Floats:
 
 
 def _colour_rows(relations: Floats) -> Integers:
-    """Group rows whose sorted relations agree."""
+    """Give rows whose sorted relations agree the same number."""
     generator = np.random.default_rng(_SEED)
     weights = generator.uniform(0.5, 1.5, (2, relations.shape[0]))
     both = np.sort(relations, axis=1) @ weights[0] + np.sort(relations, axis=0).T @ weights[1]

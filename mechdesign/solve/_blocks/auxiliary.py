@@ -18,10 +18,10 @@ from mechdesign.base._arrays import Flags, Floats
 class AuxiliaryRows:
     """Shapes, weights and linear maps of the auxiliary rows, whose slacks and multipliers are vectors (size,).
 
-    `weights` (size,) contains the weights of the central path. `counts` (size,) contains the number of rows that each
-    row represents. In pricing, floors are not constraints, so `linked` is false, and slacks of linking rows do not
-    exist. The flags `active` (B, k) select estimates. The rows of other estimates are `absent`: their weight and
-    multiplier are 0, and their slack is 1.
+    `weights` (size,) contains the weights of the central path. `counts` (size,) contains the number of rows of the full
+    program that each row represents. In pricing, floors are not constraints, so `linked` is false, and slacks of
+    linking rows do not exist. The flags `active` (B, k) select estimates. The rows of other estimates are `absent`:
+    their weight and multiplier are 0, and their slack is 1.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Correct the lower bound for columns that are missing from a restricted problem.
 
-A few missing columns hardly change the value of the restricted problem. Yet their reduced costs at the multipliers λ
-are negative. Decreasing λ uniformly until they are non-negative weakens the bound much more. A small program finds the
-rows in which λ must decrease. It contains the missing columns J, and a column x_0 with the costs λ that replaces all
-other columns:
+A few missing columns hardly change the value of the restricted problem. Yet the reduced costs of these columns at the
+multipliers λ are negative. Decreasing λ uniformly until all reduced costs are non-negative weakens the bound much more.
+A small program finds the rows in which λ must decrease. The small program contains the missing columns J, and a column
+x_0 with the costs λ that replaces all other columns:
 
     min  λ·x_0 + Σ_{o∈J} (c_o·x_o − Σ_f v_f w_of)   with  x_0 + Σ_{o∈J} x_o = 1,  ratio bounds,  w_of <= error_f[h]·x_o
 
@@ -48,8 +48,7 @@ def is_correction_worthwhile(
 ) -> bool:
     """Return whether the bound should be corrected: few columns are missing, or the correction may close the gap.
 
-    The duration of the correction, relative to a round, is about the number of missing columns divided by the size of
-    the working set.
+    If a share p of the working set is missing, the correction takes about the share p of the time of a round.
 
     Args:
         missing: Number of missing columns.

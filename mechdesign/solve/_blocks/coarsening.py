@@ -1,12 +1,12 @@
 """Coarse problems: cluster the rows of a program to predict the columns that the full program uses.
 
 If the exponents between two rows are small, the rows are similar in every channel that satisfies the ratio bounds. One
-row of the coarse problem therefore represents a cluster of rows. Its costs and errors are the sums over the cluster.
-The exponent between two clusters is the mean over their pairs of rows. If all exponents are finite, the geometric means
-of a channel's rows satisfy the bounds of the coarse problem. The optimal value of the coarse problem is not a bound for
-the full program. Yet nearly the same columns are optimal in both problems. If a pair of rows has no bound, its exponent
-is the length of the shortest path of bounds between them. Two clusters then have a bound if any pair of their rows has
-one.
+row of the coarse problem therefore represents a cluster of rows. The costs and errors of this row are sums over the
+cluster. The exponent between two clusters is the mean over their pairs of rows. If all exponents are finite, the
+geometric means of a channel's rows satisfy the bounds of the coarse problem. The optimal value of the coarse problem is
+not a bound for the full program. Yet nearly the same columns are optimal in both problems. If a pair of rows has no
+bound, its exponent is the length of the shortest path along bounds between the two rows. Two clusters then have a bound
+if at least one pair of their rows has a bound.
 
 Theory: interior_point, Initial working set.
 """

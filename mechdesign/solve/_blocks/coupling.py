@@ -1,8 +1,9 @@
 """The coupling of blocks by linking rows: one system for all blocks, or one system for each block in pricing.
 
 A step solves G systems of L linking rows. In the main iteration, the row sums, the floors and the worst cost form one
-system (`RowSums`). Its Schur complement needs the inverses of all blocks. In pricing, each column has its own system,
-whose only row is its unit mass (`UnitMass`). The Schur complement of this system takes one solve with the block.
+system (`RowSums`). The Schur complement of this system needs the inverses of all blocks. In pricing, each column has
+its own system, whose only row is its unit mass (`UnitMass`). In pricing, computing the Schur complement takes one solve
+with the block.
 
 Theory: interior_point, Newton system in relative steps.
 """

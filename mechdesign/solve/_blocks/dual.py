@@ -53,13 +53,13 @@ def _scale_floor_multipliers(layout: BlockLayout, iterate: Iterate) -> list[Floa
 def sparsify(
     layout: BlockLayout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
 ) -> BlockMultipliers:
-    """Drop the smallest multipliers y, such that the bound decreases by at most `allowance`.
+    """Drop small multipliers y, such that the bound decreases by at most `allowance`.
 
     Dropping y_st of a column raises the reduced cost of t in this column, and lowers the reduced cost of s by y_st.
     The bound depends only on the least reduced cost of each row. In each row and column, the smallest multipliers are
     dropped while their sum is within a budget. The budget is the difference between the reduced cost and the least
-    reduced cost of the row, plus allowance/n. Blocks that represent several columns are then expanded to all their
-    columns. The multipliers of floors and of the worst cost are not dropped.
+    reduced cost of the row, plus allowance/n. The multipliers of blocks that represent several columns are then
+    expanded to all these columns. The multipliers of floors and of the worst cost are not dropped.
 
     Args:
         layout: The layout of the program.

@@ -20,7 +20,7 @@ from mechdesign.solve._contract import Status
 
 
 class Initial(NamedTuple):
-    """The first working set, and the candidates (k,) that are priced after a trial solve; None without a trial."""
+    """The first working set, and the candidates (k,) that are priced after a trial solve (None without a trial)."""
 
     working: BlockWorkingSet
     candidates: Integers | None = None
@@ -31,7 +31,8 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
 
     Solving with all columns is faster if the coarse problem keeps many columns or takes few iterations. This test is
     skipped if `always` is true, or if the memory does not suffice for all blocks. Programs with sparse blocks or
-    without floors do not use coarse problems. They start with all columns, and columns with little mass are merged.
+    without floors do not use coarse problems. The solve of these programs starts with all columns, and merges columns
+    with little mass.
 
     Args:
         master: Solver of restricted problems.
@@ -42,7 +43,7 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
 
     Raises:
         SolverError: If the memory does not suffice.
-        KeyboardInterrupt: If the user has stopped a coarse problem.
+        KeyboardInterrupt: If the user stops the solve of a coarse problem.
     """
     program, tuning = master.program, master.tuning
     working = BlockWorkingSet.with_all_columns(program, tuning.estimates)

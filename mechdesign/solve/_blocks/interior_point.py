@@ -87,7 +87,7 @@ def solve_block(
         symmetry: Symmetries of the program to exploit.
         start: The state from which to continue, without symmetry; its arrays are overwritten. By default, the solve
             starts from a point well inside all bounds.
-        iterates: If false, only evaluate the cost and the bound of `start`.
+        iterates: Whether to iterate. If false, only the cost and the bound of `start` are evaluated.
         budget: The memory budget of the process; by default, the budget in `options`.
 
     Returns:
@@ -95,7 +95,7 @@ def solve_block(
 
     Raises:
         InputError: If an option is unknown or not a number.
-        SolverError: If the estimated memory exceeds the budget. It is checked before the solve starts.
+        SolverError: If the estimated memory exceeds the budget. The estimate is checked before the solve starts.
     """
     settings = _settings((options or Options()).begun(), gap, budget)
     clock = settings.deadline.seconds()
@@ -212,7 +212,7 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
 
 
 class InteriorPoint:
-    """A running solve with its iterate, its best point, and its best bound, which may belong to another iterate."""
+    """A running solve with its iterate, its best point and its best bound, which may come from different iterates."""
 
     def __init__(
         self,
@@ -229,8 +229,8 @@ class InteriorPoint:
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
-        # A small array of multipliers is copied at every new best bound. A large array is copied only near the end, to
-        # memory that is no longer needed.
+        # A small array of multipliers is copied at every new best bound. A large array of multipliers is copied only
+        # near the end, to memory that is no longer needed.
         self.copies_multipliers = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
         # Whether the multipliers of the ratio rows are initialised.
         self.has_multipliers = isinstance(start, BlockState)
@@ -244,8 +244,8 @@ class InteriorPoint:
         self.best: tuple[float, Floats] | None = None
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
-        # The relative gap for which the arithmetic precision must suffice. It decreases with the gap; a stall sets it
-        # to 0.
+        # The relative gap for which the arithmetic precision must suffice. The value decreases with the gap, and is set
+        # to 0 after a stall.
         self.precision_gap = start.gap if isinstance(start, BlockState) else np.inf
         # The relative gap of the state from which the iteration starts.
         self.start_gap = self.precision_gap
@@ -314,7 +314,7 @@ class InteriorPoint:
         proving = self.deadline.seconds() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
             reached, acceptable = (upper - lower) / max(abs(upper), self.unit), self.tuning.acceptable_gap
-            # A point whose cost lies below the bound is infeasible.
+            # If the cost of a point is below the lower bound, the point is infeasible.
             sound = -acceptable <= reached <= max(acceptable, self.settings.gap)
             status = Status.OPTIMAL if sound else Status.STALLED
         if self.deadline.acknowledge():
@@ -415,7 +415,7 @@ class InteriorPoint:
 
     @property
     def _stop(self) -> float:
-        """The relative gap at which to stop. A loose gap includes a reserve for multipliers that are dropped later."""
+        """The relative gap at which to stop. If the gap is loose, a share is reserved for dropping multipliers."""
         gap = self.settings.gap
         return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
 

@@ -32,13 +32,13 @@ class Start:
 
 
 DISTANCE_START = Start(0.45, 1.0)
-"""The start for metric exponents. Its ratios are below exp(0.9 E), and it costs less than the uniform channel."""
+"""The start for metric exponents. Ratios are below exp(0.9 E), and the channel costs less than the uniform channel."""
 
 UNIFORM_START = Start(None, 1.0)
 """The start for programs with few columns, or with exponents that are not a metric."""
 
 LOW_MU_START = Start(0.38, 0.1)
-"""The start for merging without floors. It halves the iterations to a gap of 0.4, but a small gap takes more."""
+"""The start for merging without floors. It halves the iterations to a gap of 0.4, but slows down the final iterations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Iterate:
         number: Number of steps from the start.
         points: ξ (B, N), the variables of the blocks.
         multipliers: Λ (L,) of the linking rows.
-        theta: θ, the worst cost, or 0 in a program without it.
+        theta: θ, the worst cost, or 0 in a program without a worst cost.
         z: Slacks of the auxiliary rows.
         y: Multipliers of the auxiliary rows.
     """
@@ -139,8 +139,8 @@ def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
 def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[Iterate, float]:
     """Return the first iterate, with y = μ w / z and λ = 0, and its μ.
 
-    If `start` has a slope, the channel decays with distance. The uniform channel replaces it if it is not well inside
-    all bounds.
+    If `start` has a slope, the channel decays with distance. If this channel is not well inside all bounds, the uniform
+    channel replaces it.
     """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
     channel = _make_channel(program, start.slope)

@@ -7,8 +7,8 @@ column o to floor f. All constraints within a block are homogeneous:
     z_fh = error_f[h]·x − w_f >= 0     and     w_f >= 0.
 
 Linking rows couple the blocks. The row sums Σ_o x_o = 1 have multipliers λ. The floors Σ_o w_of − t_f = minimum_f have
-slacks t and multipliers v. The worst cost adds θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω.
-The vector Λ = (λ, v, ω) has length L.
+slacks t and multipliers v. The worst cost adds the rows θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω. The
+vector Λ = (λ, v, ω) has length L.
 
 Theory: interior_point, Program.
 """
@@ -30,11 +30,11 @@ from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 MAX_EXPONENT = 43.0
 """Bounds with ratios above e^43 (about 2^62) are omitted: among integers below 2^62, they constrain only zeros."""
 
-# The ratio of pairs without a bound. It is so large that its row limits steps exactly as x_t >= 0 does.
+# The ratio of pairs without a bound. The ratio is so large that its row limits steps exactly as x_t >= 0 does.
 _UNBOUNDED_RATIO = 1e60
 # The weight of a ratio row is (E / E_min) to this power. In dense blocks, the weight decreases with distance. In sparse
-# blocks, it increases, because rows of close pairs have little slack; on road networks, the power of dense blocks
-# doubles the iterations.
+# blocks, the weight increases with distance, because rows of close pairs have little slack. On road networks, the power
+# −1.5 doubles the number of iterations.
 _WEIGHT_POWER, _WEIGHT_POWER_SPARSE = -1.5, 0.5
 _MIN_WEIGHT = 1e-9
 # Blocks with at least this number of rows are treated as sparse if at most this share of all pairs has bounds.
@@ -62,7 +62,8 @@ class BlockLayout:
         images: Images of the linking rows under each element of the symmetry group (G, L), starting with the identity.
         stabilisers: For each stabiliser order g > 1, the blocks (k,) that exactly g elements map to themselves, and the
             images (k, g, N) of their variables.
-        origins: For every column, the group element that maps its representative to it (m,), and its block (m,).
+        origins: For every column, the group element (m,) that maps its representative to the column, and its block
+            (m,).
         auxiliary: The auxiliary rows.
         sparse: Whether few pairs have bounds and the program has no floors.
         geometry: The properties of pairs, shared by all layouts with these bounds.
@@ -198,7 +199,7 @@ class BlockLayout:
 
 
 def find_bounded_pairs(exponents: Floats) -> Flags:
-    """Return flags (n, n) of the pairs with ratio rows. Pairs with exponents above MAX_EXPONENT have none."""
+    """Return flags (n, n) of the pairs with ratio rows. Pairs with exponents above MAX_EXPONENT have no ratio row."""
     rows: Flags = exponents <= MAX_EXPONENT
     return rows
 
@@ -209,7 +210,7 @@ def has_sparse_blocks(program: BlockProgram) -> bool:
 
 
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
-    """Return whether blocks of this size are treated as sparse; with floors they are dense, like their Hessians."""
+    """Return whether blocks of this size are treated as sparse; blocks with floors are dense."""
     return not floors and rows >= _SPARSE_MIN_ROWS and pairs <= _SPARSE_MAX_SHARE * rows**2
 
 

@@ -39,8 +39,8 @@ class ScheduleRun:
 
     Attributes:
         working: The working set after merging.
-        state: The last state. It is None after a numerical stall, or if the multipliers are not initialised. A state
-            with the status STALLED means that the memory does not suffice for a higher precision.
+        state: The last state. The state is None after a numerical stall, or if the multipliers are not initialised. If
+            a state exists and the status is STALLED, the memory does not suffice for a higher precision.
         status: OPTIMAL at the end of the schedule, otherwise the reason for an early end.
     """
 
@@ -66,8 +66,8 @@ class BlockMaster:
         blocks: Largest number of blocks in a round.
         proving: Total time for making the multipliers sparse [s].
         round_deadline: Deadline of the restricted problems of the current round.
-        merges_all_columns: Whether the blocks are dense and the program has no floors. If so, the first round starts
-            with all columns, at a low barrier parameter, and merges small columns.
+        merges_all_columns: Whether the blocks are dense and the program has no floors. If true, the first round starts
+            with all columns at a low barrier parameter, and merges small columns.
         schedule: Gaps and merging thresholds for this kind of program.
     """
 
@@ -106,7 +106,7 @@ class BlockMaster:
 
     @property
     def accuracy(self) -> float:
-        """The relative gap to which restricted problems are solved, a share of the target gap."""
+        """The relative gap at which solves of restricted problems stop, computed from the target gap."""
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 

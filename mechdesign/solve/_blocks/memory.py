@@ -39,7 +39,7 @@ _MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
 _DENSE_BATCH_BYTES = 10_000_000
 # Maximum bytes per thread for a batch of sparse blocks.
 _SPARSE_BATCH_BYTES = 150_000_000
-# Bytes per multiplier of a proof: stored by block, expanded to all columns for the bound, and during certification.
+# Bytes per multiplier of a proof: when stored by block, when expanded to all columns, and during certification.
 _BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
 
@@ -59,7 +59,7 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, limit: float | None = None) -> MemoryBudget:
-        """Return the budget of a solve that starts now: at most `limit` bytes, or all free memory without a limit."""
+        """Return the budget of a solve that starts now: `limit` bytes, or all free memory if `limit` is None."""
         return cls(find_allowed_memory(limit), _resident_bytes(), limit is not None)
 
     @classmethod
@@ -134,7 +134,7 @@ def check_memory(
 
 
 def merging_memory(rows: int, columns: int, gap: float) -> int:
-    """Estimate the peak memory [bytes] of merging, from a start with all columns of a program without floors.
+    """Estimate the peak memory [bytes] of a program without floors that starts with all columns and merges them.
 
     The estimate assumes that the share `_KEPT_SHARE` of the columns remains, in the precision that the gap requires.
     For programs with fewer than `_KEPT_MIN_ROWS` rows, it assumes that all columns remain, as they do with Hamming
@@ -160,9 +160,9 @@ def generation_may_pay(
     """Return whether column generation may be faster than solving with all columns, according to measurements.
 
     Column generation is faster with floors, because most columns then become empty. Without floors, optimal channels
-        use about half of all columns. In that case it is faster for sparse blocks, where pricing a column takes much
-        less time than solving its block. It is also faster for large dense programs, if `merges` is true: the kernel
-        merges columns in host memory.
+        use about half of all columns. Without floors, column generation is faster for sparse blocks, where pricing a
+            column takes much less time than solving its block. Column generation is also faster for large dense
+            programs if `merges` is true, so that columns are merged in host memory.
     """
     pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
     return pays and not worst and columns * rows**2 >= tuning.min_entries

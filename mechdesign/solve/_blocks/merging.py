@@ -36,8 +36,8 @@ def merge_columns(
         The state and the working set after merging.
     """
     weights = state.multipliers[program.rows + len(program.floors) :]
-    # Merge only columns whose w satisfies the constraints of all estimates; otherwise the merged column could violate
-    # one.
+    # Only columns whose w satisfies the constraints of all estimates are merged; otherwise the sum could violate a
+    # constraint.
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None

@@ -3,9 +3,9 @@
 In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous. Scaling a whole
 block (u = 1) therefore hardly changes its active rows, and H is nearly singular in this direction. Choose the root
 r = argmax x, and write u = v + τ·1 with v_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z;
-both are computed without subtraction. The resulting matrix M is factored. Let P be its inverse. Let p be column r of P
-without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is P₀ + p1ᵀ + 1pᵀ + P_rr
-11ᵀ.
+both are computed without subtraction. The resulting matrix M is factored. Let P be the inverse of M. Let p be column r
+of P without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is
+P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
 Theory: interior_point, Newton system in relative steps.
 """
@@ -31,7 +31,7 @@ class Targets:
     """The target complementarity products T of a direction, divided by the slacks z.
 
     Attributes:
-        adjoint: Bᵀ(T/z) (B, n) of the ratio rows. The kernel stores their targets.
+        adjoint: Bᵀ(T/z) (B, n) of the ratio rows. The kernel stores the targets of the ratio rows.
         auxiliary: T/z of the auxiliary rows.
     """
 
@@ -145,8 +145,8 @@ def factor_blocks(
         layout: The layout of the program.
         ratios: The ratio rows, at this iterate.
         iterate: The newest iterate.
-        closed: A test that decides from Bᵀy alone whether the iteration ends here. If it does, a sparse kernel does not
-            factor the blocks.
+        closed: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
+            kernel does not factor the blocks.
 
     Returns:
         The factored blocks, without factors if the iteration ends.

@@ -41,14 +41,14 @@ class Workers:
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
         """Call ``task(worker, batch)`` for every batch; return the results in arbitrary order.
 
-        A free worker takes the next batch. After Ctrl-C, or at the time limit, no further batch is started. Exceptions
-        are raised after all workers have finished.
+        Each worker that has finished a batch takes the next batch. After Ctrl-C, or at the time limit, no further batch
+        is started. Exceptions are raised after all workers have finished.
 
         Args:
             task: Function of the worker number and a slice of blocks.
             fixed: Whether the assignment of batches to workers is fixed, so that sums per worker are reproducible.
-            whole: Whether to complete all batches after the start. If so, the run does not start if the duration of the
-                last run exceeds the remaining time.
+            whole: Whether to complete all batches after the start. A run of this kind does not start if the last run
+                took longer than the remaining time.
 
         Returns:
             The results of the batches.
@@ -73,7 +73,7 @@ class Workers:
         return stop is not None and not (stop is Stop.TIME and self._raised)
 
     def _out_of_time(self) -> OutOfTimeError:
-        """Return the exception for the time limit, and record that it is raised."""
+        """Return the exception for the time limit, and record that the exception is raised."""
         self._raised = True
         return OutOfTimeError()
 

@@ -37,7 +37,7 @@ class BlockPricer:
         self.pricing = ColumnPricing(
             master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
-        # For each column, the last result and the floors whose multipliers the result contains.
+        # For each column: the last result, and the floors whose multipliers the result contains.
         self._previous: dict[int, tuple[list[int], PricedColumn]] = {}
 
     def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:

@@ -47,7 +47,7 @@ class ColumnPricing:
         program: The program with all columns.
         options: Options of the solve, which contain the number of threads and the kernel.
         report: Function that reports the name of a stage.
-        deadline: The deadline; columns that were priced before it have results.
+        deadline: The deadline. Only columns that are priced before it have results.
         budget: The memory budget of the process.
         tuning: Constants of pricing.
     """
@@ -68,7 +68,7 @@ class ColumnPricing:
     def price_columns(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: DualPrices
     ) -> dict[int, PricedColumn]:
-        """Price columns with few bounds and likely estimates; price unproved columns again with all of them.
+        """Price columns with few bounds and estimates, and price unproved columns again with all bounds and estimates.
 
         A bound that is proved with some bounds and estimates is also valid with all of them.
 
@@ -195,7 +195,7 @@ class ColumnPricing:
 
 
 def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], tolerance: float) -> ColumnGroup:
-    """Remove the columns whose reduced costs are proved to be non-negative from a group."""
+    """Remove columns from a group if their reduced costs are proved to be non-negative."""
     left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
     return replace(group, columns=np.array(left, dtype=np.int64))
 

@@ -37,9 +37,10 @@ class PricedColumn:
     """The result of pricing one column.
 
     Attributes:
-        lower: A lower bound on the reduced cost. If it exceeds −tolerance, the multipliers may prove only −tolerance.
-        upper: The reduced cost of a feasible column. If it is negative with all bounds and estimates, adding the column
-            improves the objective.
+        lower: A lower bound on the reduced cost. If this bound exceeds −tolerance, the multipliers may prove only
+            −tolerance.
+        upper: The reduced cost of a feasible column. If this reduced cost is negative with all bounds and estimates,
+            adding the column improves the objective.
         sources: Rows s of the ratio multipliers that prove the bound.
         targets: Rows t of the ratio multipliers.
         values: The ratio multipliers.
@@ -94,7 +95,7 @@ class PricingPasses:
         self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
     def batches(self, chosen: Flags | None = None) -> list[slice]:
-        """Return the batches that contain unfinished columns; with `chosen`, only columns with this flag count."""
+        """Return the batches that contain at least one unfinished column, or one that is also flagged by `chosen`."""
         going = self.unfinished if chosen is None else self.unfinished & chosen
         return [batch for batch in self._batches if going[batch].any()]
 
@@ -150,7 +151,7 @@ class _PricingIteration:
     def __init__(self, layout: BlockLayout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks = layout.rows, layout.blocks
         self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
-        # Sparse kernels use no correctors, because they could keep or undo one only for a whole batch of columns.
+        # Sparse kernels use no correctors, because they could accept or reject a corrector only for a whole batch.
         self.step_tuning = replace(TUNING.pricing_step, max_correctors=0) if kernel.SPARSE else TUNING.pricing_step
         self.tuning = TUNING.pricing
         self.rewards = np.broadcast_to(weights, (blocks, weights.size))
@@ -258,7 +259,7 @@ class _PricingIteration:
         return BlockSums(products, adjoint, self.total_weight), sound
 
     def _compute_reduced_costs(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
-        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n), where y omits x >= 0, and the multipliers q scaled to sum v."""
+        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without multipliers of x >= 0, and q scaled to sum v."""
         reduced = self.cost - adjoint[:, : self.layout.rows] + self.kernel.diagonals()
         floors = []
         for index, (weight, error) in enumerate(zip(self.weights, self.layout.errors, strict=True)):

@@ -1,7 +1,7 @@
 """Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, shared among the workers.
 
-The multipliers y (B, n, n) are too large to be copied at every iteration. They are the only values that are modified in
-place. They belong to the newest iterate; access through an older iterate raises an error.
+The multipliers y (B, n, n) are too large to be copied at every iteration. The multipliers are the only values that are
+modified in place. The multipliers belong to the newest iterate; access through an older iterate raises an error.
 
 Theory: interior_point, One iteration.
 """
@@ -45,7 +45,7 @@ class RatioRows:
         """Return a function that returns the current y, even after later updates.
 
         The function refers to a copy of y. With `spare`, the copy overwrites the memory for centrality corrections if
-        the kernel has such memory. After that, no correction is allowed.
+        the kernel has such memory. After `keep` with `spare`, no centrality correction is allowed.
         """
         if spare or self.kernel.SPARSE:
             return self.kernel.keep()

@@ -59,7 +59,8 @@ class BlockSolution:
 
     Attributes:
         status: OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED.
-        x: Channel (n, m) with row sums 1. It may violate bounds by rounding errors, which the certificate checks.
+        x: Channel (n, m) with row sums 1. The channel may violate bounds by rounding errors, which the certificate
+            checks.
         multipliers: Sparse multipliers.
         lower: Lower bound, recomputed from `multipliers`.
         upper: Objective of `x`.
@@ -133,9 +134,9 @@ def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
 def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     """Return multipliers of a single floor that prove a lower bound, or zeros if no floor proves a positive bound.
 
-    Suppose that every observable o has an estimate h(o) with c(s, o) >= v · error(h(o), s) for all secrets s. Then a
-    channel costs at least v times the adversary's error. The largest such v is min_o max_h min_s c(s, o) / error(h, s).
-    The bound is the largest v · minimum over all floors.
+    Suppose that every observable o has an estimate h(o) with c(s, o) >= v · error(h(o), s) for all secrets s. The cost
+    of every channel is then at least v times the adversary's error. The largest such v is min_o max_h min_s c(s,
+    o) / error(h, s). The bound is the largest v · minimum over all floors.
     """
     found, best = zero_multipliers(program), 0.0
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
@@ -164,7 +165,7 @@ def zero_multipliers(program: BlockProgram) -> BlockMultipliers:
 
 
 def _measure_floor_slack(program: BlockProgram) -> float:
-    """Return the smallest relative slack of a floor for a constant channel; all constant channels have the same."""
+    """Return the smallest relative slack of all floors, which is the same for every constant channel."""
     reach = (
         float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
     )

@@ -1,8 +1,9 @@
 """One iteration on a weighted central path: from the factored blocks at an iterate to the next iterate.
 
-A step combines Mehrotra's predictor and second-order corrector with Gondzio's centrality correctors, as long as they
-lengthen the step. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small weight w, and
-therefore a small target. The main iteration has one system of linking rows; pricing has one system for each column.
+A step combines Mehrotra's predictor and second-order corrector with Gondzio's centrality correctors. Correctors are
+added while they lengthen the step. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small
+weight w, and therefore a small target. The main iteration has one system of linking rows; pricing has one system for
+each column.
 
 Theory: interior_point, One iteration.
 """
@@ -30,7 +31,7 @@ from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
-    """Passes over the ratio rows of G systems, with arrays (G,) of values; `chosen` flags the required systems."""
+    """Passes over the ratio rows of G systems, with arrays (G,) of values; the flags `chosen` select systems."""
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest dz/z for the target 0."""
@@ -228,7 +229,7 @@ def _correct(
 def _mix(
     rows: Flags, blocks: Flags, new: tuple[Targets, Direction], old: tuple[Targets, Direction]
 ) -> tuple[Targets, Direction]:
-    """Combine the new targets and direction of the flagged blocks with the old ones of the other blocks."""
+    """Return the new targets and direction in the flagged blocks, and the old targets and direction in other blocks."""
     (targets, found), (before, earlier) = new, old
     mixed = Targets(
         np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)

@@ -123,7 +123,7 @@ def find_promising(
     most: float,
     among: Integers,
 ) -> dict[int, tuple[Integers, ...]]:
-    """Return the omitted columns with possible reduced costs up to `most`, and the relevant estimates of each.
+    """Return the omitted columns whose reduced costs may be at most `most`, and their relevant estimates.
 
     Args:
         master: Solver of restricted problems.

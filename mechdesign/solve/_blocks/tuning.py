@@ -64,7 +64,7 @@ class TrialTuning:
     Reduced costs are in units of the mean cost of a row; columns of an optimal working set have the reduced cost 0.
 
     Attributes:
-        min_rows: Number of rows from which a trial saves time. With 576 rows, it takes as long as it saves.
+        min_rows: Number of rows from which a trial saves time. With 576 rows, a trial takes as long as it saves.
         max_gap_share: A trial saves time if the target gap is at most this share of the trial's last gap.
         reduced_cost: Columns with at most this reduced cost at the prices of the coarse problem enter the trial.
         min_mass_share: If these columns have less than this share of the mass, all columns of the working set enter the
@@ -94,13 +94,13 @@ class MergeTuning:
     measured programs with 300 to 1,024 cells, the thresholds keep all columns that the optimum uses.
 
     Attributes:
-        with_floors: Schedule for dense blocks with floors. First thresholds of 0.35 and 0.3 removed three useful
-            columns of a program with 400 columns.
-        trial: Schedule of the trial solve. No columns are merged at its last gap, because the trial determines their
-            reduced costs.
+        with_floors: Schedule for dense blocks with floors. With the first two thresholds 0.35 and 0.3, three useful
+            columns of a program with 400 columns were merged.
+        trial: Schedule of the trial solve. No columns are merged at the last gap of this schedule, because their
+            reduced costs are needed.
         without_floors: Schedule for dense blocks without floors.
-        sparse: Schedule for sparse blocks. First thresholds of 0.5 and 0.35 removed one of 62 useful columns of a
-            program with 400 road places.
+        sparse: Schedule for sparse blocks. With the first two thresholds 0.5 and 0.35, one of 62 useful columns of a
+            program with 400 road places was merged.
         coarse: Schedule of coarse problems.
         coarse_large: Schedule of coarse problems with `coarse_large_rows` rows or more.
         coarse_of_trial: Schedule of coarse problems before a trial solve, which restores useful columns that were
@@ -111,8 +111,8 @@ class MergeTuning:
         coarse_min_rows: Minimum number of rows of a coarse problem.
         coarse_first_gap: Smallest gap to which coarse problems are solved, except the largest coarse problem.
         coarse_large_rows: Number of rows from which a coarse problem uses the schedule `coarse_large`.
-        loose_gap: Above this target gap, coarse problems merge more columns, because each column affects the cost less
-            than the gap.
+        loose_gap: Above this target gap, coarse problems merge more columns, because single columns hardly affect the
+            cost.
         loose_factor: Factor of the merging thresholds above `loose_gap`.
     """
 
@@ -178,14 +178,14 @@ class PricingTuning:
             this share.
         neighbours: Number of similar columns whose best estimates are used to price an omitted column.
         min_mass_share: Columns with less than this share of the mean mass are not used as similar columns.
-        near_bounds: Number of bounds per row in the first tier, which uses the strictest ones. For 20 × 20 cells, they
-            prove 97 % of the reduced costs to be non-negative.
+        near_bounds: Number of bounds per row in the first tier, which uses the strictest bounds. For 20 × 20 cells,
+            these bounds prove 97 % of the reduced costs to be non-negative.
         near_min_rows: Number of rows from which the first tier saves time.
         batch_entries: Largest value of columns × rows² for the columns that are priced simultaneously.
         batch_bytes_sparse: Size of a batch of sparse blocks [bytes].
         max_iterations: Maximum number of iterations of a pricing problem.
         min_step: If the primal and the dual step are shorter, the iteration of a column ends.
-        resolved_share: A negative reduced cost is accurate enough once its bracket is at most this share of its value.
+        resolved_share: Iteration on a negative reduced cost stops once its bracket is at most this share of its value.
         rounding: Rounding errors prevent brackets of reduced costs that are smaller than this share of the largest
             cost.
     """

@@ -21,8 +21,8 @@ from mechdesign.solve._blocks.tuning import EstimateTuning
 class BlockWorkingSet:
     """The columns of a working set, the chosen estimates of each floor, and the active estimates of each column.
 
-    An estimate is *active* in a column if the restricted problem contains its row. The sets of estimates are generous,
-    because a missing estimate is detected only at the end of a round.
+    An estimate is *active* in a column if the restricted problem contains its row. More estimates are active than
+    strictly necessary, because a missing estimate is detected only at the end of a round.
 
     Attributes:
         columns: The columns of the working set (B,).
@@ -113,7 +113,7 @@ class BlockWorkingSet:
     def add_missing_estimates(
         self, program: BlockProgram, x: Floats, active: tuple[Flags, ...] | None
     ) -> tuple[BlockWorkingSet, bool]:
-        """Add missing estimates to the working set; return it, and whether each column's best estimates were active.
+        """Return the working set with missing estimates added, and whether each column's best estimates were active.
 
         Args:
             program: A program with all estimates.

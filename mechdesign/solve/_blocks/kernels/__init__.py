@@ -89,6 +89,6 @@ def _time_to_compile(time_limit: float | None) -> bool:
 
 
 def _load(name: str) -> Any:
-    """Import a file of this folder; Ctrl-C is delayed, because it would leave a library partly imported."""
+    """Import a file of this folder, and delay Ctrl-C, which would leave a library partly imported."""
     with Deadline().keeping():
         return importlib.import_module(f"{__name__}.{name}")

@@ -23,7 +23,7 @@ class AcceleratorKernel(TorchKernel):
     """A kernel that stores and processes batches of blocks on an accelerator.
 
     On accelerators, products of many matrices are fast, and substitution is slow. Substitution therefore proceeds by
-    panels of the factors. For each panel, it multiplies with the inverse of the diagonal corner, and refines the result
+    panels of the factors. Each panel is multiplied with the inverse of its diagonal corner, and the result is refined
     once. Without refinement, the iteration converges more slowly near the end. `entry_bytes` is the host memory, to
     which y is copied at the end. The constructor raises `SolverError` if the device has too little memory.
     """

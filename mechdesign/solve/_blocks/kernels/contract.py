@@ -1,14 +1,14 @@
 """The interface between a solve and an array library.
 
 A kernel owns all large arrays: the multipliers y of the ratio rows z_st = g_st x_t − x_s, two sets of complementarity
-    targets (B, n, n), and the factored Hessians. It processes batches of consecutive blocks. All other quantities are
-    NumPy vectors. Let u = dx/x be the relative steps, and let ρ_st = g_st x_t / z_st. The relative step of a slack is
-    computed without cancellation as
+    targets (B, n, n), and the factored Hessians. A kernel processes batches of consecutive blocks. All other quantities
+    are NumPy vectors. Let u = dx/x be the relative steps, and let ρ_st = g_st x_t / z_st. The relative step of a slack
+    is computed without cancellation as
 
     q = dz/z = u_s + ρ_st (u_t − u_s).
 
 A target T of complementarity (y dz + z dy = T − y z) is stored as φ = T/(y z), which gives dy/y = φ − 1 − q. Targets
-are stored in single precision, which is exact enough, because any target is valid if it does not change within a
+are stored in single precision. This is accurate enough, because any target is valid if it does not change within a
 direction. In units of y z, the centre t w of the path is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
 
 Theory: interior_point, Newton system in relative steps.
@@ -26,7 +26,7 @@ BETA_MIN = 0.1
 """Gondzio's β_min: smaller products are increased to this multiple of the centre."""
 
 BETA_MAX = 10.0
-"""Gondzio's β_max: larger products are decreased towards this multiple of the centre, by at most this multiple."""
+"""Gondzio's β_max: larger products are decreased towards β_max times the centre, by at most this amount."""
 
 UNBOUNDED_TARGET = 1e30
 """Target of a pair without a bound. Its multiplier is 0, and its row never limits a step of the multipliers."""
@@ -116,7 +116,7 @@ class Kernel(Protocol):
     ) -> None:
         """Add Σ count · e eᵀ ∘ P₀ to the worker's part of the Schur complement, and write P[:, r] to `columns` (B, N).
 
-        P is the inverse of M, and P₀ is P without row and column r. Its rows and columns are in the order of the
+        P is the inverse of M, and P₀ is P without row and column r. Rows and columns of P₀ are in the order of the
         linking rows (`layout.linked`). The vectors e are the rows of `scale` (B, L).
         """
 
@@ -143,7 +143,7 @@ class Kernel(Protocol):
     ) -> tuple[Floats | float, Floats | float]:
         """Return the least q and the least dy/y for the targets in `slot`, in the form of `affine_ratio_test`.
 
-        If `corrected` is false, `centrality` must not be called for the same steps, and no values are stored for it.
+        Values for a call of `centrality` with the same steps are stored only if `corrected` is true.
         """
 
     def centrality(

@@ -1,7 +1,7 @@
 """The kernel for few bounds and floors: lists of pairs, and dense factors, because floors make Hessians dense.
 
-The kernel prices columns one after the other. It stores only the factor of each Hessian, and does not compute a Schur
-complement.
+The kernel prices columns one after the other. The kernel stores only the factor of each Hessian, and does not compute a
+Schur complement.
 
 Theory: interior_point, Sparse blocks.
 """

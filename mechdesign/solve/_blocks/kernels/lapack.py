@@ -1,11 +1,11 @@
 """Dense linear algebra of one block through LAPACK: Cholesky factors, inverses and solutions.
 
-Single precision takes half the time of double precision. SciPy's wrappers keep the global interpreter lock. The
-function pointers of `scipy.linalg.cython_lapack`, called through ctypes, release it, so threads run in parallel. For
-small matrices the lock is kept, because releasing it would take longer than the call. Matrices are symmetric arrays in
-C order, and are passed by address. The factor is stored in the upper triangle of the array, which LAPACK regards as the
-lower triangle of the transpose. Stored factors are packed row by row, which halves the memory, and substitution reads
-them sequentially.
+LAPACK takes half the time in single precision. SciPy's wrappers keep the global interpreter lock. The function pointers
+of `scipy.linalg.cython_lapack`, called through ctypes, release it, so threads run in parallel. For small matrices,
+calls keep the lock, because releasing it would take longer than the call. Matrices are symmetric arrays in C order, and
+are passed by address. The factor is stored in the upper triangle of the array, which LAPACK regards as the lower
+triangle of the transpose. Stored factors are packed row by row, which halves the memory, and substitution reads them
+sequentially.
 
 Theory: interior_point, Single precision.
 """
@@ -67,7 +67,7 @@ def address(array: Floats | Singles) -> int:
 
 
 class Lapack:
-    """LAPACK for matrices of a given size and precision; each thread needs its own object, which contains `info`."""
+    """LAPACK for matrices of a given size and precision; each thread needs its own object for the output `info`."""
 
     def __init__(self, size: int, *, single: bool = False) -> None:
         library = _SINGLE if single else _DOUBLE

@@ -37,10 +37,10 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # Size of the square tiles in which a matrix is transposed [rows].
 _SQUARE_ROWS = 16
-# Smallest relative gap with multipliers in single precision, which halves the memory traffic.
+# Smallest relative gap with multipliers in single precision, which halve the memory traffic.
 _MULTIPLIERS_GAP = 1e-5
-# Largest exp(ε·d) with which multipliers have single precision. They are roughly proportional to its inverse, and small
-# multipliers would underflow.
+# Largest exp(ε·d) with which multipliers have single precision. Multipliers are roughly proportional to exp(−ε·d), and
+# small multipliers would underflow.
 _MAX_SINGLE_RATIO = 1e15
 
 

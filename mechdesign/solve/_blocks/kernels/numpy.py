@@ -19,7 +19,7 @@ from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.layout import BlockLayout
 
 # Number of entries of a tile. In smaller tiles, NumPy calls are so short that threads wait for the interpreter lock.
-# Half of this number, with a quarter of `_BATCH_ENTRIES`, makes an iteration 5 to 25 % slower on two threads (100 to
+# With half of this number and a quarter of `_BATCH_ENTRIES`, an iteration is 5 to 25 % slower (two threads, 100 to
 # 1,024 rows).
 _TILE_ENTRIES = 98_304
 # Number of entries of a batch, the unit of work of a thread.
@@ -33,7 +33,7 @@ SINGLE_FACTORS_GAP = 1e-2
 _SINGLE_INVERSES_GAP = 1e-4
 # Smallest number of rows with which single precision saves enough time.
 SINGLE_MIN_ROWS = 100
-# Smallest relative gaps with floors, whose Hessians have off-diagonal entries of both signs. Below this gap,
+# Smallest relative gaps with floors, whose Hessians have off-diagonal entries of both signs. At smaller gaps,
 # single-precision factors shorten the steps. With 122 columns and 1,024 cells, a solve then takes 79 instead of 18
 # iterations from 2.6e-3 to 1e-3.
 _FLOOR_FACTORS_GAP = 5e-3
@@ -74,8 +74,8 @@ class Dense:
     def __init__(self, layout: BlockLayout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
-        # Each thread gets at least four batches, so that all threads finish at about the same time. If such batches are
-        # smaller than a tile, it gets at least two.
+        # Each thread gets at least four batches, so that all threads finish at about the same time. If these batches
+        # would be smaller than a tile, each thread gets at least two.
         share = max(-(-blocks // (4 * threads)), min(_TILE_ENTRIES // (n * n), -(-blocks // (2 * threads))))
         self.batch = max(1, min(share, _BATCH_ENTRIES // (n * n), blocks))
         self.y = np.zeros((blocks, n, n))
@@ -185,7 +185,7 @@ class Dense:
             columns[block, :root] = inverse[:root, root]
             columns[block, root:] = inverse[root, root:]
             inverse[root, :] = inverse[:, root] = 0.0
-            # The lower triangle contains unrelated values, which do not matter.
+            # The lower triangle contains unrelated values, which are ignored later.
             product = inverse
             if self.layout.members:
                 product = (np.triu(inverse) + np.triu(inverse, 1).T)[np.ix_(linked, linked)]
@@ -237,7 +237,7 @@ class Dense:
         right[mine] = vectors
 
     def _substitute(self, worker: int, blocks: slice, right: Floats) -> None:
-        """Solve for all blocks of a batch with the stored factors, which some blocks may not have."""
+        """Solve for all blocks of a batch with the factors in `factors`."""
         single = self.factors.dtype == np.float32
         solve = (self._single if single else self._lapack)[worker].solve
         vectors = right[blocks].astype(np.float32) if single else right[blocks]
@@ -468,7 +468,7 @@ def correct_targets(
     phi: Singles, q: Singles, kappa: Singles, lengths: tuple[float, float], aim: float, spare: Sequence[Singles],
     out: Singles,
 ) -> None:  # fmt: skip
-    """Apply Gondzio's correction to the targets φ for steps of these lengths, write them to `out`, overwrite `spare`.
+    """Write the targets φ with Gondzio's correction for the step lengths `lengths` to `out`, and overwrite `spare`.
 
     Products v/(y z) outside [0.1, 10] κ·aim are moved to this interval, but are decreased by at most 10 κ·aim.
     """

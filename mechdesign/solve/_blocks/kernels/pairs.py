@@ -1,8 +1,8 @@
 """The common part of kernels for few bounds per row: multipliers of bounded pairs, and passes over many blocks.
 
-Multipliers and targets exist only for pairs (s, t) with a bound and for the rows x_s >= 0. For each block, these are E
-numbers, and b consecutive blocks are stored as arrays (E, b). A Hessian has a diagonal and entries for the pairs.
-Subclasses factor it.
+Multipliers and targets exist only for pairs (s, t) with a bound and for the rows x_s >= 0. Each block has E
+multipliers, and b consecutive blocks are stored as arrays (E, b). A Hessian has a diagonal and entries for the pairs.
+Subclasses factor the Hessian.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -32,7 +32,7 @@ def _summing(size: int, places: Integers, columns: Integers, values: Floats) -> 
 
 def _least(values: Singles) -> Floats:
     """Return the least value of each column (b,) of values (E, b)."""
-    # A single column is reshaped, because NumPy reduces an axis with this layout slowly.
+    # A single column is reshaped to a vector, because NumPy computes its minimum along axis 0 slowly.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
     return least.astype(np.float64)
 

@@ -5,7 +5,8 @@ In a breadth-first order of the rows, a Hessian is block tridiagonal. For road n
 with a block takes n √n operations instead of n².
 
 Only H_r is sparse and factored: the Hessian without row and column r of the root. Row and column r of M are a border.
-Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b is b'_r = (b_r − f·b) / σ and H_r⁻¹ b − f b'_r.
+Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b has the entry b'_r = (b_r − f·b) / σ, and the
+other entries are H_r⁻¹ b − f b'_r.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -25,13 +26,13 @@ from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape,
 from mechdesign.solve._blocks.layout import BlockLayout
 
 # Number of entries of the inverses that are summed together. With larger panels, the sum, which exceeds the cache, is
-# accessed less often. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, it takes
-# 21 s.
+# accessed less often. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, an
+# iteration takes 21 s.
 _PANEL_ENTRIES = 4_000_000
-# Smallest relative gap with factors and directions in single precision. If it is 1e-3, the iteration stalls with 900
-# road places.
+# Smallest relative gap with factors and directions in single precision. With a smallest gap of 1e-3, the iteration
+# stalls with 900 road places.
 _SINGLE_FACTORS_GAP = 3e-2
-# Smallest relative gap with inverses in single precision. They are sums of terms of one sign.
+# Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign.
 _SINGLE_INVERSES_GAP = 1e-4
 # Residual, relative to the terms of an equation, above which the solution is refined.
 _REFINED_RESIDUAL = 1e-12
@@ -113,7 +114,7 @@ class SparseKernel(Pairs):
         sides[each, mine] = 0.0
         diagonal = tile.diagonal.copy()
         buffers = self._matrices[worker].view(self._kind)
-        # If this fails in single precision, the caller factors the matrices again in double precision.
+        # If the factorisation fails in single precision, the caller repeats it in double precision.
         for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
             np.multiply(diagonal, 1 + delta, out=tile.diagonal)
             if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):

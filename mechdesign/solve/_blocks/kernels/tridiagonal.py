@@ -68,7 +68,7 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
     order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
     position = np.empty(size, dtype=np.int64)
     position[order] = np.arange(size)
-    # For each position: the last position of a neighbour of the row there or of an earlier row.
+    # `reach` is the last position of a neighbour of any row up to each position.
     reach = np.arange(size)
     np.maximum.at(reach, position[sources], position[targets])
     np.maximum.at(reach, position[targets], position[sources])
@@ -203,8 +203,8 @@ def _invert(matrices: Floats, out: Floats) -> None:
     """Write the inverses of symmetric matrices (b, w, w) to `out`; off-diagonal entries must be at most 0.
 
     Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks, K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is
-    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. Its entries are sums of terms of one sign. These matrix products take about half
-    the time of a direct inversion. A singular matrix raises `LinAlgError`.
+    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are sums of terms of one sign. These matrix products
+    take about half the time of a direct inversion. A singular matrix raises `LinAlgError`.
     """
     width = matrices.shape[1]
     if width <= _LEAF_ROWS:
