@@ -264,7 +264,7 @@ def _solve_task(solver: Solver, program: LinearProgram, options: Options, start:
 
 
 def _listen() -> None:
-    """Obey the parent process, which closes the pipe when it no longer needs the answer."""
+    """Execute commands of the parent process, which closes the pipe when it no longer needs the answer."""
     while sys.stdin.buffer.read(1) == _STOP:
         _thread.interrupt_main()
     os._exit(1)

@@ -42,8 +42,8 @@ class Options:
 
     Attributes:
         feasibility: Tolerance for the absolute violation of a row, a bound or the sign of a reduced cost.
-        gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. If
-            None, the value of `feasibility`.
+        gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. If it
+            is None, the value of `feasibility` is used.
         time_limit: Time limit of each solve [s], or None for no limit; a back end receives the remaining seconds.
         threads: Largest number of threads of the solver, or None for its default.
         vertex: Whether an interior-point method should return a vertex, if it supports crossover.

@@ -21,9 +21,9 @@ class Start:
 
     Attributes:
         slope: The channel is p(o|s) ∝ exp(−slope · E[s, r(o)]), where r(o) is the row with the least cost in column o.
-            None selects the uniform channel.
+            If the slope is None, the channel is uniform.
         mu_share: The ratio of μ to cost / (m Σ w).
-        active: For each floor, flags (B, k) of the active estimates. None activates all estimates.
+        active: For each floor, flags (B, k) of the active estimates. By default, all estimates are active.
     """
 
     slope: float | None
@@ -38,7 +38,7 @@ UNIFORM_START = Start(None, 1.0)
 """The start for programs with few columns, or with exponents that are not a metric."""
 
 LOW_MU_START = Start(0.38, 0.1)
-"""The start for merging without floors. It halves the iterations to a gap of 0.4, but slows down the final iterations."""
+"""The start for merging without floors. It halves the iterations to a gap of 0.4, but later gaps take more."""
 
 
 @dataclass(frozen=True, eq=False)

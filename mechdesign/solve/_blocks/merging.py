@@ -54,7 +54,7 @@ def merge_small_columns(
         state: A state of B blocks.
         cost: The costs (n, B) of the columns.
         threshold: A column is merged if its mass is below this multiple of the average mass n/B.
-        movable: Flags (B,) of the columns that may be merged. None allows all columns.
+        movable: Flags (B,) of the columns that may be merged. By default, all columns may be merged.
 
     Returns:
         The state of the remaining blocks, and their indices.
@@ -80,7 +80,7 @@ def choose_schedule(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Sched
 
 
 def needs_trial(rows: int, gap: float, trial: TrialTuning, merging: MergeTuning) -> bool:
-    """Return whether a trial solve saves time for a program with floors: it is large, and the target gap is small."""
+    """Return whether a program with floors is large enough, and the target gap small enough, for a trial solve."""
     return rows >= trial.min_rows and gap <= trial.max_gap_share * merging.trial[-1][0]
 
 

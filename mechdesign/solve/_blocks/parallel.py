@@ -116,7 +116,8 @@ def _drain(
 class _Torch:
     """A context that limits PyTorch to one thread, and restores the previous number at the end.
 
-    PyTorch stores the number separately for each thread; a new thread starts with the number of the process.
+    PyTorch stores its number of threads separately for each Python thread; a new thread starts with the number of the
+    process.
     """
 
     def __init__(self) -> None:

@@ -22,10 +22,10 @@ class GenerationTuning:
     Attributes:
         max_rounds: Maximum number of rounds.
         min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
-        master_gap_share: Restricted problems are solved to this share of the target gap, unless it is loose.
-        loose_gap: For a loose target gap, restricted problems are solved to this relative gap.
-        loose_share: For a very loose target gap, restricted problems are solved to this share of the target gap.
-        pricing_gap_share: Share of the target gap that negative reduced costs of omitted columns may cause.
+        master_gap_share: If the target gap is tight, restricted problems are solved to this share of it.
+        loose_gap: If the target gap is loose, restricted problems are solved to this relative gap.
+        loose_share: If the target gap is very loose, restricted problems are solved to this share of it.
+        pricing_gap_share: Share of the target gap that may remain because of negative reduced costs of omitted columns.
         master_time_share: Share of the remaining time for the restricted problem of a round.
         grace_s: Time for pricing after the first Ctrl-C [s].
         merge_care: Factor that reduces the merging thresholds from each round to the next.
@@ -113,7 +113,7 @@ class MergeTuning:
         coarse_large_rows: Number of rows from which a coarse problem uses the schedule `coarse_large`.
         loose_gap: Above this target gap, coarse problems merge more columns, because single columns hardly affect the
             cost.
-        loose_factor: Factor of the merging thresholds above `loose_gap`.
+        loose_factor: Factor by which merging thresholds are multiplied for target gaps above `loose_gap`.
     """
 
     with_floors: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02))
@@ -184,7 +184,7 @@ class PricingTuning:
         batch_entries: Largest value of columns × rows² for the columns that are priced simultaneously.
         batch_bytes_sparse: Size of a batch of sparse blocks [bytes].
         max_iterations: Maximum number of iterations of a pricing problem.
-        min_step: If the primal and the dual step are shorter, the iteration of a column ends.
+        min_step: If the primal and the dual step are shorter than this value, the iteration of a column ends.
         resolved_share: Iteration on a negative reduced cost stops once its bracket is at most this share of its value.
         rounding: Rounding errors prevent brackets of reduced costs that are smaller than this share of the largest
             cost.
@@ -217,7 +217,7 @@ class StepTuning:
             amount.
         min_step_kept: A corrector is rejected if the shorter step length falls below this share of its previous value.
         reach_factor: Correctors aim at the step length min(1, reach_factor · α + reach_offset).
-        reach_offset: The constant in the step length at which correctors aim.
+        reach_offset: The constant term of the step length at which correctors aim.
         boundary_fraction: Fraction of the distance to the boundary that a step takes.
         boundary_fraction_long: Fraction of the distance to the boundary if both steps are long.
         max_link_miss_single: Largest permitted residual of the linking rows after a step in single precision
@@ -243,8 +243,8 @@ class NewtonTuning:
     Attributes:
         link_accuracy: Largest residual of the linking rows after a step [mass]. Larger residuals make the row sums
             drift.
-        max_refinements: Maximum number of refinements of a direction. With a maximum of 8, a solve with 120 road places
-            stalls.
+        max_refinements: Maximum number of refinements of a direction. With a maximum of 8 refinements, a solve with 120
+            road places stalls.
         max_refinements_single: Maximum number of refinements of a direction in single precision.
         max_absorbed_share: Largest share of a linking slack by which its step may absorb a residual.
     """
@@ -269,12 +269,12 @@ class InteriorPointTuning:
         patience: Pairs of a relative gap and a number of iterations. At larger gaps, the iteration ends after this
             number of iterations without progress.
         progress_factor: An iteration makes progress if the gap falls below this share of the gap at the last progress.
-        min_step: The iteration has stalled if the primal and the dual step are shorter.
+        min_step: The iteration has stalled if the primal and the dual step are shorter than this value.
         residual_price: Relative increase of the cost when a primal residual is repaired [per unit of the residual].
         dropped_share: Share of the target gap by which dropping small multipliers may decrease the bound.
         threads_min_rows: Number of ratio rows from which several threads are faster than one.
         contribution_margin: Relative distance of the initial contribution w to a floor from its upper limit.
-        max_start_exponent: If an exponent is larger, the iteration starts from the uniform channel [nats].
+        max_start_exponent: If an exponent exceeds this value, the iteration starts from the uniform channel [nats].
         min_start_cost: Lower limit of the cost that determines the initial μ, as a share of the largest cost
             coefficient.
     """

@@ -118,8 +118,8 @@ class BlockWorkingSet:
         Args:
             program: A program with all estimates.
             x: The values (n, B) of the columns.
-            active: For each floor, flags (B, k) of the chosen estimates that were active. None means that all were
-                active.
+            active: For each floor, flags (B, k) of the chosen estimates that were active. If it is None, all estimates
+                were active.
 
         Returns:
             The extended working set, and whether the best estimates of all columns were active.

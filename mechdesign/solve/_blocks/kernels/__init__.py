@@ -18,8 +18,8 @@ from mechdesign.solve._blocks.layout import has_sparse_blocks
 # Number of ratio rows from which Numba is faster: its import takes half a second, and it halves the time of a solve.
 # The choice depends on the size only, and not on loaded modules, so the same program gives the same numbers.
 _NUMBA_MIN_ROWS = 250_000
-# Least time limit with which Numba is used before it has compiled its passes. Compilation takes 10 to 20 s, once after
-# an installation.
+# Smallest time limit with which Numba is used if its passes are not compiled yet. Compilation takes 10 to 20 s, once
+# after an installation.
 _MIN_LIMIT_TO_COMPILE_S = 60.0
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}

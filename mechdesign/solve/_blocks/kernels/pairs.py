@@ -113,7 +113,7 @@ class Pairs:
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: BlockLayout, threads: int, lists: PairLists, entries: int | None = None) -> None:
-        """Divide the blocks into tiles with up to `entries` entries, but at least one block."""
+        """Divide the blocks into tiles with at most `entries` entries, and with at least one block."""
         self.layout, self.threads = layout, threads
         self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
         self._s, self._t, self._ratios, self._slope = lists.s, lists.t, lists.ratios, lists.slope

@@ -25,8 +25,8 @@ from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, PairTile
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Number of entries of the inverses that are summed together. With larger panels, the sum, which exceeds the cache, is
-# accessed less often. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, an
+# Number of entries of the inverses that are summed together. The sum does not fit into the cache, and is accessed less
+# often with larger panels. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, an
 # iteration takes 21 s.
 _PANEL_ENTRIES = 4_000_000
 # Smallest relative gap with factors and directions in single precision. With a smallest gap of 1e-3, the iteration
@@ -187,8 +187,8 @@ class SparseKernel(Pairs):
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
         shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
-        # In single precision, the solve is not refined. Only the final direction is refined, together with the linking
-        # rows.
+        # In single precision, this solution is not refined. Only the final direction is refined, together with the
+        # linking rows.
         found = self._solve_ordered(tile, found, refined=self._kind is np.float64)
         found -= tile.along * shift[:, None]
         found[each, tile.roots] = shift

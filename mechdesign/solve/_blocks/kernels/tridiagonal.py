@@ -68,7 +68,7 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
     order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
     position = np.empty(size, dtype=np.int64)
     position[order] = np.arange(size)
-    # `reach` is the last position of a neighbour of any row up to each position.
+    # `reach[i]` is the last position of all neighbours of the rows at positions up to i.
     reach = np.arange(size)
     np.maximum.at(reach, position[sources], position[targets])
     np.maximum.at(reach, position[targets], position[sources])
