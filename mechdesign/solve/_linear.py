@@ -187,9 +187,9 @@ def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str
     """Yield the lines of a program in free MPS format, as a minimisation.
 
     Names come from the blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers have 17 significant digits, so
-        readers restore exactly the same numbers. Two kinds of rows are changed. Readers drop rows without bounds. If no
-        RANGES entry expresses both bounds of a row exactly, the row is written twice, the second time with the suffix
-        ``_upper``. Empty sections are omitted, because some readers stop at them.
+    readers restore exactly the same numbers. Two kinds of rows change their form. Readers drop rows without bounds. If
+    no RANGES entry expresses both bounds of a row exactly, the row is written twice, the second time with the suffix
+    ``_upper``. Empty sections are omitted, because some readers stop at them.
 
     Args:
         program: The program.

@@ -75,8 +75,7 @@ class SchurComplement:
     """The Schur complement S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
 
     With a worst cost, S has a border for θ: S dΛ + e dθ = right and eᵀdΛ = corner. The vector e is 1 at the entries of
-        ω. The constructor raises
-    StallError if S cannot be factored.
+    ω. The constructor raises StallError if S cannot be factored.
     """
 
     def __init__(self, layout: BlockLayout, iterate: Iterate, matrix: Floats) -> None:
@@ -216,7 +215,7 @@ class UnitMass:
         return self.unfinished
 
     def total(self, values: Floats) -> Floats:
-        """Return the values unchanged, because each block is a system."""
+        """Return the values unchanged, because each block is a system of its own."""
         return values
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:

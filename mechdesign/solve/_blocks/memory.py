@@ -160,9 +160,9 @@ def generation_may_pay(
     """Return whether column generation may be faster than solving with all columns, according to measurements.
 
     Column generation is faster with floors, because most columns then become empty. Without floors, optimal channels
-        use about half of all columns. Without floors, column generation is faster for sparse blocks, where pricing a
-            column takes much less time than solving its block. Column generation is also faster for large dense
-            programs if `merges` is true, so that columns are merged in host memory.
+    use about half of all columns. Column generation is then faster for sparse blocks, because pricing a column takes
+    much less time than solving its block. Column generation is also faster for large dense programs if `merges` is
+    true, so that columns are merged in host memory.
     """
     pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
     return pays and not worst and columns * rows**2 >= tuning.min_entries

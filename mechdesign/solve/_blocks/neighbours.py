@@ -1,7 +1,7 @@
 """Group omitted columns by the most similar column of the working set, and choose the estimates for each group.
 
 Only a few estimates of a floor matter to a column: the best estimates for similar columns. Pricing starts with these
-    estimates, because a bound that some estimates prove is valid for all.
+estimates, because a bound that some estimates prove is valid for all.
 
 Theory: interior_point, Pricing problems.
 """

@@ -1,13 +1,12 @@
 """Solve the pricing problems of omitted columns: find the least reduced costs, and multipliers that prove them.
 
-At multipliers λ of the row sums and v of the floors, column o can lower the objective only if this minimum
-is negative:
+At multipliers λ of the row sums and v of the floors, column o can lower the objective only if this minimum is negative:
 
     min (c_o − λ)·x − Σ_f v_f w_f   over x with all ratio bounds, w_f <= error_f[h]·x for all h, Σ_s x_s = 1.
 
-Each pricing problem has one block, and is solved by the steps of the main iteration (`step.py`). Its only
-linking row is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The
-smallest entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound on the reduced cost.
+Each pricing problem has one block, and is solved by the steps of the main iteration (`step.py`). Its only linking row
+is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The smallest entry
+of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound on the reduced cost.
 
 Theory: interior_point, Pricing problems.
 """

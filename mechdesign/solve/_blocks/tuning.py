@@ -185,7 +185,8 @@ class PricingTuning:
         batch_bytes_sparse: Size of a batch of sparse blocks [bytes].
         max_iterations: Maximum number of iterations of a pricing problem.
         min_step: If the primal and the dual step are shorter than this value, the iteration of a column ends.
-        resolved_share: Iteration on a negative reduced cost stops once its bracket is at most this share of its value.
+        resolved_share: The iteration of a column with a negative reduced cost ends once its bracket is at most this
+            share of its value.
         rounding: Rounding errors prevent brackets of reduced costs that are smaller than this share of the largest
             cost.
     """

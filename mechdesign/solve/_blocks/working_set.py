@@ -146,7 +146,7 @@ def measure_reduced_costs(program: BlockProgram, columns: Integers, state: Block
         state: A state of `program`, restricted to these columns.
 
     Returns:
-        Reduced costs per unit of mass, Σ_s x_s = 1, and the cost of the state divided by the number of rows.
+        Reduced costs of columns with Σ_s x_s = 1, and the cost of the state divided by the number of rows.
     """
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]

@@ -1,9 +1,9 @@
 """The interface between a solve and an array library.
 
 A kernel owns all large arrays: the multipliers y of the ratio rows z_st = g_st x_t − x_s, two sets of complementarity
-    targets (B, n, n), and the factored Hessians. A kernel processes batches of consecutive blocks. All other quantities
-    are NumPy vectors. Let u = dx/x be the relative steps, and let ρ_st = g_st x_t / z_st. The relative step of a slack
-    is computed without cancellation as
+targets (B, n, n), and the factored Hessians. A kernel processes batches of consecutive blocks. All other quantities are
+NumPy vectors. Let u = dx/x be the relative steps, and let ρ_st = g_st x_t / z_st. The relative step of a slack is
+computed without cancellation as
 
     q = dz/z = u_s + ρ_st (u_t − u_s).
 

@@ -285,7 +285,7 @@ class Pairs:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
         positive = self._growth(tile, self._order_rows(tile, x), rho, z)
-        assert positive, "the point was assembled"
+        assert positive, "the point has been assembled with positive slacks"
         steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=z, mode="clip")
         np.take(steps, self._t, axis=0, out=change, mode="clip")

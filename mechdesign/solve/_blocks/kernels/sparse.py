@@ -4,7 +4,8 @@ In a breadth-first order of the rows, a Hessian is block tridiagonal. For road n
 √n rows. The contribution of a block to the Schur complement then takes about n² √n operations instead of n³. Solving
 with a block takes n √n operations instead of n².
 
-Only H_r is sparse and factored: the Hessian without row and column r of the root. Row and column r of M are a border.
+Only H_r is sparse and factored: the Hessian without row and column r of the root. Row and column r of M form a border
+    around H_r.
 Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b has the entry b'_r = (b_r − f·b) / σ, and the
 other entries are H_r⁻¹ b − f b'_r.
 
