@@ -236,7 +236,7 @@ def _beyond_rewards(floor: FloorBlock, values: Floats) -> Floats:
 
 
 def weigh_costs(program: BlockProgram, weights: Floats | None) -> Floats:
-    """Return the costs (n, m); add the costs of `worst`, weighted with ω scaled to sum 1 (equal weights if None)."""
+    """Return the costs (n, m), plus the costs of `worst` weighted with ω, scaled to sum 1 (equal weights if None)."""
     if program.worst is None:
         return program.cost
     q = program.worst.row.size

@@ -215,11 +215,11 @@ class UnitMass:
         return self.unfinished
 
     def total(self, values: Floats) -> Floats:
-        """Return the values unchanged, because each block is a system of its own."""
+        """Return the values unchanged, because each system has one block."""
         return values
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the smallest value of each block, over its auxiliary rows and 0."""
+        """Return the smallest of 0, the value of each block, and the values of its auxiliary rows."""
         least = [each.min(axis=1, initial=0.0) for each in self._by_block(by_row)]
         return np.asarray(np.minimum.reduce([by_block, *least]))
 

@@ -129,7 +129,7 @@ def link_residual(layout: BlockLayout, iterate: Iterate) -> Floats:
 
 
 def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
-    """Return the largest residual of a linking row, relative to 1, to the floor's minimum, or to the largest cost."""
+    """Return the largest residual of a linking row, in its unit: 1, the floor's minimum, or the largest cost."""
     floors = np.where(layout.minima > 0, layout.minima, 1.0)
     costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
     units = np.concatenate([np.ones(layout.rows), floors, costs])

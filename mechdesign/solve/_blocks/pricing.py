@@ -211,7 +211,7 @@ def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -
 
 
 def _with_all_estimates(program: BlockProgram, group: ColumnGroup, *, again: bool) -> ColumnGroup:
-    """Return the group with all estimates, or without columns if it already has all and `again` is false."""
+    """Return the group with all estimates; drop its columns if it has all estimates already and `again` is false."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
     return ColumnGroup(group.columns if fewer or again else group.columns[:0], every)

@@ -95,7 +95,7 @@ class PricingPasses:
         self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
     def batches(self, chosen: Flags | None = None) -> list[slice]:
-        """Return the batches that contain at least one unfinished column, or one that is also flagged by `chosen`."""
+        """Return the batches that contain unfinished columns, or with `chosen`, unfinished columns that it flags."""
         going = self.unfinished if chosen is None else self.unfinished & chosen
         return [batch for batch in self._batches if going[batch].any()]
 

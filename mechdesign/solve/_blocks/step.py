@@ -166,7 +166,7 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
 def find_search_direction(
     system: NewtonSystem, passes: RatioPasses, sums: BlockSums, tuning: StepTuning
 ) -> SearchDirection:
-    """Return the direction of a step, by Mehrotra's predictor and corrector and Gondzio's correctors."""
+    """Compute the direction of a step with Mehrotra's predictor and corrector, and with Gondzio's correctors."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
     centre = _choose_centring(system, passes, sums, predictor, tuning)

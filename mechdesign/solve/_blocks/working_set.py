@@ -76,7 +76,7 @@ class BlockWorkingSet:
         Args:
             program: A program with only the chosen estimates, such as a coarse problem with n rows.
             x: The values (n, B) of the columns.
-            factor: Factor of the tolerance `chosen_slack`.
+            factor: Factor by which the tolerance `chosen_slack` is multiplied.
 
         Returns:
             The working set with fewer estimates, and with the active flags at `x`.

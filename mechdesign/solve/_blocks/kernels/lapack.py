@@ -1,11 +1,11 @@
 """Dense linear algebra of one block through LAPACK: Cholesky factors, inverses and solutions.
 
 LAPACK takes half the time in single precision. SciPy's wrappers keep the global interpreter lock. The function pointers
-of `scipy.linalg.cython_lapack`, called through ctypes, release it, so threads run in parallel. For small matrices,
-calls keep the lock, because releasing it would take longer than the call. Matrices are symmetric arrays in C order, and
-are passed by address. The factor is stored in the upper triangle of the array, which LAPACK regards as the lower
-triangle of the transpose. Stored factors are packed row by row, which halves the memory, and substitution reads them
-sequentially.
+of `scipy.linalg.cython_lapack`, called through ctypes, release this lock, so threads run in parallel. For small
+matrices, calls keep the lock, because releasing it would take longer than the call. Matrices are symmetric arrays in C
+order, and are passed by address. The factor is stored in the upper triangle of the array, which LAPACK regards as the
+lower triangle of the transpose. Stored factors are packed row by row, which halves the memory, and substitution reads
+them sequentially.
 
 Theory: interior_point, Single precision.
 """
