@@ -1,4 +1,4 @@
-"""Block programs as values."""
+"""Block programs and their multipliers as data objects."""
 
 from __future__ import annotations
 

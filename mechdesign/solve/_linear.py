@@ -1,4 +1,4 @@
-"""Linear programs as values, and the MPS format."""
+"""Linear programs as data objects, and their MPS format."""
 
 from __future__ import annotations
 

@@ -428,7 +428,7 @@ class _Patience:
         self._marked = (np.inf, np.inf)
 
     def is_spent(self, relative: float, absolute: float, gap: float) -> bool:
-        """Count an iteration with these gaps; return whether the gaps have not decreased for too many iterations."""
+        """Count an iteration with these gaps; return whether too many iterations have passed without a decrease."""
         factor = self.tuning.progress_factor
         if relative < factor * self._marked[0] or absolute < factor * self._marked[1]:
             self._marked, self.since = (relative, absolute), -1
