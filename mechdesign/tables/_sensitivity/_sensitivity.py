@@ -94,7 +94,7 @@ def sensitivity(
         origins: the point that is subtracted from the values of each cluster, shape (k, numeric attributes); by default
             the centre of the box.
         records: the number of records of the databases on which a function is evaluated; with the null node, the
-        largest number.
+            largest number.
 
     Returns:
         The sensitivity, with an edge that attains it if such an edge exists.
