@@ -142,6 +142,9 @@ class BoundingBox:
             north: The northern latitude.
             west: The western longitude.
             east: The eastern longitude; above 180 in a box across the 180th meridian.
+
+        Returns:
+            The text, with six significant digits and an eastern longitude of at most 180.
         """
         east = east if east <= 180 else east - 360
         return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"

@@ -222,7 +222,7 @@ def clip(text: str, length: int = 18) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-# XML, and so SVG, does not allow these characters.
+# XML does not allow these characters; SVG is XML.
 _NO_XML = "\ufffe\uffff"
 
 
