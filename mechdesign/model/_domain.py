@@ -364,6 +364,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The coordinates in the order of `axes`, or None.
         """
         _check_axes(axes)
         known = self.coordinates if axes == DEGREES else self.points
@@ -374,6 +377,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The borders along each axis, in the order of `axes`, or None.
         """
         return None if self.cells is None else _borders(self.cells, self.geographic, axes)
 
@@ -382,6 +388,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The area, or None.
         """
         known = self.places(axes)
         if known is None:

@@ -92,6 +92,9 @@ class Prior:
 
         Args:
             n: The number of secrets, at least 1.
+
+        Returns:
+            The uniform prior.
         """
         n = as_integer(n, "n", 1)
         return cls(np.full(n, 1 / n))
