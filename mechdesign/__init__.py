@@ -1,7 +1,7 @@
 """Design, prove and export optimal privacy mechanisms.
 
-`design` finds and proves the channel of least cost for a `Problem`, and `verify` checks a bundle. Everything else is in
-the modules listed here. Names load on first use, so that verification never imports a solver.
+`design` computes and proves the channel of least cost for a `Problem`, and `verify` checks a bundle. All other
+functions are in the modules listed here. Names load on first use, so that verification never imports a solver.
 """
 
 from mechdesign.base import _lazy

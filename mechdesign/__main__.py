@@ -6,19 +6,19 @@ import traceback
 
 
 def run() -> None:
-    """Run the command line; Ctrl-C while it is loaded ends it quietly, too."""
-    # A notebook names its own way to show figures there, and a command shows none.
+    """Run the command line; Ctrl-C also ends it quietly while its modules are being imported."""
+    # A notebook sets this variable to its own backend, which a command does not need.
     os.environ.pop("MPLBACKEND", None)
     try:
         from mechdesign.cli import main
         from mechdesign.cli._console import occupy_descriptors
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
-        # As in mechdesign.cli: CPython might end by the signal.
+        # Without this, the signal might end CPython, as in `mechdesign.cli`.
         exec("")
         sys.exit(130)
     except Exception:
-        # Python would exit with 1, and that says that a verification failed.
+        # Python would exit with 1, which is the code for a failed verification.
         traceback.print_exc()
         sys.exit(70)
     occupy_descriptors()

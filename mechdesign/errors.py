@@ -1,4 +1,4 @@
-"""Every error and warning of the package, by which users catch them."""
+"""All errors and warnings of the package, under their public names."""
 
 from mechdesign.base import _lazy
 

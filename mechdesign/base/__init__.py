@@ -1,6 +1,6 @@
-"""General tools for every room.
+"""General tools for all packages of mechdesign.
 
-Errors and warnings, checked arrays, registries, atomic files, locks, caches, and process-wide settings. Nothing here
-depends on privacy, channels or programs, and the room imports nothing else of the package. Nothing here is public;
-users catch errors by `mechdesign.errors`.
+The tools are errors and warnings, checked arrays, registries, atomic files, locks, caches, and process-wide settings.
+The tools do not depend on privacy, channels or programs, and import no other package of mechdesign. The tools are
+private; users import errors from `mechdesign.errors`.
 """

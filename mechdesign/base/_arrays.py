@@ -22,19 +22,19 @@ Singles = NDArray[np.float32]
 
 T = TypeVar("T", bound=np.generic)
 
-# Largest distance of a sum of probabilities from 1: far above rounding errors, far below typing errors.
+# Largest accepted deviation of a sum of probabilities from 1: far above rounding errors, far below typing errors.
 SUM_TOLERANCE = 1e-9
 
 
-# Largest number of entries of a sparse matrix that is needed in dense form: 1 GiB of float64.
+# Maximum number of entries of a sparse matrix that is converted to a dense matrix: 1 GiB of float64.
 LARGEST_MATRIX = 2**27
 
-# Largest number of cells; no computation has memory for more. Each centre takes 16 bytes.
+# Maximum number of cells; no computation has enough memory for more cells. The centre of a cell takes 16 bytes.
 LARGEST_GRID = 10**7
 
 
 def read_only(array: NDArray[T]) -> NDArray[T]:
-    """Make `array` read-only and return it, so that a value that holds it cannot change."""
+    """Make `array` read-only and return it, so that an object that contains it cannot change."""
     array.setflags(write=False)
     return array
 
@@ -48,7 +48,7 @@ def require_aligned(values: Any, path: str) -> None:
             path,
             f"has its columns in another order than its rows: column {place} is {columns[place]!r}",
             bound=f"{index[place]!r}, as row {place}",
-            remedy="sort both in the same order, for example with frame[frame.index]",
+            remedy="sort rows and columns in the same order, for example with frame[frame.index]",
         )
 
 
@@ -67,7 +67,7 @@ def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> No
         path,
         f"has labels in another order: label {place} is {index[place]!r}" if place < len(index) else "is short",
         bound=bound,
-        remedy="sort it in the order of the secrets with reindex, and pass its to_numpy()",
+        remedy="sort the series with reindex in the order of the secrets, and pass its to_numpy()",
     )
 
 
@@ -106,10 +106,10 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biufO":
-            raise TypeError(f"got an array of {raw.dtype}")
+            raise TypeError(f"its type is {raw.dtype}")
         array = np.array(raw, dtype=np.float64, order="C", copy=True)
     except InputError as error:
-        # The conversion itself raised an error with a reason.
+        # An object in `values` raised this error during its conversion to an array.
         raise rename_path(error, path, error.path) from error
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(path, f"is not an array of real numbers ({error})", bound=f"of shape {shape}") from error
@@ -139,7 +139,8 @@ def as_amounts(values: ArrayLike, path: str, shape: str, bound: str = "a finite 
 def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
     """Return a read-only float64 array with `axes` axes and entries >= 0, finite unless `infinite` is set.
 
-    A read-only array is returned as it is; other arrays are copied. -0.0 becomes 0.0, whose quotients are not negative.
+    A read-only array is returned unchanged; other arrays are copied. -0.0 becomes 0.0, so that quotients are not
+    negative.
     """
     raw = as_array(values, path)
     if raw.dtype.kind not in "biuf":
@@ -155,7 +156,7 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
     """Return a read-only int64 array.
 
     Args:
-        values: Integers; a read-only array is returned as it is, and other arrays are copied.
+        values: Integers; a read-only array is returned unchanged, and other arrays are copied.
         path: The path of the argument, for messages.
         axes: Number of axes.
         minimum: The least accepted entry, at least 0.
@@ -217,7 +218,7 @@ def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
 
 
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
-    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid one."""
+    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid budget."""
     budgets = as_floats(epsilons, path, "(T,)")
     if budgets.size == 0:
         raise InputError(path, "are empty", bound="at least one budget")
@@ -227,7 +228,7 @@ def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
 
 
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
-    """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` for the first other entry."""
+    """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` for the first invalid entry."""
     require_unmasked(values, path)
     try:
         raw = np.asarray(values)
@@ -248,11 +249,11 @@ def _to_integers(raw: NDArray[Any]) -> str:
     if raw.dtype.kind == "b":
         return "use numpy.flatnonzero on a mask"
     whole = raw.dtype.kind == "f" and bool((raw == np.floor(raw)).all())
-    return "convert it with astype(int)" if whole else "give positions, 0 for the first"
+    return "convert it with astype(int)" if whole else "give positions, which start at 0"
 
 
 def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
-    """Return a list of values that can be compared; NaN cannot, as every NaN would be a new category."""
+    """Return a list of comparable values; NaN is refused, since every NaN would be a new category."""
     if isinstance(values, str | bytes):
         raise InputError(path, "is one text", value=values, bound="a list of values")
     require_unmasked(values, path)

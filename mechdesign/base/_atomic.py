@@ -1,16 +1,16 @@
 """Atomic writes: one file, or a set of files that belong together.
 
 A single file is written under a temporary name and renamed when it is complete. For a set, all new files are written
-under temporary names next to the old ones and synchronised. Then they are renamed one by one, and files of the old set
-that the new one lacks are removed. The last file, such as a certificate with the digests of all others, is renamed at
-the end. After a crash the folder holds the old set, the new set, or a set whose last file does not match. After an
-*error* the old files are restored from hard links, which are kept until the end.
+under temporary names next to the old files and synchronised. Then the new files are renamed one by one, and files that
+belong only to the old set are removed. The last file, such as a certificate with the digests of all other files, is
+renamed at the end. After a crash the folder contains the old set, the new set, or a set whose last file does not match.
+After an *error* the old files are restored from hard links, which are kept until the end.
 
-Nobody but the owner can read a private file, from its first byte on. A file that replaces another keeps the mode and
-the group of the old one. The exception is a private file that replaces a file of another user.
+Only the owner can read a private file, even while it is being written. A file that replaces another file keeps the mode
+and the group of the old file. A private file that replaces a file of another user gets the mode 0600 instead.
 
-A file replaces a link with the same name: nobody else decides where it is written. Only names that a user gives for
-output are followed, see `mechdesign.base._files`.
+A file replaces a link with the same name, so that the link cannot redirect the output. Only links in output names that
+a user gives are followed, see `mechdesign.base._files`.
 
 Some network file systems cannot synchronise a folder or a file. The files are then complete, and a
 `SynchronisationWarning` reports that a power failure may undo the write.
@@ -33,14 +33,14 @@ from mechdesign.base._errors import ExportError, SynchronisationWarning
 from mechdesign.base._warnings import warn
 
 WRITING = threading.RLock()
-"""Held while files are written; code that ends the process acquires it first."""
+"""A lock that is held while files are written; code that ends the process acquires it first."""
 
 # Longest name that file systems accept.
 _MAX_NAME_BYTES = 255
 
 
 def _renew_lock() -> None:
-    """Give a forked process a new lock: the thread that held the old one does not run there."""
+    """Give a forked process a new lock: the thread that held the old lock does not run in that process."""
     global WRITING
     WRITING = threading.RLock()
 
@@ -63,13 +63,13 @@ def write_file(
 ) -> None:
     """Write a file in pieces under a temporary name, and rename it when it is complete.
 
-    Several processes may write at once: the last one wins. A file that replaces another keeps its mode and group; one
-    that replaces a link does not.
+    Several processes may write at the same time: the last rename decides. A file that replaces another file keeps its
+    mode and group; a file that replaces a link does not.
 
     Args:
         path: The file.
         parts: The contents, in pieces.
-        private: Give a new file the mode 0600, also if it replaces a file of another user.
+        private: Give a new file the mode 0600, even if it replaces a file of another user.
         shared: Keep the mode of a file that is shared with a group, such as a ledger.
 
     Raises:
@@ -83,10 +83,10 @@ def write_file(
                 for part in parts:
                     file.write(part)
                 file.flush()
-                # The content must reach the disk before the name.
+                # The content must reach the disk before the file is renamed.
                 whole = _synchronise_file(file.fileno())
             os.replace(temporary, target)
-            # The content is useless until its name is written.
+            # The content cannot be found until the folder with its name is also on the disk.
             whole = _synchronise(target.parent) and whole
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
@@ -114,7 +114,7 @@ def make_hidden_name(name: str, ending: str) -> str:
 def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
     """Make a folder and its missing parents; with `private`, all new folders have the mode 0700.
 
-    Raises `OSError` if that is not possible, for example if a file has the name.
+    Raises `OSError` if the folder cannot be made, for example if a file has the same name.
     """
     folder = Path(path)
     if folder.is_dir():
@@ -132,11 +132,11 @@ def replace_files(
     After an error or Ctrl-C a new folder is removed again, and old files are restored if the file system allows it.
 
     Args:
-        folder: The folder; it is made if necessary.
-        files: Contents by name.
+        folder: The folder; it is created if necessary.
+        files: The contents of the files, by name.
         last: The name of the file to write last.
         remove: Names of files to remove.
-        private: Give new files the mode 0600, and a new folder 0700.
+        private: Give new files the mode 0600, and a new folder the mode 0700.
 
     Raises:
         ExportError: The files cannot be written.
@@ -197,14 +197,14 @@ def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
         for name in [*gone, *order]:
             if _keep(folder, name):
                 kept.append(name)
-        # Existing files come first: from then on the old set is incomplete, whichever new files follow.
+        # Existing files are replaced first: the old set is then incomplete, even if no further file follows.
         for name in sorted(order[:-1], key=lambda name: name not in kept):
             touched.append(name)
             os.replace(folder / _partial(name), folder / name)
         for name in gone:
             touched.append(name)
             (folder / name).unlink(missing_ok=True)
-        # The files must reach the disk before the certificate that lists them.
+        # The files must reach the disk before the certificate, which lists them.
         whole = _synchronise(folder)
         touched.append(order[-1])
         os.replace(folder / _partial(order[-1]), folder / order[-1])
@@ -234,7 +234,7 @@ def _put_back(folder: Path, name: str, kept: bool) -> None:
         if kept:
             os.replace(folder / _previous(name), folder / name)
         elif not (folder / _partial(name)).exists():
-            # The file was renamed, and no older file was kept.
+            # The file was renamed, and there was no older file to keep.
             (folder / name).unlink(missing_ok=True)
 
 
@@ -256,7 +256,7 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     old = _find_replaced(target)
     if old is not None and private and not shared and old.st_uid != os.geteuid():
-        # The other user would decide who can read the new content.
+        # Otherwise the other user would decide who can read the new content.
         old = None
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
@@ -269,7 +269,7 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
 
 
 def _find_replaced(target: Path) -> os.stat_result | None:
-    """Return the status of the file that will be replaced; None if there is none, or it has no mode."""
+    """Return the status of the file that will be replaced; None if there is no file, or if it has no mode."""
     try:
         # The link itself is replaced, so that the mode of its target does not matter.
         old = os.lstat(target)
@@ -287,7 +287,8 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         # EPERM: the user is not in the group. EINVAL: the user namespace does not have the group.
         except OSError:
             mode &= ~0o070
-    # Some file systems refuse every change of modes, even one without effect. Then only the owner may read the file.
+    # Some file systems refuse every change of modes, even a change without effect. Then only the owner may read the
+    # file.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         try:
             os.fchmod(descriptor, mode)

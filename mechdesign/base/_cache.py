@@ -1,12 +1,12 @@
 """A cache of expensive results in the user's cache folder, by the digest of their inputs.
 
-A file is written under a temporary name and renamed, and it contains a digest of its content. A file that is
-damaged, truncated or of another version counts as missing, and the result is computed again. Any number of processes
-may read and write at once. Deleting files, or the whole folder, is always safe.
+A file is written under a temporary name and renamed, and it contains a digest of its content. A file that is damaged,
+truncated or of another version is ignored, and the result is computed again. Any number of processes may read and write
+at the same time. Deleting files, or the whole folder, is always safe.
 
 Cached results are trusted, and they reveal private data. The cache is therefore used only if the folder and its files
 belong to the user and nobody else can write to them. The parent folders must belong to the user or to the system, or
-have the sticky bit. Otherwise the cache is ignored, which a `CacheWarning` reports once.
+have the sticky bit. An unsafe cache is ignored, and a `CacheWarning` reports this once.
 
 The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off.
 """
@@ -50,7 +50,7 @@ def path_of(kind: str, key: str) -> Path | None:
 
 
 def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
-    """Return the arrays stored under `key`, or None if there are none that can be trusted."""
+    """Return the arrays stored under `key`, or None if there is no trusted entry."""
     path = path_of(kind, key)
     if path is None or _is_ignored(path):
         return None
@@ -95,7 +95,7 @@ def _is_ignored(path: Path) -> bool:
     try:
         why = why_not_above(root)
     except OSError:
-        # Nothing can be read or written behind a loop of links.
+        # A path with a loop of links can be neither read nor written.
         return True
     for place in (root, path.parent, path):
         with contextlib.suppress(OSError):
@@ -113,7 +113,7 @@ def _is_ignored(path: Path) -> bool:
 
 def _explain(place: Path, root: Path) -> str:
     why = why_not_own(place.stat())
-    return why if not why or place == root else f"holds {place.relative_to(root)}, which {why}"
+    return why if not why or place == root else f"contains {place.relative_to(root)}, which {why}"
 
 
 def _content(path: Path) -> bytes:

@@ -26,9 +26,9 @@ LARGEST_COUNT = LARGEST_NUMBER
 
 
 def require_unmasked(values: object, path: str) -> None:
-    """Raise `InputError` if `values` is or contains a masked array: masked values would count as given.
+    """Raise `InputError` if `values` is or contains a masked array, whose masked values would be used as given.
 
-    Lists, tuples and arrays of objects are searched at any depth, and mappings by their values.
+    Lists, tuples, arrays of objects, and the values of mappings are searched at any depth.
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(
@@ -55,10 +55,10 @@ def require_unmasked(values: object, path: str) -> None:
 def require_kind(value: object, kind: Any, path: str, bound: str) -> None:
     """Raise `InputError` unless `value` is an instance of `kind`, a class, a union or a tuple of them.
 
-    The message names the class of the value only, as the value itself may be large.
+    The message contains only the class of the value, as the value itself may be large.
     """
     if not isinstance(value, kind):
-        raise InputError(path, "is of another kind", value=type(value).__name__, bound=bound)
+        raise InputError(path, "has another type", value=type(value).__name__, bound=bound)
 
 
 def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.Path") -> Path:
@@ -95,7 +95,7 @@ def as_integer(value: object, path: str, minimum: int) -> int:
 
 
 def as_truth(value: object, path: str) -> bool:
-    """Return a truth value; raise `InputError` for anything else, such as the text "no", which would count as true."""
+    """Return a truth value; raise `InputError` for anything else, such as the text "no", which Python takes as true."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(path, "is not a truth value", value=value, bound="True or False")
     return bool(value)
@@ -132,7 +132,7 @@ def as_smoothing(value: object, path: str) -> float:
 
 
 def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:
-    """Return a NumPy generator: `rng` itself, one with a given seed, or one seeded by the operating system."""
+    """Return a NumPy generator: `rng` itself, or a new generator with a given seed or a seed from the system."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -142,6 +142,6 @@ def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np
 
 
 def rename_path(error: InputError, path: str, own: str) -> InputError:
-    """Return an error about `path` that was raised under another name, `own`."""
+    """Return a copy of an error in whose path the prefix `own` is replaced by `path`."""
     place = path + error.path.removeprefix(own)
     return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)

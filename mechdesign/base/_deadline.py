@@ -1,10 +1,10 @@
 """The deadline of a computation: clock, time limit, Ctrl-C and progress as one value.
 
 A loop asks `Deadline.stop` whether to end, and returns its best result. Python raises KeyboardInterrupt at any point of
-the main thread: inside compiled code, or while a certificate is being made. Work with a result to keep runs in
+the main thread: inside compiled code, or while a certificate is being computed. Work whose result must be kept runs in
 `Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports the flag, and `check` raises it at a
-safe point. A second Ctrl-C is raised at once. Signals belong to the process, so that the outermost block counts. Only
-the main thread receives Ctrl-C; a deadline that was made in another thread does not react to it.
+safe point. A second Ctrl-C is raised at once. Signals belong to the process, so only the outermost block handles them.
+Only the main thread receives Ctrl-C; a deadline from another thread does not react to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mechdesign.base._errors import InputError
 
 
 class Stop(enum.Enum):
-    """The reason to end a computation: the time limit, a first request of the user, or a second one."""
+    """The reason to end a computation: the time limit, the first request of the user, or the second request."""
 
     TIME = "time"
     USER = "user"
@@ -42,7 +42,7 @@ class Progress:
         stage: Description of the current stage.
         seconds: Time since the start of the whole computation [s].
         iteration: Number of iterations or rounds so far.
-        lower: Best lower bound of the cost, if known.
+        lower: Best lower bound on the cost, if known.
         upper: Cost of the best point, if known.
 
     >>> Progress("pricing", 1.5, iteration=3).stage
@@ -61,7 +61,7 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass
 class _StopRequests:
-    """The number of requests to stop, and the number of those that were raised or acknowledged."""
+    """The number of requests to stop, and the number of requests that were raised or acknowledged."""
 
     count: int = 0
     answered: int = 0
@@ -69,7 +69,7 @@ class _StopRequests:
 
 @dataclass
 class _Grace:
-    """The time that work may continue after the first Ctrl-C, and its end; all parts of the work share it."""
+    """The time that work may continue after the first Ctrl-C, and the end of this time, for all parts of the work."""
 
     seconds: float
     end: float = math.inf
@@ -77,7 +77,7 @@ class _Grace:
 
 @dataclass
 class _Signals(_StopRequests):
-    """The outermost block of `keeping`: its promise, and whether it keeps a result yet. Ctrl-C counts from then on."""
+    """The outermost block of `keeping`: its message after Ctrl-C, and whether it already keeps a result."""
 
     promise: str | None = None
     keeps: bool = False
@@ -126,7 +126,7 @@ class Deadline:
         self._grace: _Grace | None = None
 
     def __reduce__(self) -> str | tuple[Callable[..., Deadline], tuple[float | None, float]]:
-        """Pickle the remaining time only: another process has its own clock, and no progress callback or requests."""
+        """Pickle only the remaining time: another process has its own clock, and no progress callback or requests."""
         return _resume, (self.left(), time.time())
 
     def __copy__(self) -> Deadline:
@@ -151,9 +151,9 @@ class Deadline:
         Args:
             share: Share of the remaining time that the part may use, in [0, 1].
             stage: Name of the part; it precedes every stage that the part reports. Bounds of a part are not reported,
-                as they are not bounds of the whole.
+                as they are not bounds for the whole computation.
             seconds: Time limit of the part [s].
-            report: Progress callback of the part, instead of that of the whole.
+            report: Progress callback of the part, instead of the callback of the whole computation.
 
         Returns:
             The deadline of the part.
@@ -212,7 +212,7 @@ class Deadline:
         """Raise each request of the user to stop once, at this safe point.
 
         Raises:
-            KeyboardInterrupt: There is a new request.
+            KeyboardInterrupt: There is a new request to stop.
         """
         if any(requests.count > requests.answered for requests in self._requests()):
             self.acknowledge()
@@ -222,7 +222,7 @@ class Deadline:
         """Raise if there is a reason to stop.
 
         Raises:
-            KeyboardInterrupt: The user asked to stop.
+            KeyboardInterrupt: The user requested to stop.
             OutOfTimeError: The time limit is reached.
         """
         self.check()
@@ -235,25 +235,30 @@ class Deadline:
         Args:
             stage: Description of the current stage.
             iteration: Number of iterations or rounds so far.
-            lower: Best lower bound of the cost, if known.
+            lower: Best lower bound on the cost, if known.
             upper: Cost of the best point, if known.
         """
         if self.progress is not None:
             self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
 
     def cancel(self) -> None:
-        """Ask the computation to stop, as Ctrl-C does; from any thread. A second call stops it at once."""
+        """Request the computation to stop, as Ctrl-C does; any thread may call this.
+
+        A second call stops the computation at once.
+        """
         self._cancellation.count += 1
 
     @contextmanager
     def keeping(self, what: str | None = None, *, at_once: bool = True) -> Iterator[None]:
-        """Run work whose result must be kept: the first Ctrl-C only sets a flag, the second one is raised.
+        """Run work whose result must be kept: the first Ctrl-C only sets a flag, and the second Ctrl-C is raised.
 
-        A flag that nobody acknowledged is raised at the end. Programs with their own handler of Ctrl-C keep it.
+        If the flag is not acknowledged, KeyboardInterrupt is raised at the end of the block. A program's own handler of
+        Ctrl-C stays in place.
 
         Args:
             what: Message for the user after the first Ctrl-C, such as "certifying the best channel found so far".
-            at_once: Whether there is a result to keep from the start; otherwise Ctrl-C is raised until `keep`.
+            at_once: Whether there is a result to keep from the start; otherwise Ctrl-C is raised until `keep` is
+                called.
         """
         global _open
         handler = signal.getsignal(signal.SIGINT)
@@ -268,7 +273,7 @@ class Deadline:
             signal.signal(signal.SIGINT, _mark)
             yield
         finally:
-            # Reset this first: Ctrl-C may come in between, and no later block would be the outermost one.
+            # Reset this first: if Ctrl-C interrupted these lines, no later block could become the outermost block.
             _open = None
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if signals.count > signals.answered:
@@ -277,7 +282,7 @@ class Deadline:
     def acknowledge(self) -> bool:
         """Acknowledge the request of the user to stop; return whether there was one.
 
-        The result then states that it was stopped, and nothing is raised at the end of `keeping`.
+        The result then records the stop, and nothing is raised at the end of `keeping`.
         """
         came = [requests for requests in self._requests() if requests.count]
         for requests in came:
@@ -290,7 +295,7 @@ class Deadline:
 
 
 class _NotBegun(Deadline):
-    """The deadline of a computation that has not started: a singleton, also under copies."""
+    """The deadline of a computation that has not started; copies are the same object."""
 
     def __reduce__(self) -> str:
         return "NOT_BEGUN"
@@ -327,7 +332,7 @@ def promising(what: str) -> Iterator[None]:
 
 
 def promise() -> str | None:
-    """Return the message for a first Ctrl-C at this moment; None if it would end everything at once."""
+    """Return the message for a first Ctrl-C at this moment; None if Ctrl-C would end the work at once."""
     if _promises:
         return _promises[0]
     return _open.promise if _open is not None and _open.keeps else None

@@ -33,7 +33,7 @@ def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str
 def picture(kind: str, values: ArrayLike, what: str) -> str:
     """Return a figure of values as HTML: "heat_map", "points_plot", "outline_plot" or "line_plot"; `what` labels it.
 
-    Figures are in a higher room, which is loaded when a notebook displays a value.
+    The module of figures is imported only when a notebook displays a value.
     """
     found: str = getattr(importlib.import_module("mechdesign.report._notebook"), kind)(values, what)
     return found

@@ -1,6 +1,6 @@
 """Docstrings for users, even if Python removes docstrings.
 
-With ``PYTHONOPTIMIZE=2`` functions and classes have none; this module then reads them from the source.
+With ``PYTHONOPTIMIZE=2`` functions and classes have no docstrings; this module then reads them from the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def docstring(thing: Any) -> str:
-    """Return the docstring of a function or class, from the source if Python removed it; empty if there is none."""
+    """Return the docstring of a function or class, from the source if Python removed it, or an empty text."""
     kept: str | None = thing.__doc__
     return kept or _read_docstrings(thing.__module__).get(thing.__qualname__, "")
 

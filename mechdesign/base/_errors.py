@@ -1,6 +1,6 @@
 """All errors and warnings that mechdesign raises deliberately.
 
-Each message names the place of the problem, the value found, the accepted values, and a remedy.
+Each message contains the place of the problem, the invalid value, the accepted values, and a remedy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Self
 
 Keys = tuple[str | int, ...]
-"""A path as its steps: names, and indices in lists. Any other text, such as a file name, is a single step."""
+"""A path as a tuple of steps: names, and indices of lists. Any other text, such as a file name, is a single step."""
 
 _PATH = re.compile(r"[\w-]+(?:\.[\w-]+|\[[^\[\]]*\])*")
 _STEP = re.compile(r"\[(?P<index>0|[1-9]\d*)\]|\.?(?P<name>[\w-]+|\[[^\[\]]*\])")
@@ -26,9 +26,9 @@ _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 
 @contextmanager
 def showing_values() -> Iterator[None]:
-    """Let errors show the contents of cells of a file; by default they show only the form.
+    """Let errors show the contents of cells of a file; by default they show only a mask.
 
-    This applies to the current thread or task.
+    The setting applies to the current thread or task.
 
     Yields:
         Nothing; the setting is restored at the end of the block.
@@ -58,7 +58,7 @@ def values_are_shown() -> bool:
 
 @contextmanager
 def withholding_values() -> Iterator[None]:
-    """Omit values that came from a file from warnings in the block; the block must not yield.
+    """Omit the values of a file from warnings in the block; the block must not yield.
 
     Yields:
         Nothing; the setting is restored at the end of the block.
@@ -75,7 +75,7 @@ def withholding_values() -> Iterator[None]:
 
 
 def values_are_withheld() -> bool:
-    """Return whether warnings omit values that came from a file; see `showing_values`.
+    """Return whether warnings omit the values of a file; see `showing_values`.
 
     Returns:
         The setting of the current thread or task.
@@ -112,7 +112,7 @@ def path_of(keys: Keys) -> str:
 
 
 def move_path(keys: Keys, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Keys:
-    """Return a path below `place`; `renamed` maps prefixes of paths to their names there.
+    """Return `keys` as a path below `place`; `renamed` maps prefixes of `keys` to their names below `place`.
 
     >>> move_path(("requirements", 0, "epsilon"), (), {"requirements[0]": "privacy[2]"})
     ('privacy', 2, 'epsilon')
@@ -135,7 +135,7 @@ class InputError(MechdesignError, ValueError):
     Args:
         path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
         problem: A description of the problem.
-        value: The value found, or None. For a cell of a file it is the form, such as ``9999-9-99 9:99``.
+        value: The invalid value, or None. For a cell of a file the value is a mask, such as ``9999-9-99 9:99``.
         bound: The accepted values; may be empty.
         remedy: The suggested remedy; may be empty.
     """
@@ -156,7 +156,7 @@ class InputError(MechdesignError, ValueError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> SpecificationError:
-        """Return the same error for a key of a specification.
+        """Return a copy of the error for a key of a specification.
 
         Args:
             place: The path of the table.
@@ -169,7 +169,7 @@ class InputError(MechdesignError, ValueError):
         return SpecificationError(keys, self.problem, value=self.value, bound=self.bound, remedy=self.remedy)
 
     def restate(self, value: object) -> None:
-        """Replace the value found, for example by its form.
+        """Replace the invalid value, for example by a mask.
 
         Args:
             value: The new value.
@@ -224,7 +224,7 @@ class InfeasibleError(MechdesignError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Self:
-        """Return the same error for a key of a specification.
+        """Return a copy of the error for a key of a specification.
 
         Args:
             place: The path of the table.
@@ -348,7 +348,7 @@ class StateError(MechdesignError, ValueError):
 
 
 class TraceError(MechdesignError):
-    """A trace is a copy of one that has already released a state; the copy would not know about later releases."""
+    """A trace is a copy of a trace that has already released a state; the copy would miss later releases."""
 
 
 class BracketWarning(UserWarning):
@@ -372,15 +372,15 @@ class OutsideWarning(UserWarning):
 
 
 class RevealedWarning(UserWarning):
-    """Answers reveal secrets for certain, or almost, or no pair is bounded; the certificate still holds."""
+    """Answers reveal secrets with (near) certainty, or no pair has a bound; the certificate still holds."""
 
 
 class CorrelationWarning(UserWarning):
-    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both correlations."""
 
 
 class SmoothedChainWarning(UserWarning):
-    """A bound on leakage uses a chain with smoothed counts, which lowers it below the observed one."""
+    """A bound on leakage is too low, because it uses a chain with smoothed instead of observed counts."""
 
 
 class SizeWarning(UserWarning):
@@ -388,7 +388,7 @@ class SizeWarning(UserWarning):
 
 
 class MetricWarning(UserWarning):
-    """Distances are not a metric, or a radius is far beyond them; the result is correct for them as given."""
+    """Distances are not a metric, or a radius far exceeds them; the result is correct for the given distances."""
 
 
 class UnsoundWarning(UserWarning):
@@ -412,11 +412,11 @@ class SynchronisationWarning(UserWarning):
 
 
 class LeftOutWarning(UserWarning):
-    """Some rows of a table cannot be used and were left out; the result is correct for the others."""
+    """Some rows of a table cannot be used and were left out; the result is correct for the other rows."""
 
 
 class MissingTimeWarning(LeftOutWarning):
-    """Some rows of a table have no time and were left out; the result is correct for the others."""
+    """Some rows of a table have no time and were left out; the result is correct for the other rows."""
 
 
 class InterchangedWarning(UserWarning):
@@ -424,7 +424,7 @@ class InterchangedWarning(UserWarning):
 
 
 class RecognisedWarning(UserWarning):
-    """The encoding, delimiter, decimal sign or time format of a file was recognised and not given."""
+    """The encoding, delimiter, decimal sign or time format of a file was not specified, and was inferred."""
 
 
 class StateWarning(UserWarning):
@@ -440,7 +440,7 @@ class CacheWarning(UserWarning):
 
 
 class ExposedFileWarning(UserWarning):
-    """Other users can read a private file, as with files of earlier versions; its mode is kept."""
+    """Other users can read a private file, which earlier versions allowed; its mode is kept."""
 
 
 class ExtensionWarning(UserWarning):
@@ -460,7 +460,7 @@ class Shown(str):
 
 
 class CellForm(Shown):
-    """The form of a cell of a file: 9 stands for any digit and a for any letter.
+    """The mask of a cell of a file: 9 replaces any digit, and a replaces any letter.
 
     >>> CellForm("9999-99").reads_as_number
     True
@@ -468,12 +468,12 @@ class CellForm(Shown):
 
     @property
     def reads_as_number(self) -> bool:
-        """Whether the form could be mistaken for a number."""
+        """Whether the mask could be mistaken for a number."""
         return "9" in self and not set(self) - set("9.,-+ ")
 
 
 class Total(float):
-    """A sum of numbers of a file; an error may show it, although it does not show the numbers.
+    """A sum of numbers from a file; errors may show the sum, but not the numbers.
 
     Args:
         x: The sum.
@@ -495,7 +495,7 @@ def _make_picklable(value: object) -> object:
     """Return a value, or its text if it cannot be pickled and read again."""
     try:
         pickle.loads(pickle.dumps(value))
-    except Exception:  # Foreign classes may raise anything.
+    except Exception:  # Classes of other packages may raise any exception.
         return Shown(_short(value))
     return value
 
@@ -505,7 +505,7 @@ def _short(value: object, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-# Users catch and pickle them under their public names.
+# Users catch and pickle errors under their public names.
 for _kind in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Exception)]:
     if _kind.__module__ == __name__:
         _kind.__module__ = "mechdesign.errors"

@@ -1,11 +1,11 @@
 """Files that a user names: where they are written, and who can access them.
 
-A file is replaced as a whole; a file behind a link keeps its mode, group and name. A device or a pipe is opened and
+A file is replaced as a whole; the target of a link keeps its mode, group and name. A device or a pipe is opened and
 written as in a shell, so that some output may have been written before an error.
 
 Trusted files (cached results, states) must not be writable by others. Private files (true data, ledgers, states) should
-not be readable by others. Access lists are visible through the group bits, which hold their mask. On systems without
-users (Windows), every file counts as private.
+not be readable by others. Access lists are visible through the group bits, which contain their mask. On systems without
+users (Windows), every file is treated as private.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MAX_LINKS = 40
 def find_output(path: str | os.PathLike[str]) -> Path | None:
     """Return the file of an output name, with links followed; None for a device or a pipe.
 
-    The file need not exist. Raises `ExportError` for a folder and a loop of links. It also refuses a file with
-    several names (hard links), because a new file would leave the old text under the other names.
+    The file need not exist. Raises `ExportError` for a folder and a loop of links. A file with several names (hard
+    links) is also refused, because a new file would leave the old text under the other names.
     """
     target = Path(path)
     if _descriptor_of(target) is not None:
@@ -55,8 +55,8 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
 def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
     """Write an output: a file atomically, with links followed; a device or a pipe in place.
 
-    A pipe blocks until somebody reads it. Raises `ClosedPipeError` if its reader closes it, and `ExportError` for any
-    other failure and for names that `find_output` refuses.
+    Writing to a pipe blocks until another process reads from it. Raises `ClosedPipeError` if the reader closes the
+    pipe, and `ExportError` for any other failure and for names that `find_output` refuses.
     """
     file = find_output(path)
     if file is not None:
@@ -64,7 +64,7 @@ def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
         return
     number = _descriptor_of(Path(path))
     try:
-        # WRITING is not held: an interruption does no harm, and the reader may make this process wait.
+        # The lock WRITING is not held: an interruption does no harm, and the reader may make this process wait.
         descriptor = os.dup(number) if number is not None else os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
         with os.fdopen(descriptor, "wb") as stream:
             for part in parts:
@@ -132,7 +132,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 
     Args:
         path: The file.
-        require: Receives the status of the opened file, and may raise.
+        require: A function that receives the status of the opened file; it may raise.
         follow: Whether to follow a link.
 
     Returns:
@@ -155,7 +155,8 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write to.
 
-    If others can write to it, `refuse` makes the error from the reason. Other errors are those of `read_regular`.
+    If others can write to the file, `refuse` creates the error from the reason. Other errors are raised as by
+    `read_regular`.
     """
 
     def require(found: os.stat_result) -> None:

@@ -1,8 +1,8 @@
 """Locks for threads and processes: a lock between threads that is renewed after a fork, and locks of files.
 
-An object with a budget belongs to the process that made it. After a fork both processes have a copy, and each copy
-could spend the whole budget. An object without a file therefore works only in its own process. An object with a file
-works in all processes, since they share the file.
+An object with a budget belongs to the process that created it. After a fork both processes have a copy of the object,
+and each copy could spend the whole budget. An object without a file therefore works only in its own process. An object
+with a file works in all processes, since they share the file.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ SHARE = (
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 _WARNING_AFTER_S = 1.0
-# Time that another process may take between making the lock and making the file, and the interval of looking for it.
+# Time that another process may take between creating the lock and the file, and the interval between checks for the
+# file.
 _CREATION_S = 1.0
 _PAUSE_S = 0.02
 
 
 class ProcessLock:
-    """A lock between the threads of one process; a forked process gets a new one.
+    """A lock between the threads of one process; a forked process gets a new lock.
 
     The thread that held the lock during a fork does not run in the new process and would never release it. The
-    attribute `process` is the process that made the lock.
+    attribute `process` is the process that created the lock.
 
     >>> lock = ProcessLock()
     >>> with lock:
@@ -63,7 +64,7 @@ class ProcessLock:
         return ProcessLock, ()
 
     def is_at_home(self) -> bool:
-        """Return whether this process made the lock."""
+        """Return whether this process created the lock."""
         return os.getpid() == self.process
 
     def __enter__(self) -> ProcessLock:
@@ -85,7 +86,7 @@ _RENEWING = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """Give a forked process a new lock: the thread that held the old one does not run there."""
+    """Give a forked process a new lock: the thread that held the old lock does not run in that process."""
     global _RENEWING
     _RENEWING = threading.Lock()
 
@@ -95,10 +96,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def file_of(path: str | PathLike[str]) -> Path:
-    """Return the unique name of a file: links and relative paths must not give it a second one.
+    """Return the unique name of a file, so that links and relative paths give it no second name.
 
-    Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of such a link
-    would decide where the file is made.
+    Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of a link to a
+    missing file would decide where the file is created.
     """
     try:
         name = Path(path)
@@ -119,7 +120,7 @@ def file_of(path: str | PathLike[str]) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Return whether something has this name; raise `LedgerError` if that cannot be decided."""
+    """Return whether a file or folder has this name; raise `LedgerError` if that cannot be decided."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -148,9 +149,9 @@ def as_wait(value: object) -> float:
 def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of a file in the block; a new lock file has the mode 0600.
 
-    Warns with `LockWarning` after a second. Raises `LedgerError`, naming the lock, if it is not available within `wait`
-    seconds. Raises `LockError` if it cannot be opened, is a link, or the file system has no locks. A process that is
-    forked in the block does not hold the lock.
+    Warns with `LockWarning` after a second. Raises `LedgerError` with the name of the lock if the lock is not available
+    within `wait` seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks.
+    A process that is forked in the block does not hold the lock.
     """
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
@@ -180,10 +181,10 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
-    """Hold the lock of a file that the caller makes if it is missing.
+    """Hold the lock of a file that the caller creates if it is missing.
 
-    Raises the error of `missing` if there is an old lock whose file is gone, and the errors of `hold_lock`. Another
-    process may have just made the lock; this function waits at most a second for its file.
+    Raises the error from `missing` if there is an old lock without its file, and raises the errors of `hold_lock`.
+    Another process may have just created the lock; this function waits at most a second for its file.
     """
     until = time.monotonic() + min(wait, _CREATION_S)
     while True:
@@ -207,7 +208,7 @@ def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
 
 
 def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = SHARE) -> tuple[str, str]:
-    """Return why a lock file could not be locked, and the remedy; `share` is the remedy for another user's file."""
+    """Return why a lock file could not be locked, and the remedy, which is `share` for another user's file."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
         found = file.lstat()

@@ -1,7 +1,7 @@
 """The machine: its processors, its memory, and the limits of the process.
 
-A process may use fewer processors than the machine has. `taskset` or a batch system may restrict it, and a container
-may have a quota of processor time.
+A process may use fewer processors than the machine has. `taskset` or a batch system may restrict a process, and a
+container may have a quota of processor time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
             version, root = 1, _GROUPS / controller
         else:
             continue
-        # In a container the path may be that of the host; the group is then at the root.
+        # In a container the path may be the path on the host; the group is then at the root.
         group = root / path.strip("/")
         for folder in (group, *group.parents):
             yield version, folder
@@ -51,19 +51,19 @@ _FILES = {
 
 
 def free_memory() -> int | None:
-    """Return the bytes that the process can still use without swapping; None if the system does not tell.
+    """Return the bytes that the process can still use without swapping; None if the system does not report this.
 
-    This is the minimum of the available memory of the machine and of `memory_below_limits`.
+    The result is the minimum of the available memory of the machine and of `memory_below_limits`.
     """
     known = [each for each in (_available(), memory_below_limits()) if each is not None]
     return min(known) if known else None
 
 
 def memory_below_limits() -> int | None:
-    """Return the bytes that the limits leave to the process; None without limits.
+    """Return the bytes that the process may still use under its limits; None without limits.
 
-    Limits are those of addresses and data (RLIMIT_AS, RLIMIT_DATA), and those of control groups, versions 1 and 2,
-    including parent groups.
+    The limits are RLIMIT_AS and RLIMIT_DATA (addresses and data), and the limits of control groups (versions 1 and 2)
+    and their parents.
     """
     left = [*_process_headrooms(), *_group_headrooms()]
     return max(0, min(left)) if left else None
@@ -101,7 +101,7 @@ def _group_headrooms() -> Iterator[int]:
 
 
 def _group_headroom(folder: Path, limit: str, usage: str, unused: str) -> int | None:
-    """Return the bytes that a group leaves; the kernel can reclaim unused file pages, which are added."""
+    """Return the bytes that a control group may still use; unused file pages count, as the kernel can reclaim them."""
     most, held = (_number(folder / name) for name in (limit, usage))
     if most is None or held is None:
         return None
@@ -110,7 +110,7 @@ def _group_headroom(folder: Path, limit: str, usage: str, unused: str) -> int | 
 
 
 def _number(path: Path) -> int | None:
-    """Return the number in a file; None if there is none, or for words such as "max"."""
+    """Return the number in a file; None if there is no file, or for words such as "max"."""
     lines = read_lines(path)
     return int(lines[0]) if lines and lines[0].isdecimal() else None
 
@@ -121,9 +121,9 @@ def count_processors() -> int:
 
 
 def count_threads(most: int) -> int:
-    """Return how many further threads, at most `most`, the system allows, by starting them for a moment.
+    """Return the number of further threads, at most `most`, that can start; they are started for a moment.
 
-    Containers and users may have a limit of processes, which includes threads.
+    Containers and users may have a limit on processes, which includes threads.
     """
     end = threading.Event()
     started: list[threading.Thread] = []

@@ -4,9 +4,9 @@ In an embedded or frozen Python, `sys.executable` is the application, so that st
 again. Nothing is sent to a child, and none of its output is used, before it has sent its greeting. A child without a
 greeting within a time limit is killed.
 
-Saving and restoring a setting would, with another user in another thread, restore the value that the other had set.
-Users are therefore counted. No lock is held while a setting is in use, so that threads do not wait for each other.
-After a fork the new process has new locks.
+If two threads each saved and restored a setting, one thread could restore the value that the other thread had set. The
+users of a setting are therefore counted. No lock is held while a setting is in use, so that threads do not wait for
+each other. After a fork the new process has new locks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import IO, Any, Generic, TypeVar
 from mechdesign.base._version import __version__
 
 GREETING_S = 120.0
-"""Time limit for the greeting of a child [s]; it imports almost nothing before."""
+"""Time limit for the greeting of a child [s]; the child imports little before its greeting."""
 
 ENDING_S = 30.0
 """Time limit for the end of a killed child [s]; the system may still write its memory to disk."""
@@ -41,7 +41,7 @@ class Child:
 
     Attributes:
         process: The process.
-        greeting: The expected first line of its output.
+        greeting: The expected first line of the output.
     """
 
     process: subprocess.Popen[bytes]
@@ -100,7 +100,7 @@ _MISSING = object()
 
 
 class _Lock:
-    """A lock that is renewed after a fork: the thread that held the old one does not run in the new process."""
+    """A lock that is renewed after a fork: the thread that held the old lock does not run in the new process."""
 
     def __init__(self) -> None:
         self._renew()
@@ -118,7 +118,7 @@ class _Lock:
 
 
 class UpperLimit:
-    """A process-wide number with an upper limit, the least limit of all users; the old value returns at the end.
+    """A process-wide number with an upper limit, the least limit of all users; the old value is restored at the end.
 
     `limit` sets the number for the first user and returns a function that restores it; `change` sets another number.
     """
@@ -130,7 +130,7 @@ class UpperLimit:
 
     @contextlib.contextmanager
     def at_most(self, number: int) -> Iterator[None]:
-        """Limit the number in the block."""
+        """Limit the process-wide number in the block."""
         with self._lock:
             if not self._wanted:
                 self._undo = self._limit(number)
@@ -151,8 +151,8 @@ class UpperLimit:
 class SharedSettings(Generic[Key]):
     """Settings with names, such as `matplotlib.rcParams`.
 
-    The first user of a setting sets it. The last one restores the old value, unless the setting was changed by other
-    code. Simultaneous users should set equal values: the value of the first user applies.
+    The first user of a setting sets it. The last user restores the old value, unless other code has changed the
+    setting. Simultaneous users should set equal values: the value of the first user applies.
     """
 
     def __init__(self, settings: Callable[[], Any]) -> None:
@@ -185,7 +185,7 @@ class SharedSettings(Generic[Key]):
                             found[key] = before
 
     def before(self, key: Key) -> Any:
-        """Return the value of a setting outside of all users."""
+        """Return the value that a setting has when nobody uses it."""
         with self._lock:
             known = self._before.get(key, _MISSING)
             return self._settings()[key] if known is _MISSING else known
@@ -197,10 +197,10 @@ _IGNORED: Counter[tuple[Any, ...]] = Counter()
 
 @contextlib.contextmanager
 def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
-    """Ignore warnings of other packages in the block and in all threads, by start of message or by module.
+    """Ignore warnings of other packages in all threads during the block, selected by message prefix or module.
 
-    One filter is inserted in front, and the last user removes it. `warnings.catch_warnings` would restore a whole list
-    and discard filters that other threads have set.
+    One filter is inserted at the front of the list, and the last user removes it. `warnings.catch_warnings` would
+    restore a whole list and discard filters that other threads have set.
     """
     matched = re.compile(message, re.IGNORECASE) if message else None
     item = ("ignore", matched, Warning, re.compile(module) if module else None, 0)
@@ -214,6 +214,6 @@ def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
         with _FILTERS:
             _IGNORED[item] -= 1
             if not _IGNORED[item]:
-                # Other code may have restored a list without it.
+                # Other code may have restored a list of filters without this filter.
                 with contextlib.suppress(ValueError):
                     warnings.filters.remove(item)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Registries of named things of one kind, to which other packages may add.
+"""Registries of named objects of one kind; other packages may add objects.
 
 A registry is a mapping in the order of registration. An unknown name raises an `UnknownNameError`, which lists all
-names and suggests the closest one.
+names and suggests the closest name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Things of one kind by name.
+    """Objects of one kind, by name.
 
     >>> greetings = Registry("greeting")
     >>> greetings.register("plain", "Hello.")
@@ -35,7 +35,7 @@ class Registry(Mapping[str, T]):
         """Add a value.
 
         Args:
-            name: Its name.
+            name: The name of the value.
             value: The value.
 
         Raises:
@@ -51,7 +51,7 @@ class Registry(Mapping[str, T]):
         """Remove a value.
 
         Args:
-            name: Its name.
+            name: The name of the value.
 
         Raises:
             UnknownNameError: The name is unknown.
@@ -60,7 +60,7 @@ class Registry(Mapping[str, T]):
         del self._found[name]
 
     def __getitem__(self, name: str) -> T:
-        # A name from a file may be any value, even one without a hash.
+        # A name from a file may be any value, even a value without a hash.
         if isinstance(name, str) and name in self._found:
             return self._found[name]
         close = difflib.get_close_matches(name, self._found, n=1) if isinstance(name, str) else []

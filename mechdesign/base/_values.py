@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801
-    """A property that is computed once for each object. Concurrent threads may compute it twice; all get one value.
+    """A property that is computed once for each object.
+
+    Concurrent threads may compute it twice, but all threads get the same value.
 
     >>> class Circle:
     ...     @cached_property

@@ -18,7 +18,7 @@ _collected: ContextVar[tuple[tuple[type[Warning], ...], list[Warning]] | None] =
 
 
 def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """Warn as `warnings.warn` does, unless such warnings are suppressed or collected here."""
+    """Warn as `warnings.warn` does, unless warnings of this category are suppressed or collected here."""
     if issubclass(category, _silenced.get()):
         return
     collecting = _collected.get()

@@ -1,8 +1,8 @@
-"""The trusted kernel: it decides in exact arithmetic whether a bundle keeps its promises.
+"""The trusted kernel: it decides in exact arithmetic whether the claims of a bundle are true.
 
-`verify` reads a folder and proves its claims again; `certify` does so for arrays in memory. The proofs use integers and
-fractions alone, and every bound is rounded to the safe side. The room imports a few files of `base`, and NumPy, so that
-it can be read and run on its own. `second_verifier` shares no code with it.
+`verify` proves the claims of a bundle in a folder again; `certify` computes a certificate from arrays in memory. The
+proofs use only integers and fractions, and every bound is rounded to the safe side. The package imports only NumPy and
+a few files of `base`, so that it can be read and run independently. `second_verifier` shares no code with this package.
 """
 
 from mechdesign.base import _lazy

@@ -18,8 +18,9 @@ _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 def main(arguments: Sequence[str]) -> int:
     """Verify the bundle in the given folder and return the exit code.
 
-    The code is 0 if the bundle holds, and 1 with the reason if it does not. Code 2 means wrong usage or an unreadable
-    bundle, 3 too much memory, 70 an error of this program. If nobody can read the output of a valid bundle, it is 141.
+    The code is 0 if the bundle is proved, and 1 if it is not; the reason is printed. Code 2 means wrong usage or an
+    unreadable bundle, code 3 insufficient memory, and code 70 an error in this program. Code 141 means that the bundle
+    is proved, but its output was sent to a closed pipe.
     """
     folder, memory = _parse_arguments(list(arguments))
     if folder is None:
@@ -33,9 +34,9 @@ def main(arguments: Sequence[str]) -> int:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
         return _say([f"{folder} does not verify: {error.reason}{pair}"], 1)
     except MemoryError:
-        return _say([f"{folder} was not verified: there is not enough memory for this"], 3)
+        return _say([f"{folder} was not verified: there is not enough memory"], 3)
     except Exception:
-        # Python itself would exit with 1, which means a bundle that does not hold.
+        # Python itself would exit with 1, which is the code for a bundle with a false claim.
         return _say(traceback.format_exc().splitlines(), 70)
     found = verified.certificate
     lines = [f"{folder} verifies."]
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 def _say(lines: Sequence[str], code: int) -> int:
     """Print lines, with unprintable characters escaped, and return the exit code.
 
-    If a result cannot be written, the code is 141 or 2. Errors that cannot be written are dropped.
+    If the result cannot be written, the code is 141 or 2. Error messages that cannot be written are dropped.
     """
     stream = sys.stderr if code else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -59,7 +60,7 @@ def _say(lines: Sequence[str], code: int) -> int:
         text = "\n".join(map(escape, lines)).encode(encoding, "backslashreplace").decode(encoding)
         print(text, file=stream, flush=True)
     except OSError as error:
-        # Python would try to write the buffered rest on exit, and fail again.
+        # Otherwise Python would try to write the remaining buffer on exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code or (141 if isinstance(error, BrokenPipeError) else 2)
     return code

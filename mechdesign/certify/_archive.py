@@ -1,7 +1,7 @@
 """Arrays as bytes: plain .npz archives without pickles, and digests of arrays.
 
 `numpy.load` reads the archives that `pack` writes. `unpack` trusts nothing: it accepts only the plain headers that
-`pack` writes. It checks the claimed size of each array, and of all together, before it allocates memory.
+`pack` writes. `unpack` checks the claimed size of each array, and the total size, before it allocates memory.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _DAMAGE = (
     OverflowError,
 )
 
-# No channel that fits in memory needs larger arrays: such a claim is damaged or malicious.
+# No channel that fits in memory needs larger arrays: an archive that claims them is damaged or malicious.
 _MAX_ARRAY_BYTES = 2**32
 
-# Limit for all arrays together, unless the archive itself is nearly as large: zeros compress a thousandfold.
+# The total size of the arrays is limited to the larger of `_MAX_TOTAL_BYTES` and `_MAX_COMPRESSION_RATIO` times the
+# size of the archive.
 _MAX_TOTAL_BYTES = 2**28
 _MAX_COMPRESSION_RATIO = 100
 
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
-    """Return `array` in C order and a type that archives hold; raise `InputError` for objects, dates and the like."""
-    # np.ascontiguousarray would give scalars an axis.
+    """Return `array` in C order, little-endian; raise `InputError` for unsupported types, such as objects."""
+    # np.ascontiguousarray would turn scalars into arrays with one axis.
     made = np.asarray(array, order="C")
     if made.dtype.byteorder == ">":
         made = made.astype(made.dtype.newbyteorder("<"))
@@ -63,8 +64,8 @@ def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return an .npz archive of plain arrays.
 
-    The archive is compressed, unless `unpack` would take the compressed one for a decompression bomb. Equal arrays give
-    equal bytes.
+    The archive is compressed, unless `unpack` would reject the compressed archive as a decompression bomb. Equal arrays
+    give equal bytes.
     """
     content = _pack(arrays, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -81,7 +82,8 @@ def _pack(arrays: Mapping[str, NDArray[Any]], method: int) -> bytes:
             entry.external_attr = 0o644 << 16
             content = io.BytesIO()
             np.lib.format.write_array(content, plain(array, name), version=(1, 0), allow_pickle=False)
-            # Higher levels only take time: probabilities hardly compress, and multipliers compress well at level 1.
+            # Higher compression levels only take longer: probabilities hardly compress, and multipliers compress well
+            # at level 1.
             archive.writestr(entry, content.getbuffer(), method, compresslevel=1)
     return target.getvalue()
 
@@ -100,23 +102,24 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
 
     Args:
         content: The archive.
-        file: Name of its file, for messages.
-        room: Called with the number of bytes of all arrays before any is read; it may raise.
+        file: The file name of the archive, for error messages.
+        room: A function that is called with the total size of the arrays [bytes] before any array is read; it may
+            raise.
 
     Returns:
         The arrays by name.
 
     Raises:
-        CertificateError: The archive is damaged, or not of the form that `pack` writes.
+        CertificateError: The archive is damaged, or does not have the form that `pack` writes.
     """
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             room(_total(archive))
             if _total(archive) > _limit_total(len(content)):
-                bound = f"{_MAX_TOTAL_BYTES} and than {_MAX_COMPRESSION_RATIO} times the size of the file"
+                limit = _limit_total(len(content))
                 raise CertificateError(
-                    f"{file} is malformed: its arrays take {_total(archive)} bytes, more than {bound}"
+                    f"{file} is malformed: its arrays take {_total(archive)} bytes, more than the limit of {limit}"
                 )
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
@@ -150,7 +153,7 @@ def _read(source: Any, size: int, name: str) -> NDArray[Any]:
         raise CertificateError(f"{name} has an unexpected header")
     kind = header[1].decode()
     if kind[1] == "O":
-        raise CertificateError(f"{name} holds pickled objects, which are never loaded")
+        raise CertificateError(f"{name} contains pickled objects, which are never loaded")
     if not _TYPES.fullmatch(kind):
         raise CertificateError(f"{name} has the unexpected type {kind}")
     dtype = np.dtype(kind)
@@ -160,12 +163,12 @@ def _read(source: Any, size: int, name: str) -> NDArray[Any]:
         raise CertificateError(f"{name} claims the shape {shape}, which does not match its size")
     content = source.read(expected + 1)
     if len(content) != expected:
-        raise CertificateError(f"{name} is cut off")
+        raise CertificateError(f"{name} is truncated")
     if kind[1] == "U":
         try:
             content.decode("utf-32-le")
         except UnicodeDecodeError as error:
-            raise CertificateError(f"{name} holds malformed texts ({error.reason})") from error
+            raise CertificateError(f"{name} contains malformed texts ({error.reason})") from error
     array = np.frombuffer(content, dtype=dtype).reshape(shape) if expected else np.zeros(shape, dtype=dtype)
     array.setflags(write=False)
     return array

@@ -1,21 +1,22 @@
-"""A lower bound of the cost of all channels that meet the requirements, from any multipliers.
+"""A lower bound on the cost of every channel that meets the requirements, computed from any multipliers.
 
-Write a pair bound as rows g p(o|t) - p(o|s) >= 0 with multipliers y >= 0. Write a floor as Σ_o x_o >= D with
-x_o <= Σ_s π_s p(o|s) a(ŝ,s) and multipliers q >= 0. Let w be the prior for the expected cost, or any weights of the
-secrets for the worst cost. Define
+Write a pair bound as rows g p(o|t) - p(o|s) >= 0 with multipliers y >= 0. Write a floor as Σ_o x_o >= D with x_o <= Σ_s
+π_s p(o|s) a(ŝ,s) and multipliers q >= 0. Let w be the prior for the expected cost, or any weights of the secrets for
+the worst cost. These formulas define the reduced costs r, and the number T of each floor:
 
     r[s,o] = w_s c(s,o) - Σ g y(r,s,o) + Σ y(s,t,o) - π_s Σ_ŝ q[ŝ,o] a(ŝ,s),    T = min_o Σ_ŝ q[ŝ,o].
 
 Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o], divided by Σw for the worst cost.
-Proof: its rows sum to 1 and are not negative. The rows of the requirements, times their multipliers, are not negative.
-Since a >= 0, the x_o of a channel are not negative, so that Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof holds for any
-multipliers; poor ones only give a weak bound. A floor with its own prior uses that prior as π. If c(s,o) is infinite,
-observable o is forbidden for s: every admissible channel has p(o|s) = 0. The minimum for s then leaves o out.
+Proof: the rows of a channel sum to 1 and are not negative. The rows of the requirements, times their multipliers, are
+not negative. Since a >= 0, the x_o of a channel are not negative, so that Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof is
+valid for any multipliers; poor multipliers only give a weak bound. A floor with its own prior uses that prior as π. If
+c(s,o) is infinite, observable o is forbidden for s: every admissible channel has p(o|s) = 0. The minimum over the
+observables then omits o.
 
-**Rounding.** Everything is evaluated in floating point, and every rounding weakens the bound. Terms that raise the
+**Rounding.** All terms are evaluated in floating point, and every rounding weakens the bound. Terms that raise the
 bound are rounded down; terms that lower it, such as the factor g, are rounded up. `_sums` bounds sums of non-negative
-terms from both sides, and every other operation takes a step of `nextafter`. All operations are elementwise in a fixed
-order, so that every machine finds the same number.
+terms from both sides, and `nextafter` moves every other result to the safe side. All operations are elementwise in a
+fixed order, so that every machine computes the same number.
 """
 
 from __future__ import annotations
@@ -33,22 +34,23 @@ from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify._exact import nearest
 
-# Larger numbers are not used, as their sums could overflow.
+# The largest number that enters a sum: sums of larger numbers could overflow.
 _HUGE = 1e290
-# Entries (secrets × observables) of one block of columns; a block takes a dozen arrays of this size.
+# Number of entries (secrets × observables) in one block of columns; the work on a block takes a dozen arrays of this
+# size.
 _BLOCK_ENTRIES = 2**22
 
 
 def lower_bound(evidence: Evidence) -> float:
-    """Return a lower bound of the cost of every channel that meets the requirements.
+    """Return a lower bound on the cost of every channel that meets the requirements.
 
-    The channel itself does not enter, only the problem and the multipliers. Without multipliers all are 0.
+    The bound depends on the problem and the multipliers, but not on the channel. Missing multipliers are taken as 0.
 
     Args:
         evidence: The problem and its multipliers.
 
     Returns:
-        The bound, at least 0; the float is taken as the binary number that it is.
+        The bound, at least 0, as an exact binary number.
 
     Raises:
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.
@@ -76,7 +78,7 @@ def lower_bound(evidence: Evidence) -> float:
             least, attacks = np.minimum(least, reduced), np.minimum(attacks, attacked)
         floors = zip(claims, attacks.tolist(), strict=True) if multipliers is not None else ()
         constants = [_constant(claim, attack) for claim, attack in floors if isinstance(claim, Floor)]
-    # Clipping large numbers only lowers the bound, and then the sum cannot overflow.
+    # Clipping large numbers only lowers the bound, and it prevents an overflow of the sum.
     terms = np.minimum([*least.tolist(), *constants], _HUGE)
     if terms.min() < -_HUGE or weights.max() > _HUGE:
         return 0.0
@@ -89,7 +91,7 @@ def lower_bound(evidence: Evidence) -> float:
 def _bound_part(
     evidence: Evidence, claims: tuple[Claim, ...], weights: Floats, growth: list[_Growth | None], part: slice
 ) -> tuple[Floats, Floats]:
-    """Return min_o r[s,o] (n,) over some observables, rounded down, and min_o Σ_ŝ q[ŝ,o] of each floor, or infinity."""
+    """Return min_o r[s,o] (n,) over some observables, and min_o Σ_ŝ q[ŝ,o] of each floor, both rounded down."""
     cost = evidence.cost[:, part]
     forbidden = np.isinf(cost)
     raising = np.nextafter(weights[:, None] * np.where(forbidden, 0.0, cost), 0)
@@ -105,7 +107,7 @@ def _bound_part(
         elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
             attacks[index], down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), part)
         elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
-            # The bounds of its requirement on neighbours imply this claim, and they have the multipliers.
+            # The same requirement states pair bounds on neighbours; these imply this claim and have the multipliers.
             continue
         else:
             name = f"requirements[{index}] ({claim.kind} privacy)"
@@ -117,9 +119,9 @@ def _bound_part(
 
 @dataclass(frozen=True)
 class _Growth:
-    """Upper bounds `factors` of the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
+    """Upper bounds `factors` on the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
 
-    The last of several equal keys counts.
+    If a key occurs several times, its last factor is used.
     """
 
     n: int
@@ -127,7 +129,7 @@ class _Growth:
     factors: Floats
 
     def __call__(self, sources: Integers, targets: Integers) -> Floats:
-        """Return the bounds for some pairs; NaN for pairs without one."""
+        """Return the bounds for some pairs; NaN for pairs without a bound."""
         found = np.full(len(sources), math.nan)
         wanted = sources * self.n + targets
         places = np.searchsorted(self.keys, wanted, side="right") - 1
@@ -144,7 +146,7 @@ def _growth(claim: PairBound, n: int) -> _Growth:
 
 
 def _pair_terms(factors: _Growth, entry: PairMultipliers, part: slice, name: str) -> tuple[Floats, Floats]:
-    """Return Σ y, rounded down at the sources, and Σ g y, rounded up at the targets, both (n, m), for some columns."""
+    """Return, for some columns, Σ y of each source, rounded down, and Σ g y of each target, rounded up, both (n, m)."""
     n, m = factors.n, part.stop - part.start
     mine = (entry.observables >= part.start) & (entry.observables < part.stop)
     sources, targets, observables = entry.sources[mine], entry.targets[mine], entry.observables[mine] - part.start
@@ -153,7 +155,7 @@ def _pair_terms(factors: _Growth, entry: PairMultipliers, part: slice, name: str
     if stray.any():
         pair = int(sources[stray][0]), int(targets[stray][0])
         raise CertificateError(f"{name}: a multiplier belongs to the pair {pair}, which is not bounded", pair)
-    # If g overflows, the multiplier counts as 0: any non-negative multiplier is valid.
+    # If g overflows, the multiplier is replaced by 0, since any non-negative multiplier is valid.
     used = (values > 0) & np.isfinite(growth)
     if not used.all():
         sources, targets, observables = sources[used], targets[used], observables[used]
@@ -169,7 +171,7 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, part: sli
     mine = (entry.observables >= part.start) & (entry.observables < part.stop)
     estimates, observables, values = entry.estimates[mine], entry.observables[mine] - part.start, entry.values[mine]
     attack = float(_sums(observables, values, m)[0].min())
-    # Only cells with multipliers: there may be far more pairs of estimates and observables.
+    # Only cells with multipliers are used, as there may be far more pairs of estimates and observables.
     cells, places = np.unique(estimates * m + observables, return_inverse=True)
     _, upper = _sums(places, values, len(cells))
     cells, upper = cells[upper > 0], upper[upper > 0]
@@ -179,8 +181,9 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, part: sli
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False):
         here = columns[start:stop]
         pulled[:, here] += claim.error[rows[start]][:, None] * upper[start:stop]
-    # K products, K - 1 sums and one product round K + 2 times or less. Each rounding is a factor of at most 1 + 2**-53,
-    # or an error of 2**-1074 if it underflows. Sums that overflow are infinite; 0·inf is NaN and counts as infinite.
+    # Each term passes through at most K + 2 roundings: a product, K - 1 sums and a product. Each rounding changes a
+    # number by a factor of at most 1 + 2**-53, or by at most 2**-1074 if it underflows. Sums that overflow are
+    # infinite; 0·inf is NaN and is replaced by infinity.
     count = int(np.bincount(columns, minlength=1).max())
     lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1050) * (1 + 2.0**-50) + 2.0**-1050
     return attack, np.where(np.isnan(lifted), math.inf, lifted)
@@ -194,12 +197,12 @@ def _constant(claim: Floor, attack: float) -> float:
 
 
 def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds of the sums of non-negative `values` over equal `cells` in 0..size-1.
+    """Return lower and upper bounds on the sum of the non-negative `values` of each cell from 0 to size - 1.
 
-    Let K be the largest number of values in one cell, and σ a power of two above 2·K·max(values). Then
-    high = fl(fl(σ + x) - σ) is a multiple of 2**-53·σ. The remainder low = x - high is exact and at most 2**-53·σ. Sums
-    of the high parts stay below σ and are exact. Sums of the low parts have an error of at most K²·2**-106·σ. Adding
-    the two rounds once. The bounds are a few units in the last place apart, for any number of values. (Rump, Ogita and
+    Let K be the largest number of values in one cell, and σ a power of two above 2·K·max(values). Then high = fl(fl(σ +
+    x) - σ) is a multiple of 2**-53·σ. The remainder low = x - high is exact and at most 2**-53·σ. Sums of the high
+    parts stay below σ and are exact. Sums of the low parts have an error of at most K²·2**-106·σ. The addition of the
+    two sums rounds once. The bounds are a few units in the last place apart, for any number of values. (Rump, Ogita and
     Oishi, Accurate floating-point summation, 2008, section 3.)
     """
     if not values.any():

@@ -1,25 +1,26 @@
-"""The bundle: its files and their contents, and how it is written and read without trust.
+"""The format of bundles, and functions that write them and read them without trust in their contents.
 
 A bundle is a folder with these files:
 
 - ``channel.npz`` contains ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m)
-  float64; an infinite cost forbids an answer. It also contains the arrays of each requirement i, such as
+  float64; an infinite cost forbids an answer. The file also contains the arrays of each requirement i, such as
   ``requirement_i_distance`` (see `mechdesign.certify._stated`), and arrays that a caller adds, such as labels.
 - ``dual.npz`` exists if there are multipliers. Requirement i has the sparse arrays ``requirement_i_sources``,
   ``_targets``, ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``.
   ``weights`` (n,) exists if the worst cost has weights.
 - ``certificate.json`` contains the schema, the objective, and the requirements with their exact numbers as texts. An
-  explicit claim also has ``name`` and, above 0, ``part``. The file contains the certificate and metadata of the caller.
-  It has the SHA-256 of every other file and array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no
-  spaces, ASCII) of all other fields.
-- ``channel.csv``, if the caller adds it, is the channel as a table of exact decimals, see `mechdesign.certify._table`.
+  explicit claim also has a ``name``, and a ``part`` if it is not the first claim of its requirement. The file contains
+  the certificate and the caller's metadata. ``certificate.json`` lists the SHA-256 of every other file and of every
+  array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
+- ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
 - The caller may list further files, such as ``report.html``.
 
-The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. It is
-``mechdesign-certificate/2`` if some claims are explicit; readers of the first schema cannot prove these.
+The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. The
+schema is ``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove
+these claims.
 
-Digests detect an interrupted export or an accidental change. They are not signatures: only recomputing the numbers
-proves them, which `mechdesign.certify._verify` does.
+Digests detect an interrupted export or an accidental change. Digests are not signatures: only the recomputation in
+`mechdesign.certify._verify` proves the numbers.
 """
 
 from __future__ import annotations
@@ -66,17 +67,17 @@ SCHEMA = "mechdesign-certificate/1"
 """The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. The number grows by one when the meaning of a field changes."""
+"""The schema of bundles with explicit claims. The number in its name increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-"""The pattern of file names in a bundle; no name leads out of its folder."""
+"""The pattern of file names in a bundle; it admits no path to another folder."""
 
 _FIELDS = ("schema", "objective", "requirements", "certificate", "metadata", "files", "arrays", "digest")
 _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 _MAX_CERTIFICATE_BYTES = 2**27
 _MAX_NUMBER_LENGTH = 1000
-# Default limit of memory, as a multiple of the disk space that the files take.
+# Default memory limit, as a multiple of the disk space that the files take.
 _MEMORY_PER_DISK_BYTE = 16
 
 
@@ -89,10 +90,10 @@ class Bundle:
         certificate: The certificate that the files claim.
         metadata: The metadata that the caller of `encode` added.
         arrays: The further arrays of ``channel.npz``.
-        problems: Sentences on the digests that do not match.
+        problems: Descriptions of all digests that do not match.
         files: The names of all files that the certificate lists.
         table: The bytes of ``channel.csv``, or None if there is no such file.
-        unknown: The keys of the certificate that this version does not know.
+        unknown: The keys of the certificate that this version of mechdesign does not recognise.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -122,12 +123,12 @@ def encode(
     arrays: Mapping[str, ArrayLike] | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a bundle by name, the certificate last; equal arguments give equal bytes.
+    """Return the files of a bundle by name, with the certificate last; equal arguments give equal bytes.
 
     Args:
         evidence: The channel, the problem and the multipliers.
-        certificate: A certificate that holds.
-        metadata: Any JSON object. Its texts may have several lines, but its keys may not.
+        certificate: A certificate whose `holds` is true.
+        metadata: Any JSON object. Texts in the object may have several lines, but keys may not.
         arrays: Further arrays of ``channel.npz``: numbers, truth values or texts.
         files: Further files of the bundle.
 
@@ -136,7 +137,7 @@ def encode(
 
     Raises:
         CertificateError: The certificate does not hold.
-        InputError: A name is taken or malformed, a value does not fit into the files, or a text has characters that
+        InputError: A name is reserved or malformed, a value does not fit into the files, or a text has characters that
             hide its content; see `mechdesign.certify._texts.require_plain`.
     """
     certificate.require()
@@ -165,7 +166,8 @@ def encode(
         "arrays": {name: {key: digest(array) for key, array in held.items()} for name, held in contents.items()},
     }
     try:
-        # JSON turns tuples into lists and number keys into texts; the digest is that of the document as it is read.
+        # JSON turns tuples into lists and number keys into texts; the digest must match the document after a round
+        # trip.
         document = json.loads(json.dumps(document, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -177,14 +179,14 @@ def encode(
 
 
 def write(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a bundle that `encode` made, replacing an older one in `folder`; the certificate comes last.
+    """Write a bundle that `encode` returned, replacing an older bundle in `folder`; the certificate is written last.
 
-    After a crash the folder holds the old bundle, the new one, or one that `read` and `verify` call incomplete. Files
-    of the old bundle that the new one lacks are removed if they are unchanged.
+    After a crash the folder contains the old bundle, the new bundle, or a bundle that `read` and `verify` report as
+    incomplete. Files that belong only to the old bundle are removed if they are unchanged.
 
     Args:
         folder: The folder.
-        files: Contents by name.
+        files: The contents of the files, by name.
 
     Raises:
         ExportError: The files cannot be written; see `mechdesign.base._atomic`.
@@ -196,11 +198,11 @@ def write(folder: str | Path, files: Mapping[str, bytes]) -> None:
 
 
 def read(folder: str | Path, memory: float | None = None) -> Bundle:
-    """Return the bundle in `folder` after checking its digests, and nothing else.
+    """Return the bundle in `folder` after checking its digests; its claims are not proved.
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB. Unless given, it is 2 GiB, or 16 times the size of the files if that is more.
+        memory: Memory limit in GiB. The default is 2 GiB, or 16 times the size of the files if this is more.
 
     Returns:
         The bundle; `verify` proves it.
@@ -224,7 +226,7 @@ def read(folder: str | Path, memory: float | None = None) -> Bundle:
 
 
 def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
-    """Read a lone ``channel.npz``, for which there is no digest.
+    """Read a ``channel.npz`` without a certificate, so that no digest is checked.
 
     Args:
         path: The file.
@@ -260,7 +262,7 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
 
 
 def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
-    """Return the bundle in `folder`, with the digests that do not match as `problems`; every file is read once.
+    """Return the bundle in `folder`, with mismatched digests listed in `problems`; every file is read once.
 
     Args:
         folder: The folder of the bundle.
@@ -270,9 +272,10 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
         The bundle.
 
     Raises:
-        CertificateError: Files are missing or malformed, or do not form evidence.
+        CertificateError: Files are missing or malformed, or their contents do not match each other.
         UnverifiedError: There is no bundle, or its files cannot be opened.
-        VerifierMemoryError: Reading would take more memory than the limit; raised before large arrays are made.
+        VerifierMemoryError: Reading would take more memory than the limit. The error is raised before large arrays are
+            allocated.
     """
     folder = as_path(folder, "folder")
     _require_export(folder)
@@ -299,7 +302,7 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
             held[name] = unpack(content, name, room.arrays)
             problems += _array_problems(name, held[name], document["arrays"].get(name, {}))
     if set(document["arrays"]) != set(held):
-        problems.append(f"{CERTIFICATE} has digests of arrays in files that it does not list")
+        problems.append(f"{CERTIFICATE} must list digests of arrays for exactly the archives that it lists")
     if CHANNEL not in held:
         raise CertificateError(f"{CERTIFICATE} does not list {CHANNEL}")
     room.require(reading(room.certificate, room.files, held.values()))
@@ -378,7 +381,7 @@ def _evidence(
     rest = dict(channel)
     stated = tuple(_read_entry(index, entry, rest) for index, entry in enumerate(document["requirements"]))
     if document["schema"] != _schema(stated):
-        raise CertificateError(f"{CERTIFICATE} has the schema {document['schema']!r}, which is not that of its claims")
+        raise CertificateError(f"{CERTIFICATE} has the schema {document['schema']!r}, which does not match its claims")
     multipliers = None if dual is None else _multipliers(stated, dict(dual))
     evidence = Evidence(
         numerators=_array(rest, CHANNEL, "numerators", "<i8", 2),
@@ -410,20 +413,20 @@ def _entry(stated: Stated) -> dict[str, str | int]:
 
 
 def _read_entry(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
-    """Read the fields that `_entry` wrote, and take the arrays of the requirement out of `arrays`."""
+    """Read the fields that `_entry` wrote, and remove the arrays of the requirement from `arrays`."""
     name = f"{CERTIFICATE} is malformed: requirements[{index}]"
     if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str) or entry["kind"] not in FORMS:
-        raise CertificateError(f"{name} is of an unknown kind")
+        raise CertificateError(f"{name} has an unknown kind")
     form = FORMS[entry["kind"]]
     texts = ("name", *form.numbers) if form.named else form.numbers
     allowed = {"kind", *texts} | ({"part"} if form.named and entry.get("part") else set())
     if set(entry) != allowed or not all(isinstance(entry[number], str) for number in texts):
-        raise CertificateError(f"{name} does not state {', '.join(texts)} as texts, or states more")
+        raise CertificateError(f"{name} must have the texts {', '.join(texts)} and no other fields")
     path = f"requirements[{index}]"
     numbers = {number: exact(entry[number], f"{path}.{number}") for number in form.numbers}
     for number, value in numbers.items():
         if entry[number] != exact_text(value):
-            raise CertificateError(f"{name} states {number} as {entry[number]!r}, not as {exact_text(value)!r}")
+            raise CertificateError(f"{name} writes {number} as {entry[number]!r} instead of {exact_text(value)!r}")
     given = [*form.arrays, *(key for key in form.optional if f"requirement_{index}_{key}" in arrays)]
     return Stated(
         entry["kind"],
@@ -456,19 +459,19 @@ def _multipliers(stated: tuple[Stated, ...], arrays: dict[str, NDArray[Any]]) ->
 
 
 def _array(arrays: dict[str, NDArray[Any]], file: str, name: str, kind: str, axes: int) -> NDArray[Any]:
-    """Take an array out of `arrays`."""
+    """Remove an array from `arrays`, check its type and number of axes, and return it."""
     if name not in arrays:
         raise CertificateError(f"{file} is malformed: array {name} is missing")
     array = arrays.pop(name)
     if array.dtype.str != kind or array.ndim != axes:
-        found = f"{array.dtype.str} of {array.ndim} axes"
-        raise CertificateError(f"{file} is malformed: array {name} is {found}, not {kind} of {axes} axes")
+        found = f"{array.dtype.str} with {array.ndim} axes"
+        raise CertificateError(f"{file} is malformed: array {name} is {found}, not {kind} with {axes} axes")
     return array
 
 
 def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any) -> list[str]:
     if not isinstance(recorded, dict):
-        return [f"{CERTIFICATE} is malformed: arrays of {file}"]
+        return [f"{CERTIFICATE} is malformed: the digests of the arrays of {file} are not an object"]
     problems = [f"array {name} of {file} is missing" for name in recorded if name not in arrays]
     for name, array in arrays.items():
         if recorded.get(name) != digest(array):
@@ -483,12 +486,13 @@ class _ReadingLimit:
         self.folder = folder
         self.allowed = as_bytes(MEMORY_GIB if memory is None else memory)
         if memory is None:
-            # A user who stores gigabytes may read them. Sparse files take little disk space and do not count.
+            # The default limit grows with the disk space of the files. Sparse files take little disk space and do not
+            # raise the limit.
             self.allowed = max(self.allowed, _MEMORY_PER_DISK_BYTE * sum(_on_disk(folder / name) for name in names))
         self.certificate = self.files = self.unpacked = 0
 
     def file(self, name: str, size: int) -> None:
-        """Count a file."""
+        """Add the size of a file, and check the limit."""
         if name == CERTIFICATE:
             self.certificate = size
         else:
@@ -496,7 +500,7 @@ class _ReadingLimit:
         self.require(reading(self.certificate, self.files, ()))
 
     def arrays(self, size: int) -> None:
-        """Count the arrays of an archive twice, as they are checked in a copy."""
+        """Add twice the size of the arrays of an archive, as a copy of them is checked."""
         self.unpacked += 2 * size
         self.require(reading(self.certificate, self.files, ()) + self.unpacked)
 
@@ -548,21 +552,21 @@ def _parse(content: bytes) -> dict[str, Any]:
         document = json.loads(
             content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float
         )
-        # Numbers such as 1e999 are read as infinite; writing them again detects that.
+        # Python reads numbers such as 1e999 as infinity, and refuses to write infinity.
         json.dumps(document, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
     if not isinstance(document, dict):
-        raise CertificateError(f"{CERTIFICATE} is malformed: not an object")
+        raise CertificateError(f"{CERTIFICATE} is malformed: it is not an object")
     if document.get("schema") not in (SCHEMA, SCHEMA_CLAIMS):
         known = f"{SCHEMA!r} or {SCHEMA_CLAIMS!r}"
         raise CertificateError(
-            f"{CERTIFICATE} has the schema {document.get('schema')!r}, and not {known}, which this version of "
-            "mechdesign reads"
+            f"{CERTIFICATE} has the schema {document.get('schema')!r}, but this version of mechdesign reads only "
+            f"{known}"
         )
     if set(document) != set(_FIELDS):
         wrong = ", ".join(sorted(set(document) ^ set(_FIELDS)))
-        raise CertificateError(f"{CERTIFICATE} is malformed: missing or unknown: {wrong}")
+        raise CertificateError(f"{CERTIFICATE} is malformed: missing or unknown keys: {wrong}")
     for name in ("certificate", "metadata", "files", "arrays"):
         if not isinstance(document[name], dict):
             raise CertificateError(f"{CERTIFICATE} is malformed: {name} is not an object")
@@ -570,7 +574,7 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise CertificateError(f"{CERTIFICATE} is malformed: requirements is not a list")
     for name in document["files"]:
         if not FILE_NAME.fullmatch(name) or name == CERTIFICATE:
-            raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not the name of a file of a bundle")
+            raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not a valid file name in a bundle")
     return document
 
 
@@ -582,14 +586,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _float(text: str) -> float:
-    """Return a float that stands for the written decimal: its repr must print the same number."""
+    """Return a float; raise `ValueError` unless its repr prints the same number as `text`."""
     number = float(text)
     if len(text) > _MAX_NUMBER_LENGTH or not math.isfinite(number):
-        raise ValueError(f"{text[:_MAX_NUMBER_LENGTH]} is not the decimal of a float")
-    # Zero may have any exponent, and a power of ten of that size would fill the memory.
+        raise ValueError(f"{text[:_MAX_NUMBER_LENGTH]} is not the decimal of a finite float")
+    # A zero may have a huge exponent, whose power of ten would fill the memory.
     differs = as_decimal(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
     if differs:
-        raise ValueError(f"{text} is not the decimal that its float prints, {number!r}")
+        raise ValueError(f"{text} is not a number that a float prints; the nearest is {number!r}")
     return number
 
 
@@ -600,15 +604,15 @@ def _refuse_constant(name: str) -> None:
 def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return the files of an older bundle in `folder` that are not among `files`.
 
-    These are unchanged files that the old certificate lists. Next to a channel, optional files that the old certificate
-    does not list are included: an interrupted export left them.
+    These are unchanged files that the old certificate lists. If the folder contains a channel, unlisted optional files
+    are included, because an interrupted export may have written them.
     """
     recorded: Mapping[str, str] = {}
     try:
         recorded = _parse(_content(folder, CERTIFICATE, _ReadingLimit(folder, None, ())))["files"]
         same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
     except CertificateError:
-        # There is no older bundle, or an incomplete one.
+        # There is no older bundle, or it is incomplete.
         same = []
     if not (folder / CHANNEL).exists():
         return same

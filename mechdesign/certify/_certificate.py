@@ -1,4 +1,4 @@
-"""The certificate: whether a channel meets its requirements, which secrets it reveals, and bounds of its cost."""
+"""The certificate: whether a channel meets its requirements, which secrets it reveals, and bounds on its cost."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mechdesign.certify._exact import as_decimal, exact_text, float_down, float_
 from mechdesign.certify._revealed import revealed
 from mechdesign.certify._stated import FORMS
 
-# Symbols of the numbers for people.
+# The displayed symbol of each number.
 _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
 
-# Number of revealed secrets that the display lists.
+# Maximum number of revealed secrets that a certificate displays.
 _MAX_LISTED = 5
 
 # Name of the first number of each kind that is not an explicit claim.
@@ -41,9 +41,10 @@ class Checked:
     Attributes:
         kind: The kind of the requirement, such as "metric".
         nominal: The exact text of the required number.
-        realised: The least ε or factor that holds, rounded up, or the distortion, rounded down.
-        holds: Whether the requirement holds, decided exactly and not by the two numbers above.
-        radius: The exact text of a threshold's radius, else empty.
+        realised: The least ε or factor for which the bound holds, rounded up; for a floor, the distortion, rounded
+            down.
+        holds: Whether the requirement holds, decided exactly and not by comparing `nominal` and `realised`.
+        radius: The exact text of the radius of threshold privacy, empty for other kinds.
         number: The name of the number: "epsilon" or "factor" of a pair bound, or "minimum" of a floor.
 
     >>> from mechdesign.certify import Checked
@@ -73,25 +74,26 @@ class Checked:
 class Certificate:
     """The proved facts about a channel.
 
-    All floats stand for the decimals that they print.
+    Every float represents exactly the decimal that its repr prints.
 
     Attributes:
         holds: Whether all requirements hold and no forbidden answer is given.
         objective: "expected" or "worst".
         expected_cost: Σ_s π_s Σ_o p(o|s) c(s,o), rounded up; infinite if a forbidden answer is given.
-        expected_cost_text: The same with 30 digits.
+        expected_cost_text: The expected cost with 30 digits.
         worst_cost: max_s Σ_o p(o|s) c(s,o), rounded up.
-        worst_cost_text: The same with 30 digits.
-        lower_bound: A lower bound of the objective over all channels that meet the requirements, rounded down.
+        worst_cost_text: The worst cost with 30 digits.
+        lower_bound: A lower bound on the objective of all channels that meet the requirements, rounded down.
         relative_gap: (cost - lower_bound) / max(cost, 1e-9 · largest finite cost), rounded up.
         requirements: The verdict on each requirement.
-        forbidden: The number of pairs of a secret and an observable with infinite cost. The lower bound is one for
-            channels that never give these answers.
-        reason: Empty if the certificate holds; otherwise the requirement that fails, or the forbidden answer.
+        forbidden: The number of pairs of a secret and an observable with infinite cost. The lower bound applies to
+            channels that never give forbidden answers.
+        reason: Empty if the certificate holds; otherwise a sentence about the violated requirement or the forbidden
+            answer.
         pair: The worst pair of secrets, if one violates a requirement.
         provenance: The solver and its settings; nothing in it is proved.
-        revealed: The secrets, ascending, with an observable that no other secret has: it identifies the secret. None in
-            certificates of earlier versions.
+        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. This field
+            is None in certificates of earlier versions.
 
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
@@ -119,14 +121,14 @@ class Certificate:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle or copy; mapping views support neither."""
+        """Return the state for pickling and copying, which mapping views do not support."""
         return {**vars(self), "provenance": dict(self.provenance)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, provenance=MappingProxyType(state["provenance"]))
 
     def __repr__(self) -> str:
-        """Show whether it holds, the realised numbers and the cost, in few digits."""
+        """Show whether the certificate holds, the realised numbers and the cost, with few digits."""
         return f"Certificate({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
@@ -157,12 +159,12 @@ class Certificate:
 
     @property
     def epsilon(self) -> tuple[float, ...]:
-        """The realised ε of every requirement that has one, in order."""
+        """The realised ε of every requirement with an ε, in the order of the requirements."""
         return tuple(checked.realised for checked in self.requirements if checked.number == "epsilon")
 
     @property
     def distortion(self) -> tuple[float, ...]:
-        """The realised distortion of every floor, in order."""
+        """The realised distortion of every floor, in the order of the requirements."""
         return tuple(checked.realised for checked in self.requirements if checked.at_least)
 
     def require(self) -> None:
@@ -174,7 +176,8 @@ class Certificate:
         """Compare with another certificate.
 
         Args:
-            other: The other certificate. Provenance is not compared, nor `revealed` if one of them lacks it.
+            other: The other certificate. Provenance is not compared; `revealed` is compared only if both certificates
+                have it.
 
         Returns:
             The names of the fields that differ.
@@ -186,7 +189,7 @@ class Certificate:
         return tuple(name for name in names if getattr(self, name) != getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values; `from_json` makes an equal certificate from them."""
+        """Return the certificate as JSON values, from which `from_json` restores it."""
         written = {
             "holds": self.holds,
             "objective": self.objective,
@@ -224,12 +227,14 @@ class Certificate:
             raise CertificateError("malformed certificate: pair is not a pair of integers")
         provenance = _take(values, "provenance", (dict,))
         if not all(isinstance(value, str | float | int) for value in provenance.values()):
-            raise CertificateError("malformed certificate: provenance contains other values than texts and numbers")
+            raise CertificateError(
+                "malformed certificate: provenance contains a value that is neither a text nor a number"
+            )
         entries = _take(values, "requirements", (list,))
-        # Earlier versions did not write this field.
+        # Earlier versions did not write the field `revealed`.
         secrets = _take(values, "revealed", (list,)) if "revealed" in values else None
         if secrets is not None and not all(type(secret) is int for secret in secrets):
-            raise CertificateError("malformed certificate: revealed contains other values than integers")
+            raise CertificateError("malformed certificate: revealed contains a value that is not an integer")
         return Certificate(
             holds=_take(values, "holds", (bool,)),
             objective=_take(values, "objective", (str,)),
@@ -249,7 +254,7 @@ class Certificate:
 
     @staticmethod
     def unknown(values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Find the keys that this version does not know.
+        """Find the keys that this version of mechdesign does not recognise.
 
         Args:
             values: Values that `from_json` has read.
@@ -265,14 +270,14 @@ class Certificate:
 
 
 def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | None = None) -> Certificate:
-    """Recompute all facts from the evidence.
+    """Compute the certificate of a channel from its evidence.
 
     Args:
         evidence: The channel, the problem and the multipliers.
         provenance: The solver and its settings, stored as they are.
 
     Returns:
-        The certificate. If a requirement is violated, it does not hold and gives the reason.
+        The certificate. If a requirement is violated, its `holds` is false and its `reason` is a sentence.
 
     Raises:
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.
@@ -320,7 +325,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
 
 
 def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, int] | None]:
-    """Return the verdict; for a violated claim also a sentence and the pair of secrets, if there is one."""
+    """Return the verdict and, for a violated claim, a sentence and the pair of secrets (None for a floor)."""
     if isinstance(claim, Dithered):
         slope = claim.steepest(evidence.numerators)
         found = Checked(claim.kind, exact_text(claim.nominal), claim.least(slope), claim.holds(slope))
@@ -359,7 +364,7 @@ def _verdict_to_json(checked: Checked) -> dict[str, Any]:
         "holds": checked.holds,
         "radius": checked.radius,
     }
-    # Entries of the verifier's own kinds do not store the name of the number.
+    # Only the entries of explicit claims store the name of the number.
     return written if checked.kind in _NUMBERS else {**written, "number": checked.number}
 
 
@@ -383,7 +388,7 @@ def _verdict_from_json(entry: object) -> Checked:
 
 
 def _to_json(number: float) -> float | str:
-    """Return a finite float unchanged, and the repr of a float that JSON cannot hold."""
+    """Return a finite float unchanged, and the repr of a float that JSON cannot represent."""
     return number if math.isfinite(number) else repr(number)
 
 

@@ -1,9 +1,10 @@
 """The claims of a mechanism: bounds between pairs of secrets, and floors on the error of attacks.
 
-A `PairBound` has ordered pairs of secrets and a factor for each. An `ExponentBound` has factors exp(ε·w), and a
-`RatioBound` has rational ones. Factors are enclosed from below, to decide privacy, and from above, to bound the cost. A
-`Floor` is a lower bound of the expected error of the best attack. `Dithered`, in `mechdesign.certify._dithering`, is a
-claim on all points between the corners of a grid. `mechdesign.certify._stated` reduces every requirement to these.
+A `PairBound` has ordered pairs of secrets and a factor for each pair. An `ExponentBound` has factors exp(ε·w), and a
+`RatioBound` has rational factors. Privacy is decided with lower bounds on the factors, and the cost is bounded with
+upper bounds on the factors. A `Floor` is a lower bound on the expected error of the best attack. `Dithered`, in
+`mechdesign.certify._dithering`, is a claim on all points between the corners of a grid. `mechdesign.certify._stated`
+reduces every requirement to these claims.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.certify._exponential import SHIFT, exp_lower, exp_upper, ln_lower
 
-# Limit of numerators and denominators, for the floating-point filter in `_privacy`.
+# Limit on numerators and denominators, which the floating-point filter in `_privacy` requires.
 _MAX_TERM = 2**63
 
 
@@ -77,11 +78,11 @@ class PairBound(ABC):
 
     @abstractmethod
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Enclose the factors from below.
+        """Return lower bounds A/B on the factors.
 
         Args:
-            exponent: The numerators of the channel are at most 2**exponent. Between them every factor of at least
-                2**exponent only requires that a zero has a zero as its counterpart.
+            exponent: The numerators of the channel are at most 2**exponent. Every factor of at least 2**exponent then
+                only requires p(o|s) = 0 wherever p(o|t) = 0.
 
         Returns:
             Python integers A and B, each (k,), with 1 <= A/B <= g, or A/B = 2**exponent if g is larger.
@@ -89,11 +90,11 @@ class PairBound(ABC):
 
     @abstractmethod
     def factors_above(self) -> Floats:
-        """Return binary float64 numbers (k,) that are at least g, or infinity."""
+        """Return upper bounds on the factors g as exact float64 numbers (k,), or infinity."""
 
     @abstractmethod
     def sentence(self, place: int) -> str:
-        """Write the factor of a pair as a formula for people.
+        """Return the factor of a pair as a formula for messages.
 
         Args:
             place: Index of the pair.
@@ -124,7 +125,8 @@ class PairBound(ABC):
         Args:
             epsilon: ε, above 0, in nats.
             distance: Distances (n, n).
-            radius: The radius. Distances are compared with the nearest float64, so that a stored 0.1 is within 0.1.
+            radius: The radius, rounded to the nearest float64, so that a stored distance of 0.1 is within a radius of
+                0.1.
 
         Returns:
             The bound.
@@ -163,7 +165,7 @@ class ExponentBound(PairBound):
         epsilon: ε, above 0.
         sources: The secrets s (k,), int64.
         targets: The secrets t (k,), int64.
-        weights: w (k,), finite float64 >= 0, taken exactly.
+        weights: w (k,), finite float64 >= 0, used as exact binary numbers.
 
     Raises:
         InputError: An argument is out of range, or lengths differ.
@@ -226,11 +228,11 @@ class RatioBound(PairBound):
 
     Args:
         kind: The name of the requirement.
-        factor: The common factor; its terms are below 2**63.
+        factor: The common factor; its numerator and denominator are below 2**63.
         sources: The secrets s (k,), int64.
         targets: The secrets t (k,), int64.
         numerators: A (k,), int64 >= 1.
-        denominators: B (k,), int64 >= 1. No channel could meet factor·A/B < 1, as its rows have equal sums.
+        denominators: B (k,), int64 >= 1. No channel could meet factor·A/B < 1, since all its rows sum to 1.
 
     Raises:
         InputError: An argument is out of range, or lengths differ.
@@ -274,7 +276,7 @@ class RatioBound(PairBound):
 
     @property
     def exponents(self) -> Floats:
-        """Lower bounds of the logarithms; a channel that keeps them keeps the factors."""
+        """Lower bounds on the logarithms ln g; a channel that meets them also meets the factors."""
         known: dict[Fraction, float] = {}
         for factor in (factors := self._factors()):
             known.setdefault(factor, ln_lower(*factor.as_integer_ratio()))
@@ -309,7 +311,7 @@ class Floor:
 
     Args:
         minimum: The least expected error, at least 0.
-        error: a (k, n), finite float64 >= 0, taken exactly; rows are estimates ŝ, columns are secrets s.
+        error: a (k, n), finite float64 >= 0, used as exact binary numbers; rows are estimates ŝ, columns are secrets s.
         kind: The name of the requirement.
         prior: The adversary's prior (n,), or None for the prior of the problem.
 
@@ -346,7 +348,7 @@ class Floor:
         return self.minimum
 
     def prior_or(self, prior: Floats) -> Floats:
-        """Return the prior that counts.
+        """Return the adversary's prior.
 
         Args:
             prior: The prior of the problem (n,).
@@ -361,7 +363,7 @@ Claim = PairBound | Floor | Dithered
 
 
 def square(distance: ArrayLike) -> Floats:
-    """Return a matrix of distances (n, n), not negative; entries may be infinite."""
+    """Return a square matrix of distances (n, n), which are not negative and may be infinite."""
     array = as_nonnegative(distance, "distance", 2, infinite=True)
     if array.shape[0] != array.shape[1]:
         raise InputError("distance", "is not square", value=array.shape, bound="an array of shape (n, n)")

@@ -1,7 +1,7 @@
 """Exact costs and distortions of a channel of integers, as fractions.
 
-Priors, costs and errors are float64 and taken as binary numbers: integers over a common power of two. An infinite cost
-forbids an answer; if the channel never gives it, it costs nothing.
+Priors, costs and errors are float64 numbers, which are converted exactly to integers over a common power of two. An
+infinite cost forbids an answer; a forbidden answer with probability 0 adds nothing to the cost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 
-# Maximum number of entries held as Python integers at once; each takes about a hundred bytes.
+# Maximum number of entries that are Python integers at the same time; each entry takes about a hundred bytes.
 _BLOCK_ENTRIES = 2**20
 
 _NOTHING = Fraction(0)
@@ -27,7 +27,7 @@ def forbidden_answer(numerators: Integers, cost: Floats) -> tuple[int, int] | No
         cost: Costs (n, m), float64; infinite for forbidden answers.
 
     Returns:
-        The first such secret and observable, or None.
+        The secret and the observable of the first forbidden answer, or None.
 
     >>> import numpy as np
     >>> from mechdesign.certify import forbidden_answer
@@ -45,7 +45,7 @@ def expected_cost(numerators: Integers, exponent: int, prior: Floats, cost: Floa
         numerators: The channel (n, m), int64, over 2**exponent.
         exponent: The exponent.
         prior: π (n,), float64.
-        cost: c (n, m), float64, not negative. It may be infinite if p(o|s) is 0; then 0·∞ counts as 0.
+        cost: c (n, m), float64, not negative. An entry may be infinite if p(o|s) is 0; the product is then 0.
 
     Returns:
         The expected cost.
@@ -109,9 +109,9 @@ def worst_cost(numerators: Integers, exponent: int, cost: Floats) -> Fraction:
 def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats) -> Fraction:
     """Return Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s), the expected error of the best attack, exactly.
 
-    For each observable, floating point selects the estimates ŝ that may attain the minimum; only these are summed
-    exactly. A float sum of n non-negative products is within (n + 4)·2**-52 of the exact sum, relatively. This includes
-    the roundings of N and π·N. Underflow adds at most 2**-1021 for each term and unit of error.
+    For each observable, floating-point sums select the estimates ŝ that may attain the minimum; exact sums are computed
+    only for these estimates. A float sum of n non-negative products has a relative error of at most (n + 4)·2**-52.
+    This bound includes the roundings of N and π·N. Underflow adds at most 2**-1021 for each term and unit of error.
 
     Args:
         numerators: The channel (n, m), int64, over 2**exponent.
@@ -127,7 +127,7 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     >>> distortion(np.array([[1, 1], [0, 2]]), 1, np.array([0.5, 0.5]), np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 4)
     """
-    # Equal rows of errors tie for every observable, and each tie would be summed exactly.
+    # Duplicate rows of errors would tie for every observable, so each duplicate would be summed exactly.
     error = np.unique(error, axis=0)
     width = max(1, _BLOCK_ENTRIES // max(error.shape))
     parts = (numerators[:, start : start + width] for start in range(0, numerators.shape[1], width))
@@ -164,7 +164,7 @@ def _integers(values: Floats) -> tuple[NDArray[np.object_], int]:
     positive = whole > 0
     if not positive.any():
         return np.zeros(values.shape, dtype=object), 0
-    # Trailing zeros move into the exponent: the distances 1 and 2 become small integers.
+    # Trailing zero bits move into the exponent, so that the distances 1 and 2 become small integers.
     zeros = np.where(positive, np.frexp((whole & -whole).astype(np.float64))[1] - 1, 0)
     least = int((exponents - 53 + zeros)[positive].min())
     shifts = np.where(positive, exponents - 53 + zeros - least, 0)

@@ -1,18 +1,18 @@
 """Privacy of every real coordinate: the slope of a channel that is interpolated between the corners of a grid.
 
-The secrets are the corners of a rectangular grid, called *anchors*. A real point lies in a patch with four corners. One
-is drawn with the bilinear weights w_a(x), and its row is sampled, so that p(o|x) = Σ_a w_a(x) p(o|a). The claim is
-p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rectangle and all observables.
+The secrets are the corners of a rectangular grid, called *anchors*. A real point lies in a patch with four corners. A
+corner a is drawn with the bilinear weights w_a(x), and the answer is drawn from its row: p(o|x) = Σ_a w_a(x) p(o|a).
+The claim is p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rectangle and all observables.
 
-In a patch f = p(o|·) is bilinear. Let δ_x = |∂f/∂x| / f, and define δ_y in the same way. The claim holds if and only if
-the dual norm of (δ_x, δ_y) is at most ε everywhere. One direction follows by integrating ln f along the segment from x
-to x', which lies in the rectangle. The other follows because nearby points come arbitrarily close to the bound. For
-every direction θ the function D_θ f - ε f is bilinear, so that it is largest at a corner of the patch. There
-δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neighbour of corner a along x; this is a rational number. If f is 0 at
-a corner but not at its neighbour, no ε holds. (Andrés et al., Geo-indistinguishability, 2013, define the privacy; the
-interpolation is ours.)
+In a patch the function f = p(o|·) is bilinear. Let δ_x = |∂f/∂x| / f, and define δ_y in the same way. The claim holds
+if and only if the dual norm of (δ_x, δ_y) is at most ε everywhere. The condition suffices: integrate ln f along the
+segment from x to x', which lies in the rectangle. The condition is necessary because nearby points come arbitrarily
+close to the bound. For every direction θ the function D_θ f - ε f is bilinear, so that it is largest at a corner a of
+the patch. At this corner δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neighbour of a along x; this is a rational
+number. If f is 0 at a corner but not at its neighbour, the claim holds for no ε. (Andrés et al.,
+Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
 
-Points outside the rectangle may be projected onto it, which shortens all three distances.
+Points outside the rectangle may be projected onto it: the projection increases none of the three distances.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, exact, exact_text, least_float, nearest
 
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
-"""The orders of the norms of the three distances; 0 means the infinite order."""
+"""The orders of the norms of the three distances; 0 denotes the maximum norm."""
 
 # For steps in this range, slopes and their squares can be represented as floats.
 _MIN_STEP, _MAX_STEP = Fraction(1, 10**100), Fraction(10**100)
@@ -41,10 +41,10 @@ class Slope:
     """The largest slope of a channel, and its place.
 
     Attributes:
-        power: The least ε, squared for the Euclidean distance; None if no ε holds.
+        power: The least ε, squared for the Euclidean distance; None if the claim holds for no ε.
         anchor: The anchor with the largest slope.
-        neighbour: The neighbour of the anchor that differs most.
-        observable: The observable.
+        neighbour: The neighbour whose probability differs most from the anchor's.
+        observable: The observable with the largest slope.
 
     >>> from fractions import Fraction
     >>> from mechdesign.certify import Slope
@@ -60,7 +60,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim that a channel, dithered between anchors, keeps exp(ε·d) for every two points of their rectangle.
+    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') of a channel, dithered between anchors, on their rectangle.
 
     Anchors are numbered row by row: `columns` · row + column.
 
@@ -70,8 +70,8 @@ class Dithered:
         norm: The norm of the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev.
         columns: Number of columns, at least 2.
         rows: Number of rows, at least 2.
-        step_x: Distance of neighbouring columns, from 1e-100 to 1e100.
-        step_y: Distance of neighbouring rows, from 1e-100 to 1e100.
+        step_x: Distance between neighbouring columns, from 1e-100 to 1e100.
+        step_y: Distance between neighbouring rows, from 1e-100 to 1e100.
 
     Raises:
         InputError: An argument is out of range.
@@ -132,7 +132,7 @@ class Dithered:
             found: The slope.
 
         Returns:
-            ε, rounded up so that its printed decimal holds; infinite if no ε holds.
+            ε, rounded up so that the claim holds for its printed decimal; infinite if the claim holds for no ε.
         """
         if found.power is None:
             return math.inf
@@ -144,8 +144,9 @@ class Dithered:
     def steepest(self, numerators: Integers) -> Slope:
         """Return the largest slope of a channel, exactly.
 
-        Floats select the corners that may decide. Differences of numerators are exact in int64, so that a slope in
-        floats is within 2**-48 of the exact one. Those within 2**-40 of the largest are compared exactly.
+        Floating-point slopes select the corners that may have the largest slope. Differences of numerators are exact in
+        int64, so that a floating-point slope has a relative error of at most 2**-48. Slopes within 2**-40 of the
+        largest are compared exactly.
 
         Args:
             numerators: The channel (columns · rows, m), int64.
@@ -154,7 +155,7 @@ class Dithered:
             The slope and its place.
         """
         own = numerators.reshape(self.rows, self.columns, numerators.shape[1])
-        # An anchor belongs to up to four patches: each neighbour along x occurs with each along y.
+        # An anchor belongs to up to four patches: each neighbour along x forms a patch with each neighbour along y.
         along_x, along_y = (_largest(np.abs(np.diff(own, axis=axis)), axis) for axis in (1, 0))
         vanishing = np.argwhere((own == 0) & ((along_x > 0) | (along_y > 0)))
         if len(vanishing):
@@ -178,7 +179,7 @@ class Dithered:
         return self._slope(power, own, place)
 
     def _slope(self, power: Fraction | None, own: Integers, place: tuple[int, ...]) -> Slope:
-        """Return a slope at `place` (row, column, observable), with the neighbour that differs most."""
+        """Return the slope at `place` (row, column, observable), with the neighbour whose numerator differs most."""
         row, column, observable = place
         near = [(row, column - 1), (row, column + 1), (row - 1, column), (row + 1, column)]
         known = [(j, i) for j, i in near if 0 <= j < self.rows and 0 <= i < self.columns]
@@ -207,8 +208,8 @@ class Dithered:
         """
         if found.power is None:
             return (
-                f"observable {found.observable} has probability 0 at anchor {found.anchor} and not at its neighbour "
-                f"{found.neighbour}, so that no ε holds between them"
+                f"observable {found.observable} has probability 0 at anchor {found.anchor} but not at its neighbour "
+                f"{found.neighbour}, so that no ε bounds their ratio"
             )
         return (
             f"between anchors {found.anchor} and {found.neighbour} the probability of observable {found.observable} "
@@ -224,11 +225,11 @@ def _largest(steps: Integers, axis: int) -> Integers:
 
 
 def _root(value: Fraction) -> float:
-    """Return an approximate square root, also of fractions whose nearest float is 0."""
+    """Return an approximate square root, even if the nearest float of `value` is 0."""
     half = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(nearest(value / Fraction(4) ** half)), half) if value else 0.0
 
 
 def _round_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
-    """Return the least float >= 0 whose printed decimal is large enough, starting from a nearby guess."""
+    """Return the least float >= 0 whose printed decimal satisfies `enough`, starting from a nearby guess."""
     return least_float(guess, lambda number: number >= 0 and enough(as_decimal(number)))

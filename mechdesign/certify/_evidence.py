@@ -20,15 +20,15 @@ from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._stated import Stated
 
-# Numerators of at most 2**62, and so their differences, fit int64.
+# Numerators of at most 2**62 and their differences fit in int64.
 LARGEST_EXPONENT = 62
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairMultipliers:
-    """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
+    """Sparse multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g.
 
-    Entries of the same row add up.
+    Entries with the same indices are added.
 
     Args:
         sources: The secrets s (k,), int64.
@@ -67,9 +67,9 @@ class PairMultipliers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloorMultipliers:
-    """Multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`, in sparse form.
+    """Sparse multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`.
 
-    Entries of the same row add up.
+    Entries with the same indices are added.
 
     Args:
         estimates: The estimates ŝ (k,), int64.
@@ -135,14 +135,15 @@ class Evidence:
     Args:
         numerators: The channel (n, m), int64, with p(o|s) = numerators[s,o] / 2**exponent; rows sum to 2**exponent.
         exponent: An integer from 1 to 62.
-        prior: π (n,), finite float64, taken exactly; it sums to 1 within 1e-9.
-        cost: c (n, m), float64 >= 0, taken exactly. An infinite cost forbids an answer; every secret has a finite one.
+        prior: π (n,), finite float64, used as exact binary numbers; it sums to 1 within 1e-9.
+        cost: c (n, m), float64 >= 0, used as exact binary numbers. An infinite cost forbids an answer; every secret has
+            a finite cost.
         objective: "expected" for Σ_s π_s Σ_o p(o|s) c(s,o), or "worst" for max_s Σ_o p(o|s) c(s,o).
         requirements: The stated requirements.
-        multipliers: Their multipliers, or None.
+        multipliers: The multipliers of the requirements, or None.
 
     Raises:
-        InputError: An argument is out of range, or the parts do not match.
+        InputError: An argument is out of range, or the sizes of the arguments do not match.
 
     >>> from mechdesign.certify import Evidence
     >>> half = 1 << 61
@@ -180,7 +181,9 @@ class Evidence:
             raise InputError("cost", "does not match the channel", value=self.cost.shape, bound=f"{self._shape}")
         nothing = np.isinf(self.cost).all(axis=1)
         if nothing.any():
-            raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one")
+            raise InputError(
+                f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one answer"
+            )
         claims = self.claims()
         if self.multipliers is not None:
             self._check_multipliers(self.multipliers, claims)
@@ -238,17 +241,17 @@ class Evidence:
             if isinstance(entry, PairMultipliers):
                 if isinstance(claim, Dithered):
                     if len(entry.values):
-                        raise InputError(path, "has multipliers", bound=f"none for {claim.kind} privacy")
+                        raise InputError(path, "has multipliers", bound=f"empty for {claim.kind} privacy")
                     continue
                 if not isinstance(claim, PairBound):
                     raise InputError(
-                        path, "belongs to a pair bound", bound=f"FloorMultipliers, for {claim.kind} privacy"
+                        path, "belongs to a pair bound", bound=f"FloorMultipliers for {claim.kind} privacy"
                     )
                 require_below(entry.sources, self.secrets, f"{path}.sources")
                 require_below(entry.targets, self.secrets, f"{path}.targets")
             else:
                 if not isinstance(claim, Floor):
-                    raise InputError(path, "belongs to a floor", bound=f"PairMultipliers, for {claim.kind} privacy")
+                    raise InputError(path, "belongs to a floor", bound=f"PairMultipliers for {claim.kind} privacy")
                 require_below(entry.estimates, len(claim.error), f"{path}.estimates")
 
 

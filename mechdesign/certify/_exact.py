@@ -1,9 +1,9 @@
-"""Exact numbers: the meaning of numbers that a person wrote, and their texts and roundings.
+"""Exact numbers: the meaning of numbers that users write, their texts, and their rounding to floats.
 
-A float stands for the decimal that Python prints for it: 0.6 is 3/5, not the nearest binary number. A user who writes
-ε = 0.6 means that, and certificates show it. `exact` reads numbers in this sense. `float_up` and `float_down` round so
-that the *printed* decimal is on the safe side. Entries of arrays (distances, costs, priors) are taken as the binary
-numbers that they are.
+A float represents the decimal that Python prints for it: 0.6 is 3/5, not the nearest binary number. A user who writes ε
+= 0.6 means 3/5, and certificates contain 0.6. `exact` converts numbers by this rule. `float_up` and `float_down` round
+so that the *printed* decimal is on the safe side. Entries of arrays (distances, costs, priors) are used as exact binary
+numbers.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from mechdesign.base._errors import InputError
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+", re.ASCII)
 
-# Longer or larger numbers are mistakes or attacks: 1e999999999 would fill the memory.
+# Longer texts and larger numbers are mistakes or attacks: 1e999999999 would fill the memory.
 _MAX_TEXT_LENGTH = 4000
 _MAX_EXPONENT = 400
-# Numbers of this length have a text of fewer than 4000 characters, also as a decimal.
+# Fractions whose terms have at most 3000 bits have texts of fewer than 4000 characters, even as decimals.
 _MAX_BITS = 3000
 
-# Largest number of floats between a guess and the result: two for a rounded quotient, a few for a root.
+# Maximum number of floats between a guess and the result. A rounded quotient needs two steps, and a root needs a few
+# steps.
 _MAX_STEPS = 16
 
 _ACCEPTED = 'a finite number, or a text such as "0.6" or "3/5", that is zero or between 1e-400 and 1e400 in magnitude'
 
 
 def exact(value: object, path: str = "value") -> Fraction:
-    """Return the number that a value stands for.
+    """Return the exact number that a value represents.
 
-    A float stands for the decimal that its repr prints. An int, a Decimal, a Fraction, and texts such as "0.6", "6e-1"
+    A float represents the decimal that its repr prints. An int, a Decimal, a Fraction, and texts such as "0.6", "6e-1"
     or "3/5" are exact.
 
     Args:
@@ -81,7 +82,7 @@ def exact_text(fraction: Fraction) -> str:
         fraction: The number.
 
     Returns:
-        A decimal if there is a finite one, else "p/q".
+        A decimal if the number has a finite decimal, else "p/q".
 
     >>> from fractions import Fraction
     >>> from mechdesign.certify import exact_text
@@ -125,14 +126,14 @@ def nearest(fraction: Fraction) -> float:
 
 
 def float_up(fraction: Fraction) -> float:
-    """Round up to a float by its printed decimal.
+    """Round up to a float whose printed decimal is not below the number.
 
     Args:
         fraction: The number.
 
     Returns:
         The least float whose printed decimal is not below `fraction`; infinity beyond the largest float. If the
-        processor flushes subnormal numbers to zero, the result is not one of them; see `is_flushing`.
+        processor flushes subnormal numbers to zero, the result is not subnormal; see `is_flushing`.
 
     >>> from fractions import Fraction
     >>> from mechdesign.certify import float_up
@@ -148,17 +149,17 @@ def float_up(fraction: Fraction) -> float:
 
 
 def least_float(guess: float, enough: Callable[[float], bool]) -> float:
-    """Return the least float that is large enough, or infinity.
+    """Return the least float that satisfies `enough`, or infinity.
 
     Args:
-        guess: A float at most `_MAX_STEPS` floats away from it.
-        enough: Whether a finite float is large enough; monotone.
+        guess: A float that is at most `_MAX_STEPS` floats away from the result.
+        enough: A monotone function that returns whether a finite float is large enough.
 
     Returns:
         The float.
 
     Raises:
-        ArithmeticError: The guess is further away.
+        ArithmeticError: The guess is more than `_MAX_STEPS` floats away from the result.
     """
     number = guess
     for _ in range(_MAX_STEPS):
@@ -172,19 +173,19 @@ def least_float(guess: float, enough: Callable[[float], bool]) -> float:
                 break
             return number
         number = below
-    raise ArithmeticError(f"no float within {_MAX_STEPS} of {guess!r} is the least one that is large enough")
+    raise ArithmeticError(f"the least sufficient float is more than {_MAX_STEPS} floats away from {guess!r}")
 
 
 def is_flushing() -> bool:
     """Return whether the processor treats numbers below about 2e-308 as zero; libraries can set this for a process.
 
-    Steps from float to float then lead through numbers that all compare equal to zero.
+    `math.nextafter` then steps through subnormal numbers that all compare equal to zero.
     """
     return sys.float_info.min / 2 == 0
 
 
 def float_down(fraction: Fraction) -> float:
-    """Round down to a float by its printed decimal.
+    """Round down to a float whose printed decimal is not above the number.
 
     Args:
         fraction: The number.
@@ -215,7 +216,7 @@ def _from_text(text: str, path: str, value: object) -> Fraction:
         raise InputError(path, f"is a text of {len(text)} characters", bound=_ACCEPTED)
     if _DECIMAL.fullmatch(text):
         _, _, exponent = text.lower().partition("e")
-        # Check the exponent before computing a power of ten; n digits shift it by at most n.
+        # Check the exponent before computing a power of ten; n digits change the exponent by at most n.
         if exponent and (len(exponent) > 6 or abs(int(exponent)) > _MAX_EXPONENT + _MAX_TEXT_LENGTH):
             raise InputError(path, "is out of range", value=value, bound=_ACCEPTED)
         return _check_range(Fraction(text), path, value)

@@ -1,8 +1,8 @@
 """Rigorous bounds of exp(ε·w) and of ln(a/b).
 
-ε is a fraction, and w is a float64 that is taken exactly as a binary number. The `decimal` module rounds exp and ln
-correctly to nearest. The next number below or above the result is therefore a true bound. This also holds just below a
-power of ten, where numbers and rounding errors are more closely spaced.
+ε is a fraction, and w is a float64 that is used as an exact binary number. The `decimal` module rounds exp and ln
+correctly to nearest. The next number below or above the result is therefore a true bound. The bound is also valid just
+below a power of ten, where decimals are more closely spaced and rounding errors are smaller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Floats
 
 # Lower bounds of exp are multiples of 2^-SHIFT. Two different numerators below 2^62 have a ratio that differs from 1 by
-# at least 2^-62. With 128 bits, 66 remain for the accuracy of a bound that small.
+# at least 2^-62. With 128 binary places, a bound that differs from 1 by 2^-62 is still accurate to 66 places.
 SHIFT = 128
 
 # 58 digits represent any bound below 2^62 with all of its 128 binary places.
@@ -32,13 +32,13 @@ _MIN_DIFFERENCE_BITS = 64
 def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.object_]:
     """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
 
-    The cap loses nothing if numerators are at most 2**exponent. A factor of that size only requires a zero to have a
-    zero as its counterpart. Requires ε >= 0 and finite w >= 0. Then 2**SHIFT <= A, with equality for w = 0, and A is
-    monotone in ε and w.
+    The cap changes no decision if numerators are at most 2**exponent: a larger factor only requires p(o|s) = 0 wherever
+    p(o|t) = 0. ε and w must be finite and at least 0. Then 2**SHIFT <= A, with equality for w = 0, and A is monotone in
+    ε and w.
     """
     down = decimals(_DIGITS, decimal.ROUND_FLOOR)
     scale = Decimal(2**SHIFT)
-    # 0.6931471806 is above ln 2: beyond this, exp(ε·w) is above 2**exponent.
+    # 0.6931471806 is above ln 2: if ε·w is at least `far`, exp(ε·w) is above 2**exponent.
     far = down.multiply(Decimal(exponent), Decimal("0.6931471806"))
 
     def bound(weight: float) -> int:
@@ -56,7 +56,8 @@ def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.o
 def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
     """Return float64 numbers g, shaped like `weights`, with g >= exp(ε·w) as binary numbers; inf if that overflows.
 
-    Requires ε >= 0 and finite w >= 0. g is 1 for w = 0, and otherwise at most two units in the last place too large.
+    ε and w must be finite and at least 0. The result is 1 for w = 0, and otherwise at most two units in the last place
+    too large.
     """
     up = decimals(30, decimal.ROUND_CEILING)
 
@@ -77,9 +78,9 @@ def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
 
 
 def ln_upper(a: int, b: int) -> Fraction:
-    """Return an upper bound of ln(a/b) for positive integers: 0 if they are equal, else within 1e-38 relatively.
+    """Return an upper bound on ln(a/b) for positive integers, with a relative error below 1e-38; it is 0 if a = b.
 
-    Quotients have 60 digits, and more if a/b is closer to 1 than for numbers below 2**63.
+    Quotients have 60 digits, and more digits if a/b differs from 1 by less than 2**-64.
     """
     if a == b:
         return Fraction(0)
@@ -88,16 +89,16 @@ def ln_upper(a: int, b: int) -> Fraction:
 
 
 def ln_below(a: int, b: int, digits: int) -> Fraction:
-    """Return a lower bound of ln(a/b) for different positive integers.
+    """Return a lower bound on ln(a/b) for different positive integers.
 
-    With 60 digits it is within 1e-38 of ln(a/b), relatively; each further digit makes it ten times closer.
+    With 60 digits the relative error is below 1e-38; each further digit makes the error ten times smaller.
     """
     down = decimals(digits + _extra_digits(a, b), decimal.ROUND_FLOOR)
     return Fraction(down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
 
 
 def _extra_digits(a: int, b: int) -> int:
-    """Return the number of further digits that a quotient close to 1 needs, compared with numbers below 2**63."""
+    """Return the number of further digits that a/b needs if it differs from 1 by less than 2**-64."""
     # |a/b - 1| is above 2**-gap.
     gap = max(a, b).bit_length() - abs(a - b).bit_length() + 1
     return max(0, math.ceil((gap - _MIN_DIFFERENCE_BITS) * math.log10(2)))

@@ -1,7 +1,7 @@
-"""The memory that a bundle makes the verifier take, estimated in advance: a small file cannot ask for all memory.
+"""Estimates of the memory that verification takes, so that a small malicious file cannot exhaust the memory.
 
-Both estimates are above the measurements of tracemalloc, mostly by less than a factor of three. They add up the sizes
-of arrays. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
+The estimates add up the sizes of arrays. The estimates exceed the measurements of tracemalloc, mostly by less than a
+factor of three. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _JSON = 40
 _ENTRY = 28
 _COUNTED = ("numerators", "prior", "cost", "requirement_", "weights", "secrets", "observables")
 # Memory for each pair of secrets with a bound, for its rational factor, and for each distinct factor [bytes]. Factors
-# are integers of 200 bits with a lookup table.
+# are integers of 200 bits in a lookup table.
 _PAIR, _RATIO, _FACTOR = 120, 300, 160
-# Memory for each entry of the channel, and a constant [bytes].
+# Memory for each entry of the channel, and memory that every bundle takes [bytes].
 _CELL, _CONSTANT = 64, 2**22
-# Maximum number of entries held as Python integers at once; at least one row is always processed.
+# Maximum number of entries that are Python integers at the same time; a block has at least one row.
 _BLOCK_ENTRIES = 2**20
 # Memory for each multiplier, and for the labels, costs and sums of each secret and observable [bytes].
 _MULTIPLIER, _LABEL = 160, 400
@@ -51,9 +51,9 @@ def as_bytes(memory: object) -> int:
 
 
 def require_room(needed: int, allowed: int, what: str) -> None:
-    """Raise `VerifierMemoryError` if a task takes more bytes than allowed, or than the limits of the process leave.
+    """Raise `VerifierMemoryError` if a task takes more bytes than allowed, or more than the process may still allocate.
 
-    Exceeding a limit of the process or its container would end it abruptly, in some cases without a message.
+    Exceeding a limit of the process or its container would end the process abruptly, in some cases without a message.
     """
     left = memory_below_limits()
     if left is not None and left < needed <= allowed:
@@ -63,21 +63,21 @@ def require_room(needed: int, allowed: int, what: str) -> None:
         )
     if needed > allowed:
         raise VerifierMemoryError(
-            f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
-            "was computed. If you trust the source of the files, allow more: memory= of mechdesign.verify, or "
-            "--memory of the command, in GiB"
+            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but only {allowed / _GIB:.3g} GiB are "
+            "allowed; nothing was computed. If you trust the source of the files, allow more: memory= of "
+            "mechdesign.verify, or --memory of the command, in GiB"
         )
 
 
 def reading(certificate: int, files: int, arrays: Iterable[Mapping[str, NDArray[Any]]]) -> int:
     """Return the bytes that reading a bundle takes, from the sizes of its certificate, other files and arrays.
 
-    Reading also checks the statements of requirements, which makes pairs of secrets from distances and edges.
+    Reading also checks the requirements, and this check lists the pairs of secrets that distances and edges define.
     """
     needed = _CONSTANT + _JSON * certificate + files
     for held in arrays:
         for name, array in held.items():
-            # Arrays that no claim uses, except labels, are not copied.
+            # Except for labels, arrays that no claim uses are not copied.
             counted = array.size if name.startswith(_COUNTED) else 0
             needed += 3 * array.nbytes + _ENTRY * counted
             if name.endswith(("_numerators", "_denominators")):
@@ -109,7 +109,7 @@ def proving(evidence: Evidence) -> int:
 
 
 def _integers(values: Floats) -> int:
-    """Return the bytes of entries as integers over their least power of two, times numerators."""
+    """Return the bytes of entries as integers over a common power of two, and of their products with numerators."""
     counted = values[np.isfinite(values) & (values > 0)]
     if not counted.size:
         return 0

@@ -1,7 +1,7 @@
 """Exact decisions: whether a channel of integers keeps a pair bound, and the least ε or factor for which it does.
 
-The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers. A/B is a lower bound of g, or g itself if
-that is rational. An accepted channel is private, without any tolerance.
+The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers. A/B is a lower bound on g, or g itself if g
+is rational. An accepted channel is private, without any tolerance.
 
 **The filter.** Floats decide nearly all rows. Let h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in int64) and
 N = N[t,o]. The claim is D <= h·N. Let u = 2**-53, h' = fl(h), N' = fl(N), D' = fl(D) and c = fl(h'(1 - 8u)). Then
@@ -37,11 +37,12 @@ from mechdesign.certify._exponential import ln_upper
 
 T = TypeVar("T")
 
-# Entries of one block; its temporary arrays fit in the processor's cache.
+# Number of entries in one block, whose temporary arrays fit in the processor's cache.
 _BLOCK_ENTRIES = 2**16
-# Largest number of trials near the least ε; two suffice in all known cases.
+# Maximum number of trials near the least ε; two trials suffice in all known cases.
 _MAX_TRIALS = 12
-# Number of entries from which all processors share the work; elementwise operations release the interpreter lock.
+# Minimum number of entries for which all processors share the work; elementwise operations release the interpreter
+# lock.
 _MIN_SHARED_ENTRIES = 2**26
 
 
@@ -54,7 +55,7 @@ class Violation:
         target: The secret t.
         observable: The observable o.
         excess: The relative excess; infinite if the target never gives the observable.
-        sentence: The same as a sentence for people.
+        sentence: A sentence that describes the violation.
 
     >>> from mechdesign.certify import Violation
     >>> Violation(0, 1, 2, 0.5, "").pair
@@ -82,10 +83,10 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         bound: The bound.
 
     Returns:
-        None if the bound holds, else the worst violation. Among several, floating point selects the worst.
+        None if the bound holds, else the worst violation. Violations are compared in floating point.
 
     Raises:
-        InputError: The numerators are not a channel, or the bound has other secrets.
+        InputError: The numerators are not a channel, or the bound refers to secrets outside the channel.
 
     >>> from fractions import Fraction
     >>> import numpy as np
@@ -126,11 +127,11 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         right = tops[here[close]] * numbers[targets[rows[close]], observables[close]].astype(object)
         over = left > right
         broken[close] = over
-        # A right side of 0 does not occur here, as its rows surely violate the bound.
+        # The right side is not 0 here: a row with a right side of 0 has already been marked as violated.
         excess[close[over]] = [(a - b) / b for a, b in zip(left[over], right[over], strict=True)]
         if not broken.any():
             return None
-        # The largest numerator decides between infinite excesses.
+        # Infinite excesses are ordered by their numerators.
         best = np.lexsort((gap, np.where(broken, excess, -1.0)))[-1]
         row = rows[best]
         return float(excess[best]), int(sources[row]), int(targets[row]), int(used[observables[best]])
@@ -164,7 +165,7 @@ def _map_blocks(task: Callable[[slice], T], pairs: int, observables: int) -> Ite
         yield from map(task, parts)
         return
     with ThreadPoolExecutor(cores) as pool:
-        # Waiting tasks take memory and delay Ctrl-C, so that only some are submitted at a time.
+        # Waiting tasks take memory and delay Ctrl-C, so only a limited number is submitted at a time.
         while some := list(itertools.islice(parts, 64 * cores)):
             shares = [some[core::cores] for core in range(cores)]
             done = list(pool.map(lambda share: [task(part) for part in share], shares))
@@ -175,13 +176,13 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
     """Return the least ε, or the least factor, for which a bound holds.
 
     The least factor is max N[s,o]·B / (N[t,o]·A), compared exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over
-    pairs and observables. It is 0 if no row exceeds another. It is infinite if N[t,o] = 0 < N[s,o], or if a pair of
-    weight 0 differs.
+    pairs and observables. The least ε is 0 if N[s,o] <= N[t,o] for all pairs. It is infinite if N[t,o] = 0 < N[s,o], or
+    if rows of a pair with weight 0 differ.
 
-    Floats select the candidates. X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1, relatively, also for ratios
-    close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within 2**-46 of the largest are compared
-    exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. Even if this analysis were
-    wrong, the result passes `check`.
+    Floats select the candidates. X = D·fl(1/N[t,o]) approximates N[s,o]/N[t,o] - 1 with a relative error of 5u, even
+    for ratios close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within 2**-46 of the largest
+    are compared exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. The result must
+    pass `check`, so that an error in this analysis cannot make it too small.
 
     Args:
         numerators: The channel (n, m), int64; p(o|s) = numerators[s,o] / 2**exponent.
@@ -204,11 +205,11 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
         return _least_factor(numerators, bound)
     if isinstance(bound, ExponentBound):
         return _least_epsilon(numerators, exponent, bound)
-    raise InputError("bound", "is of an unknown form", value=type(bound).__name__, bound="ExponentBound or RatioBound")
+    raise InputError("bound", "has an unknown type", value=type(bound).__name__, bound="ExponentBound or RatioBound")
 
 
 def _least_factor(numerators: Integers, bound: RatioBound) -> float:
-    """Return max N[s,o]·B / (N[t,o]·A), rounded up; floats within 2**-48 select the candidates."""
+    """Return max N[s,o]·B / (N[t,o]·A), rounded up; floats with relative errors below 2**-48 select the candidates."""
     floats = numerators.astype(np.float64)
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 0.0)
     scale = bound.denominators / bound.numerators
@@ -245,20 +246,20 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
             return found
         if check(numerators, exponent, replace(bound, epsilon=exact(found))) is None:
             return found
-        # Bounds of the exponential are rounded: the first float that passes may be one or two steps further.
+        # Bounds of the exponential are rounded, so the first float that passes may be one or two floats larger.
         for _ in range(2**tried):
             found = math.nextafter(found, math.inf)
     raise CertificateError(f"the least epsilon was not found: the floats up to {found!r} do not pass the check")
 
 
 def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
-    """Return the pairs that may decide the least ε, including those of weight 0.
+    """Return the pairs that may determine the least ε, including those of weight 0.
 
     Let q be the largest ratio of a pair. Floats approximate ln(q)/w to within (1 + ln q)/w times 2**-47. Quotients have
-    a relative error of 4u, and logarithms one of a few units in the last place.
+    a relative error of 4u, and logarithms have errors of a few units in the last place.
     """
     floats = numerators.astype(np.float64)
-    # No ratio reaches the factor of a zero.
+    # The inverse of a zero is set to 2**200, which exceeds every ratio.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
 
     def largest(part: slice) -> Floats:
@@ -269,7 +270,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
         return found
 
     ratio = np.concatenate(list(_map_blocks(largest, len(bound), numerators.shape[1])))
-    # If the target entry is zero, no finite ε holds: keep the pair as a candidate.
+    # If the target entry is zero, no finite ε suffices: keep the pair as a candidate.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
     # Weights may be 0, or so small that quotients overflow: pairs with NaN are kept.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
@@ -281,9 +282,9 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
 
 
 def _bound_least_epsilon(numerators: Integers, bound: ExponentBound) -> Fraction | None:
-    """Return an upper bound of the least ε of some pairs, as accurate as `ln_upper`; None if no ε holds."""
+    """Return an upper bound on the least ε of some pairs, as accurate as `ln_upper`; None if no ε suffices."""
     floats = numerators.astype(np.float64)
-    # No ratio reaches the factor of a zero; it also avoids 0/0.
+    # The inverse of a zero is set to 2**200, which exceeds every ratio and gives 0 for 0/0.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
     growth = np.empty(len(bound))
     for part in _blocks(len(bound), numerators.shape[1]):
@@ -298,7 +299,7 @@ def _bound_least_epsilon(numerators: Integers, bound: ExponentBound) -> Fraction
 def _candidates(
     numerators: Integers, inverse: Floats, bound: ExponentBound, growth: Floats
 ) -> Iterator[tuple[float, int, int]]:
-    """Yield each weight that may decide, with the largest ratio a/b of its pairs."""
+    """Yield each weight that may determine the least ε, with the largest ratio a/b of its pairs."""
     positive = np.flatnonzero(bound.weights > 0)
     weights, group = np.unique(bound.weights[positive], return_inverse=True)
     largest = np.zeros(len(weights))
@@ -337,7 +338,7 @@ def _blocks(pairs: int, observables: int) -> Iterator[slice]:
 
 
 def _slack(tops: NDArray[np.object_], bottoms: NDArray[np.object_]) -> Floats:
-    """Return A/B - 1, each rounded once."""
+    """Return A/B - 1 for each pair, rounded once."""
     known: dict[tuple[int, int], float] = {}
     slack = np.empty(len(tops))
     for index, (a, b) in enumerate(zip(tops.tolist(), bottoms.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""The secrets that a channel reveals for certain, by an observable that only one of them can have."""
+"""The secrets that a channel reveals with certainty, by an observable that only one secret can give."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mechdesign.base._arrays import Floats, Integers
 def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
     """Return the secrets s with an observable o such that N[s,o] > 0 and N[t,o] = 0 for all other t.
 
-    Such an observable identifies the secret under every prior. A single secret is always revealed.
+    This observable identifies the secret under every prior. A single secret is always revealed.
 
     Args:
-        numerators: N (n, m), or other numbers that are positive where N is.
+        numerators: N (n, m), or any numbers that are positive exactly where N is positive.
 
     Returns:
         The secrets, ascending.

@@ -11,10 +11,10 @@
 | floor | minimum | error, (estimates, n) float64; prior, (n,) float64, unless it is the prior of the problem |
 | dithered | epsilon, norm, columns, rows, step_x, step_y | |
 
-The last four are explicit claims: everything needed to prove them is stored, independent of the requirement class that
-made them (`ExponentBound`, `RatioBound`, `Floor`, `Dithered`). An explicit claim has the `name` of its requirement. If
-a requirement makes several claims, `part` numbers them from 0. Distortion privacy under priors other than the problem's
-is stored as one floor for each, with the name "distortion".
+The last four kinds are explicit claims (`ExponentBound`, `RatioBound`, `Floor`, `Dithered`): their stored numbers and
+arrays suffice to prove them, without the requirement class. An explicit claim has the `name` of its requirement. If a
+requirement makes several claims, `part` numbers them from 0. Distortion privacy under other priors than the problem's
+is stored as one floor for each prior, with the name "distortion".
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """A requirement as a statement for storage: its kind, its exact numbers and its arrays, see the table above.
+    """A requirement as a statement for storage: its kind, its exact numbers and its arrays.
 
     Args:
-        kind: A kind of the table.
-        numbers: The numbers of the kind, exact.
+        kind: The kind of the statement, such as "metric".
+        numbers: The exact numbers of the kind.
         arrays: The arrays of the kind.
         name: The name of the requirement, for explicit claims only.
         part: The number of the claim within its requirement, from 0.
@@ -99,7 +99,7 @@ class Stated:
             form.claim(self, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the parts for pickling and copying; mapping views support neither."""
+        """Return the fields for pickling and copying, which mapping views do not support."""
         return Stated, (self.kind, dict(self.numbers), dict(self.arrays), self.name, self.part)
 
     @staticmethod
@@ -187,8 +187,8 @@ class Stated:
             name: The name of the requirement.
             factor: The common factor.
             ordered: The pairs (s, t), shape (k, 2).
-            numerators: A (k,), int64; all 1 unless given.
-            denominators: B (k,), int64; all 1 unless given.
+            numerators: A (k,), int64; by default all entries are 1.
+            denominators: B (k,), int64; by default all entries are 1.
             part: The number of the claim within its requirement.
 
         Returns:
@@ -272,8 +272,8 @@ class Stated:
                 raise InputError("name", f"is given to {self.kind} privacy, which has a fixed name", value=self.name)
             return
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            bound = "lower-case letters, digits, - and _, after a letter"
-            raise InputError("name", "is not the name of a kind", value=self.name, bound=bound)
+            bound = "a lower-case letter, followed by lower-case letters, digits, - or _"
+            raise InputError("name", "is malformed", value=self.name, bound=bound)
         if self.name in FORMS and self.name != form.extends:
             raise InputError("name", "is the name of another kind", value=self.name, bound="another name")
         if type(self.part) is not int or self.part < 0:
@@ -306,15 +306,15 @@ ARRAYS: Mapping[str, _Shape] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a kind of statement.
+    """The numbers and arrays that a kind of statement has, and the claim that it makes.
 
     Attributes:
-        numbers: The names of its numbers.
-        arrays: The names of its arrays.
-        claim: Makes the claim from the statement and the number of secrets.
+        numbers: The names of the numbers.
+        arrays: The names of the arrays.
+        claim: A function that returns the claim for a statement and the number of secrets.
         optional: The names of optional arrays.
-        named: Whether it is an explicit claim, which keeps the name of its requirement.
-        extends: The kind whose name it may bear: distortion privacy under another prior is stored as a floor.
+        named: Whether the kind is an explicit claim, which stores the name of its requirement.
+        extends: Another kind whose name a claim may have: distortion privacy under another prior is stored as a floor.
 
     >>> from mechdesign.certify import Form
     >>> Form(("epsilon",), ("distance",), lambda stated, n: None).named
@@ -373,7 +373,7 @@ def _claim_dithered(stated: Stated, n: int) -> Claim:
     norm, columns, rows = map(int, counts)
     # If n is 0, only the numbers are checked.
     if n and columns * rows != n:
-        raise InputError("columns", f"and rows make {columns * rows} anchors", bound=f"{n}")
+        raise InputError("columns", f"does not match: columns times rows is {columns * rows}", bound=f"{n} secrets")
     return Dithered(stated.name, numbers["epsilon"], norm, columns, rows, numbers["step_x"], numbers["step_y"])
 
 
@@ -394,4 +394,4 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "dithered": Form(("epsilon", "norm", "columns", "rows", "step_x", "step_y"), (), _claim_dithered, named=True),
     }
 )
-"""The kinds of statement that the verifier knows."""
+"""The kinds of statement that the verifier can prove."""

@@ -12,7 +12,7 @@ from mechdesign.base._arrays import Integers
 def exact_lines(
     numerators: Integers, exponent: int, secrets: Sequence[str], observables: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the table of a channel line by line, with the labels as given and N / 2**exponent as exact decimals."""
+    """Yield the table of a channel line by line, with unchanged labels and N / 2**exponent as exact decimals."""
     # N / 2**k = N · 5**k / 10**k.
     one, fives = 1 << exponent, 5**exponent
 
@@ -25,7 +25,7 @@ def exact_lines(
 
 
 def lines(rows: Iterable[Iterable[str]], secrets: Sequence[str], observables: Sequence[str]) -> Iterator[str]:
-    """Yield a table line by line; `rows` are its entries, one for each of the `secrets`, with the labels as given."""
+    """Yield a table line by line, with one row of entries for each of the `secrets`; labels are not changed."""
     yield _line(["secret", *observables])
     for label, row in zip(secrets, rows, strict=True):
         yield _line([label, *row])

@@ -1,7 +1,7 @@
-"""Texts from other people: how they are displayed, which of them no bundle accepts, and how CSV files quote them.
+"""Texts from untrusted sources: how they are displayed, which texts bundles refuse, and how CSV files quote them.
 
-A title or a label may come from anyone. A control character moves the cursor of a terminal, and a direction mark
-reverses words. A spreadsheet evaluates a text that begins with ``=``.
+A title or a label may come from an untrusted source. A control character moves the cursor of a terminal, and a
+direction mark reverses words. A spreadsheet evaluates a text that begins with ``=``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from mechdesign.base._errors import InputError
 
-# C0, DEL and C1; marks that embed, override or isolate a direction; halves of surrogate pairs.
+# Control characters (C0, DEL and C1), marks that embed, override or isolate a writing direction, and surrogates.
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BLANKS = str.maketrans("\t\n\r", "   ")
 _BOUND = "a text without control characters and marks of writing direction"
@@ -40,13 +40,13 @@ def escape(text: str, *, lines: bool = False) -> str:
 def require_plain(text: str, path: str, *, lines: bool = False) -> None:
     """Raise `InputError` for a text with a control character or a mark of writing direction.
 
-    Refused are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and halves of surrogate pairs. With `lines`, tabs and
-    line ends are accepted. Other marks, such as joiners and accents, occur in ordinary names.
+    The refused characters are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and surrogates. With `lines`, tabs and
+    line ends are accepted. Other marks, such as joiners and accents, are accepted because they occur in ordinary names.
     """
     found = _REFUSED.search(text.translate(_BLANKS) if lines else text)
     if found is not None:
-        problem = f"holds U+{ord(found[0]):04X}, which is not shown"
-        raise InputError(path, problem, value=text, bound=_BOUND, remedy="leave that character out")
+        problem = f"contains U+{ord(found[0]):04X}, which is not displayed"
+        raise InputError(path, problem, value=text, bound=_BOUND, remedy="remove that character")
 
 
 def require_plain_texts(values: object, path: str, *, lines: bool = False) -> None:
@@ -68,8 +68,8 @@ def require_plain_texts(values: object, path: str, *, lines: bool = False) -> No
 def to_cell(text: str) -> str:
     """Return a text for CSV, with an apostrophe in front if a spreadsheet would evaluate it.
 
-    A spreadsheet evaluates texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a return. Numbers, and several
-    numbers with commas between them, stay as they are. Texts that begin with an apostrophe get another one, so that
+    A spreadsheet evaluates texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a return. Numbers and
+    comma-separated lists of numbers stay unchanged. Texts that begin with an apostrophe get another apostrophe, so that
     `from_cell` restores every text.
 
     >>> [to_cell(text) for text in ("=1+1", "-0.5", "-1, 2", "'tis", "home")]
@@ -79,7 +79,7 @@ def to_cell(text: str) -> str:
 
 
 def from_cell(text: str) -> str:
-    """Return the text that `to_cell` wrote; other texts, such as ``'s-Hertogenbosch``, stay as they are."""
+    """Return the text that `to_cell` wrote; other texts, such as ``'s-Hertogenbosch``, stay unchanged."""
     return text[1:] if text[:1] == "'" and _needs_apostrophe(text[1:]) else text
 
 
@@ -92,6 +92,6 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 def _needs_apostrophe(text: str) -> bool:
-    """Return whether a text gets an apostrophe."""
+    """Return whether `to_cell` adds an apostrophe to a text."""
     first = text[:1]
     return first == "'" or (first in _STARTS and first != "" and not _NUMBERS.fullmatch(text))

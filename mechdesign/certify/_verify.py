@@ -1,11 +1,11 @@
 """Verification of a bundle from its files alone.
 
 Verification trusts no claim of the files. The digests must match, every requirement is decided again in exact
-arithmetic, and costs and lower bound are recomputed. Each number of the certificate must equal the recomputed one. A
-changed file with repaired digests therefore fails, unless it is a private channel with a true certificate. You must
-check yourself that the stated requirements are the ones that *you* want: read them in the returned certificate.
-``channel.csv``, from which people sample, is compared with the channel. The remaining content is for human readers
-and is not verified; `examine` lists it.
+arithmetic, and costs and lower bound are recomputed. Each number of the certificate must equal the recomputed number. A
+changed file with repaired digests therefore fails, unless the bundle still has a private channel and a true
+certificate. The returned certificate lists the stated requirements: check yourself that these are the requirements
+*you* want. ``channel.csv``, from which people sample, is compared with the channel. The remaining content is for human
+readers and is not verified; `examine` lists it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
 
     Raises:
         CertificateError: The bundle is incomplete, malformed, or does not match its digests. A requirement is violated;
-            the error has the worst pair of secrets. A number differs from the recomputed one, or ``channel.csv``
-            contains another channel.
+            the error contains the worst pair of secrets. A number differs from the recomputed number, or
+            ``channel.csv`` contains another channel.
         UnverifiedError: There is no bundle, or its files cannot be opened.
         VerifierMemoryError: Verification would take more memory than the limit.
         InputError: `memory` is not above 0.
@@ -145,7 +145,7 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
 
 
 def _require_labels(bundle: Bundle) -> None:
-    """Check the labels: they are not proved, but must be distinct and one for each secret and observable."""
+    """Check that every secret and every observable has its own label, if there are labels."""
     n, m = bundle.evidence.secrets, bundle.evidence.observables
     for name, count in (("secrets", n), ("observables", m)):
         labels = bundle.arrays.get(name)
@@ -166,13 +166,13 @@ def _require_table(bundle: Bundle) -> None:
     ]
     cells = [list(map(to_cell, each)) for each in labels]
     problem = _difference(bundle.table, evidence, cells)
-    # Earlier versions wrote labels without apostrophes.
+    # Earlier versions did not add apostrophes to labels.
     if problem and (cells == labels or _difference(bundle.table, evidence, labels)):
         raise CertificateError(problem)
 
 
 def _difference(table: bytes, evidence: Evidence, labels: list[list[str]]) -> str:
-    """Describe the first difference between a table and the channel under these labels; empty if there is none."""
+    """Describe the first difference between a table and the channel under these labels, or return an empty text."""
     start = 0
     for row, line in enumerate(exact_lines(evidence.numerators, evidence.exponent, *labels)):
         content = line.encode()
@@ -183,7 +183,7 @@ def _difference(table: bytes, evidence: Evidence, labels: list[list[str]]) -> st
 
 
 def _list_unproved(bundle: Bundle) -> Iterator[str]:
-    """Yield descriptions of the contents that people read and nothing proves."""
+    """Yield descriptions of the contents that are not proved."""
     if bundle.arrays:
         yield f"labels and places in {CHANNEL}: {', '.join(sorted(bundle.arrays))}"
     if bundle.metadata:

@@ -1,14 +1,14 @@
 """Prove a bundle a second time, slowly, in integers and fractions: ``python second_verifier.py DIR``.
 
-This file needs only Python: copy it to any machine that audits bundles. It reads the format of docs/reference/bundle.md
-and trusts nothing in the files. It exits with 0 if it can prove that
+This file needs only Python: copy it to any machine that audits bundles. The program reads the format of
+docs/reference/bundle.md and trusts nothing in the files. Its exit code is 0 if it proves these facts:
 
 - all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
 - the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
-- the certificate calls exactly those secrets revealed that have an observable that no other secret has;
-- costs, gap, least ε and factors, and errors equal those of the certificate, with the stated rounding;
-- the multipliers prove the stated lower bound of the cost, which equals their bound in floating point;
-- everything has the documented form, and keys are known except in the free tables.
+- the certificate lists as revealed exactly the secrets with an observable that no other secret gives;
+- costs, gap, least ε, least factors and errors equal the numbers of the certificate, with the stated rounding;
+- the multipliers prove the stated lower bound on the cost, which equals the bound computed in floating point;
+- all files have the documented form.
 
 Unknown keys of the certificate are listed. The meaning of labels, places, title, report.html and provenance is not
 checked.
@@ -54,8 +54,8 @@ CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": t
 CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
 OPTIONAL = {"number", "revealed"}
-# The numbers of each kind of requirement; the first one is the promise. Kinds in NAMED keep the name of a requirement.
-# ARRAYS has the arrays of each kind in channel.npz, with their types and numbers of axes.
+# The numbers of each kind of requirement; the first number is the guarantee. Kinds in NAMED store the name of a
+# requirement. ARRAYS has the arrays of each kind in channel.npz, with their types and numbers of axes.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
 NAMED |= {"dithered": ["epsilon", "norm", "columns", "rows", "step_x", "step_y"]}
 NUMBERS = {"metric": ["epsilon"], "threshold": ["epsilon", "radius"], "graph": ["epsilon"], "distortion": ["minimum"]}
@@ -65,7 +65,7 @@ ARRAYS: dict[str, list[tuple[str, str, int]]]
 ARRAYS = {"metric": [("distance", "<f8", 2)], "threshold": [("distance", "<f8", 2)], "graph": [("edges", "<i8", 2)]}
 ARRAYS |= {"distortion": [ERROR], "floor": [ERROR, ("prior", "<f8", 1)], "pairs": [PAIRS, ("weights", "<f8", 1)]}
 ARRAYS |= {"ratios": [PAIRS, ("numerators", "<i8", 1), ("denominators", "<i8", 1)], "dithered": []}
-# Memory for an entry of an array as Python numbers, and for a byte of JSON [bytes]; bytes in a GiB.
+# Memory for an entry of an array as a Python number, and for a byte of JSON [bytes]; the number of bytes in a GiB.
 ENTRY, JSON, GIB = 1000, 64, 2**30
 
 
@@ -83,20 +83,20 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     need(all(sum(row) == one for row in rows), "all rows of the channel sum to 1")
     need(
         len(cost) == len(prior) == n and all(len(row) == m and min(row) < math.inf for row in cost),
-        "costs match the channel, and each secret has a finite one",
+        "costs match the channel, and each secret has a finite cost",
     )
     forbidden = [rows[s][o] for s in range(n) for o in range(m) if cost[s][o] == math.inf]
-    need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
+    need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and never given")
     labels = [labels_of(channel, name, count) for name, count in (("secrets", n), ("observables", m))]
     if (folder / "channel.csv").exists():
-        # Earlier versions wrote labels without apostrophes.
+        # Earlier versions did not add apostrophes to labels.
         cells = [list(map(cell, each)) for each in labels]
         forms = [table_of(rows, exponent, *each).encode() for each in (cells, labels)]
-        need((folder / "channel.csv").read_bytes() in forms, "channel.csv holds the channel and the labels, as written")
+        need((folder / "channel.csv").read_bytes() in forms, "channel.csv contains the channel and its labels")
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
-    need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
+    need(stated["objective"] == objective in ("expected", "worst"), "the objective equals the certified objective")
 
-    # Earlier versions did not write this field. Texts are compared, since true and 1.0 equal 1.
+    # Earlier versions did not write this field. Texts are compared because Python treats true and 1.0 as equal to 1.
     alone = revealed(rows)
     need(repr(stated.get("revealed", alone)) == repr(alone), f"the secrets revealed for certain are {alone}")
 
@@ -115,7 +115,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
         below = Fraction(repr(math.nextafter(float(realised), -math.inf))) if realised else Fraction(-1)
         if symbol == "minimum":
             belief, errors = arrays.get("prior", prior), arrays["error"]
-            need(errors and all(len(row) == len(belief) == n for row in errors), f"errors are of {n} secrets")
+            need(errors and all(len(row) == len(belief) == n for row in errors), f"errors have {n} columns")
             joint = [list(map(mul, belief, column)) for column in zip(*rows, strict=True)]
             attacks = set(map(tuple, errors))
             error = sum(min(sum(map(mul, column, row)) for row in attacks) for column in joint) / Fraction(one)
@@ -132,7 +132,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
             ratios = [(largest[s, t], w) for s, t, w in pairs]
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
-            # The first verifier rounds e^x down to 128 binary places, which may make its least ε a float larger.
+            # The first verifier rounds e^x down to 128 binary places, so that its least ε may be one float larger.
             blur = Fraction(1, 2**126) if symbol == "epsilon" else Fraction(0)
             need(not keeps(ratios, symbol, below, blur), f"{what}, is kept with no less than {float(realised)}")
             claims.append((symbol, number, None, pairs))
@@ -142,7 +142,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     costs = {"expected": sum(map(mul, prior, each)), "worst": max(each)}
     up = Context(prec=30, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
     for name, value in costs.items():
-        need(is_least(decimal(stated[f"{name}_cost"]), value), f"the {name} cost is the one stated")
+        need(is_least(decimal(stated[f"{name}_cost"]), value), f"the {name} cost equals the stated cost")
         text = str(up.divide(Decimal(value.numerator), Decimal(value.denominator)))
         need(stated[f"{name}_cost_text"] == text, f"the {name} cost is {text}, to 30 digits and rounded up")
     value, lower = costs[objective], decimal(stated["lower_bound"])
@@ -155,10 +155,10 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     own = {name for name in channel if OWN.fullmatch(name)}
     need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
     need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
-    need(is_least(-lower, -rounded), f"the lower bound is that of the multipliers in floats, {float(rounded)}")
+    need(is_least(-lower, -rounded), f"the lower bound equals the bound of the multipliers in floats, {float(rounded)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
     gap = (value - lower) / scale if scale else Fraction(0)
-    need(is_least(decimal(stated["relative_gap"]), gap), "the gap is as stated")
+    need(is_least(decimal(stated["relative_gap"]), gap), "the gap equals the stated gap")
     told = f"; revealed for certain: secrets {alone}" if alone else ""
     lines.append(f"{objective} cost {float(value)}; no channel costs less than {float(lower)}{told}")
     return lines + [f"stated, not proved: {key}" for key in unknown(stated)]
@@ -178,7 +178,7 @@ def check_entry(entry: dict[str, Any]) -> str:
     if "part" in entry:
         need(kind in NAMED and type(entry["part"]) is int and entry["part"] > 0, "a part is a whole number above 0")
     name: str = entry.get("name", kind)
-    need(re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name), f"{name} is a name")
+    need(re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name), f"{name} is a valid name")
     own = kind not in NAMED or name not in NUMBERS or (kind, name) == ("floor", "distortion")
     need(own, f"{name} is not the name of another kind")
     return name
@@ -198,7 +198,7 @@ def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
         return list(map(str, range(count)))
     kind = channel[name][0]
     labels = take(channel, name, kind if kind[1] == "U" else "<i8", 1)
-    need(len(labels) == len(set(labels)) == count, f"{name} are {count} different labels")
+    need(len(labels) == len(set(labels)) == count, f"{name} have {count} different labels")
     return list(map(str, labels))
 
 
@@ -228,13 +228,13 @@ def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: i
     """Return the pairs (s, t) that a requirement bounds, each with w: the factor is e^(ε·w), or factor·w."""
     if kind in ("metric", "threshold"):
         distance = arrays["distance"]
-        need(len(distance) == n and all(len(row) == n for row in distance), f"distances are between {n} secrets")
-        # A distance of 0.1 is within a radius of 0.1: the radius counts as the float next to it.
+        need(len(distance) == n and all(len(row) == n for row in distance), f"distances have {n} rows and {n} columns")
+        # A distance of 0.1 is within a radius of 0.1, because the radius is rounded to the nearest float.
         far = nearest(numbers["radius"]) if kind == "threshold" else sys.float_info.max
         found = [(s, t, d) for s, row in enumerate(distance) for t, d in enumerate(row) if s != t and d < math.inf]
         return found if kind == "metric" else [(s, t, Fraction(1)) for s, t, d in found if d <= far]
     listed = arrays["edges" if kind == "graph" else "pairs"]
-    need(all(len(pair) == 2 and max(pair) < n for pair in listed), f"pairs are among {n} secrets")
+    need(all(len(pair) == 2 and max(pair) < n for pair in listed), f"pairs are secrets below {n}")
     if kind == "graph":
         return [(s, t, Fraction(1)) for a, b in listed for s, t in ((a, b), (b, a)) if s != t]
     names = ["weights"] if kind == "pairs" else ["numerators", "denominators"]
@@ -248,12 +248,12 @@ def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: i
 
 
 def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
-    """Return the largest norm of the slope of ln p(o|x) between anchors; its square for the Euclidean norm.
+    """Return the largest norm of the slope of ln p(o|x) between anchors, or its square for the Euclidean norm.
 
     The maximum occurs at an anchor and follows from its neighbours along x and y; see docs/theory/continuous.md.
     """
     columns, lines, norm, hx, hy = (numbers[key] for key in ("columns", "rows", "norm", "step_x", "step_y"))
-    need(columns * lines == len(rows) and min(columns, lines) >= 2, "anchors are the secrets")
+    need(columns * lines == len(rows) and min(columns, lines) >= 2, "the grid has an anchor for each secret")
     need(Fraction(1, 10**100) <= min(hx, hy) and max(hx, hy) <= 10**100, "steps are between 1e-100 and 1e100")
     need({columns.denominator, lines.denominator} == {1} and norm in (0, 1, 2), "anchors and norm are whole numbers")
     slopes, across = [Fraction(0)], int(columns)
@@ -262,7 +262,7 @@ def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
         beside = [here + step for step in (-1, 1) if 0 <= i + step < columns]
         above = [here + step * across for step in (-1, 1) if 0 <= j + step < lines]
         for f, *others in zip(rows[here], *(rows[place] for place in (*beside, *above)), strict=True):
-            need(f or not any(others), "a 0 has no positive neighbour")
+            need(f or not any(others), "all neighbours of a zero are zero")
             along_x = max(abs(other - f) for other in others[: len(beside)]) / (hx * f) if f else 0
             along_y = max(abs(other - f) for other in others[len(beside) :]) / (hy * f) if f else 0
             norms = along_x + along_y, max(along_x, along_y), along_x**2 + along_y**2
@@ -287,7 +287,7 @@ def weights_of(dual: dict[str, Any] | None, prior: list[Fraction], objective: st
 
 
 def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
-    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is negative; D are the floors.
+    """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if this is negative; D are the floors.
 
     r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s), and T = min_o Σ_ŝ q(ŝ,o). y and q are the
     multipliers. The weights w are the prior, or other weights for the worst cost. docs/theory/proof.md has the proof.
@@ -295,7 +295,7 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
     total, m = Fraction(0), len(cost[0])
     r = [[w * c if c < math.inf else math.inf for c in row] for w, row in zip(weights, cost, strict=True)]
     for (symbol, number, belief, rows), entries in zip(claims, multipliers, strict=False):
-        need(all(entry[-2] < m for entry in entries), "multipliers are of observables")
+        need(all(entry[-2] < m for entry in entries), "every multiplier belongs to an observable")
         if symbol == "minimum":
             attack = [Fraction(0)] * m
             for guess, o, q in entries:
@@ -304,11 +304,11 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
                     r[s][o] -= p * q * a
             total += min(attack) * number
             continue
-        # The least of several bounds on a pair counts; it is the last one here.
+        # Sorting puts the least of several bounds on a pair last, so that the least bound is used.
         least = {(s, t): w for s, t, w in sorted(rows or [], key=lambda row: row[2], reverse=True)}
         for s, t, o, y in entries:
             x = number * least[s, t]
-            # If e^x exceeds every float, the multiplier counts as 0: any non-negative multiplier is valid.
+            # If e^x exceeds every float, the multiplier is replaced by 0: any non-negative multiplier is valid.
             growth = x if symbol == "factor" else Fraction(exp_bounds(min(x, Fraction(710)), 256)[1], 1 << 256)
             if growth <= LARGEST:
                 r[s][o] += y
@@ -320,7 +320,7 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
 def round_bound(  # noqa: C901, PLR0912 - one sum, rounded in the order of the first verifier
     objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any
 ) -> Fraction:
-    """Return the same bound in floats, rounded step by step as in the first verifier; this is not a proof."""
+    """Return the lower bound in floats, rounded step by step as in the first verifier; this is not a proof."""
     up, down, huge, (n, m) = math.inf, -math.inf, 1e290, (len(cost), len(cost[0]))
     w, least = list(map(float, weights)), [math.inf] * n
     tops, taken = [math.inf] * len(multipliers), 2**22 // n or 1
@@ -379,7 +379,7 @@ def growths(symbol: str, number: Fraction, rows: Any) -> list[tuple[tuple[int, i
 
 
 def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
-    """Return bounds from both sides of the sums of floats >= 0 that belong to the same cell."""
+    """Return lower and upper bounds on the sums of non-negative floats that belong to the same cell."""
     cells: dict[Any, list[float]] = {}
     for cell, value in terms:
         cells.setdefault(cell, []).append(value)
@@ -401,7 +401,7 @@ def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
 
 
 def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tuple[float, float]]:
-    """Return the contribution of a floor's multipliers to r[s,o], rounded up, as the second of two numbers."""
+    """Return the pair (0, x) for each cell (s, o), where x is a floor's contribution to r[s,o], rounded up."""
     upper: dict[int, list[tuple[int, float]]] = {o: [] for o in part}
     for (guess, o), (_, most) in sorted(sums([((guess, o), q) for guess, o, q in entries]).items()):
         upper[o] += [(guess, most)] if most > 0 else []
@@ -417,18 +417,18 @@ def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tupl
 
 
 def largest_ratio(above: list[int], below: list[int]) -> Fraction | float:
-    """Return the largest ratio of two entries; infinite if only the denominator is 0, while 0/0 counts as 0."""
+    """Return the largest ratio of two entries; infinite if only the denominator is 0; 0/0 is taken as 0."""
     ratios = (Fraction(x, y) if y else math.inf for x, y in zip(above, below, strict=True) if x)
     return max(ratios, default=Fraction(0))
 
 
 def keeps(ratios: list[Any], symbol: str, number: Fraction | float, blur: Fraction = ZERO) -> bool:
-    """Return whether no ratio exceeds its factor, e^(number·w) or number·w, less the given margin."""
+    """Return whether every ratio is at most its factor, e^(number·w) or number·w, minus the margin `blur`."""
     return number >= 0 and not any(is_above(ratio, symbol, number * w, blur) for ratio, w in ratios)
 
 
 def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO) -> bool:
-    """Return whether a ratio of numbers up to 2^62 exceeds x, or exceeds e^x, which is irrational unless x = 0."""
+    """Return whether a ratio of integers up to 2^62 exceeds its factor, x or e^x; e^x is irrational for x > 0."""
     if symbol == "factor":
         return bool(ratio > x)
     if ratio <= 1 or ratio == math.inf or x >= 62:
@@ -444,7 +444,7 @@ def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers with lower <= e^x · 2^bits <= upper for x >= 0: Taylor's series of e^(x/2^k), squared k times.
 
-    As x/2^k < 1/2, the remaining terms sum to less than the last one. Everything is computed twice, rounded down and
+    As x/2^k < 1/2, the remaining terms sum to less than the last term. The series is computed twice, rounded down and
     rounded up.
     """
     k = math.ceil(x).bit_length() + 1
@@ -470,7 +470,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     )
     for path in (folder / "certificate.json", folder / "channel.csv"):
         # Reading a pipe or a device could block or never end.
-        need(path.is_file() or not path.exists(), f"{path.name} is a file")
+        need(path.is_file() or not path.exists(), f"{path.name} is a regular file")
     length = (folder / "certificate.json").stat().st_size
     need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough", RoomError)
     text = (folder / "certificate.json").read_bytes().decode()
@@ -479,26 +479,26 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     need(set(document) == set(TOP), f"certificate.json has the keys {', '.join(TOP)}")
     check_keys(document["certificate"], CERTIFICATE, "the certificate")
     for entry in document["certificate"]["requirements"]:
-        check_keys(entry, CHECKED, "what is certified")
+        check_keys(entry, CHECKED, "each verdict")
     made = document["certificate"]["provenance"].values()
-    need(all(isinstance(value, str | int | Fraction) for value in made), "provenance holds texts and numbers")
+    need(all(isinstance(value, str | int | Fraction) for value in made), "provenance contains texts and numbers")
     digest = plain.pop("digest")
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    need(sha256(canonical.encode()).hexdigest() == digest, "certificate.json fits its digest")
+    need(sha256(canonical.encode()).hexdigest() == digest, "certificate.json matches its digest")
     open_claims = any(entry["kind"] in NAMED for entry in document["requirements"])
-    need(document["schema"] == f"mechdesign-certificate/{1 + open_claims}", "the schema is that of the requirements")
+    need(document["schema"] == f"mechdesign-certificate/{1 + open_claims}", "the schema matches the requirements")
     archives: dict[str, dict[str, Any]] = {}
     for file, recorded in document["files"].items():
         plainly = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", file) and file != "certificate.json"
-        need(plainly and (folder / file).is_file(), f"{file} is a file of a plain name")
+        need(plainly and (folder / file).is_file(), f"{file} is a file with a valid name")
         with (folder / file).open("rb") as source:
             content = source.read() if file in READ else b""
             digest = sha256(content) if file in READ else file_digest(source, "sha256")
-        need(digest.hexdigest() == recorded, f"{file} fits its digest")
+        need(digest.hexdigest() == recorded, f"{file} matches its digest")
         if file in document["arrays"]:
             archives[file] = unpack(content, document["arrays"][file], room)
     listed = {file for file in ("channel.npz", "dual.npz") if file in document["files"]}
-    need(set(document["arrays"]) == set(archives) == listed, "digests of arrays are those of the archives")
+    need(set(document["arrays"]) == set(archives) == listed, "digests of arrays belong to the listed archives")
     needed = JSON * length
     for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
         counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
@@ -508,9 +508,9 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
 
 
 def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None:
-    """Raise unless all required keys are present with the right types, and all keys are known."""
+    """Raise unless all required keys are present, and all known keys have the right types."""
     for key, kind in known.items():
-        need(key in values or key in OPTIONAL, f"{what} says {key}")
+        need(key in values or key in OPTIONAL, f"{what} contains {key}")
         fits = key not in values or type(values[key]) is kind or (kind is Fraction and values[key] == "inf")
         need(fits, f"{key} is {kind.__name__}")
 
@@ -526,9 +526,9 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
     arrays: dict[str, Any] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
-        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the archive takes no more than it may")
+        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the arrays do not exceed the size limit")
         for entry in archive.infolist():
-            need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are plain or deflated")
+            need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are stored or deflated")
             with archive.open(entry) as source:
                 npy, name = source.read(entry.file_size), entry.filename.removesuffix(".npy")
             start = 10 + int.from_bytes(npy[8:10], "little")
@@ -537,22 +537,22 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
                 raise ValueError(f"{name} is not a plain array")
             kind, shape = header[1], tuple(int(axis) for axis in header[2].replace(" ", "").split(",") if axis)
             expected = math.prod(shape) * int(kind[2:]) * (4 if kind[1] == "U" else 1)
-            need(expected == entry.file_size - start <= 2**32, f"{name} has the entries of its shape")
-            need(len(npy) == entry.file_size, f"{name} is as long as the archive says")
+            need(expected == entry.file_size - start <= 2**32, f"the size of {name} matches its shape")
+            need(len(npy) == entry.file_size, f"{name} has the length that the archive states")
             if kind[1] == "U":
                 npy[start:].decode("utf-32-le")
             digest = sha256(f"{kind} {shape} ".encode() + npy[start:]).hexdigest()
             need(name != entry.filename and name not in arrays, f"{name} is an array, and occurs once")
-            need(digest == digests[name], f"{name} fits its digest")
+            need(digest == digests[name], f"{name} matches its digest")
             arrays[name] = kind, shape, npy[start:]
-    need(set(arrays) == set(digests), "every array that has a digest is there")
+    need(set(arrays) == set(digests), "every array with a digest is in the archive")
     return arrays
 
 
 def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
-    """Take the entries of an array, row by row: none is negative, and floats become fractions, or stay infinite."""
+    """Remove an array and return its non-negative entries by rows; finite floats become fractions."""
     kind, shape, content = arrays.pop(name)
-    need((kind, len(shape)) == (form, axes), f"{name} is {form} of {axes} axes")
+    need((kind, len(shape)) == (form, axes), f"{name} is {form} with {axes} axes")
     if kind[1] == "U":
         size = 4 * int(kind[2:])
         texts = (content[start : start + size] for start in range(0, len(content), size))
@@ -573,29 +573,29 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
 
 
 def is_least(number: Fraction | float, value: Fraction) -> bool:
-    """Return whether `number` is the least decimal printed for a float that is not below `value`."""
+    """Return whether `number` is the least of the printed decimals of floats that are not below `value`."""
     below = math.nextafter(float(number), -math.inf)
-    # A processor may flush the numbers next to zero to zero.
+    # A processor may replace subnormal numbers by zero.
     least = Fraction(repr(below)) if number and below > -math.inf else -Fraction(sys.float_info.min)
     return value <= number and (below == -math.inf or least < value)
 
 
 def nearest(value: Fraction) -> float:
-    """Return the float nearest to a positive number; infinite beyond the largest."""
+    """Return the float nearest to a positive number; infinite beyond the largest float."""
     return float(value) if value <= LARGEST else math.inf
 
 
 def decimal(value: Fraction | str) -> Fraction | float:
-    """Return a number of the certificate, which may be infinite."""
+    """Return a number of the certificate; a text means infinity."""
     return math.inf if isinstance(value, str) else value
 
 
 def read_number(text: str) -> Fraction:
-    """Return a number of JSON; raise unless it is the printed form of its float."""
+    """Return a number of JSON; raise unless its float prints the same number."""
     number = float(text)
-    need(len(text) <= 1000 and math.isfinite(number), f"{text[:1000]} is the decimal of a float")
+    need(len(text) <= 1000 and math.isfinite(number), f"{text[:1000]} is the decimal of a finite float")
     same = Fraction(repr(number)) == Fraction(text) if number else not re.match(r"-?[0.]*[1-9]", text)
-    need(same, f"{text} is the printed form of its float, {number!r}")
+    need(same, f"{text} equals {number!r}, the number that its float prints")
     return Fraction(repr(number))
 
 
@@ -605,12 +605,12 @@ def exact(text: str) -> Fraction:
     value = Fraction(text)
     need(not value or Fraction(1, 10**400) <= value <= 10**400, f"{text} is 0 or between 1e-400 and 1e400")
     need(max(value.numerator.bit_length(), value.denominator.bit_length()) <= 3000, f"{text} has at most 900 digits")
-    need(text == shortest_text(value), f"{text} is {shortest_text(value)}, as the format writes it")
+    need(text == shortest_text(value), f"{text} is written as {shortest_text(value)}")
     return value
 
 
 def shortest_text(value: Fraction) -> str:
-    """Return a finite decimal, with an exponent for more than 40 digits, or else a quotient."""
+    """Return a number as a decimal, with an exponent for more than 40 digits; as a quotient if no decimal is exact."""
     rest = value.denominator
     twos = (rest & -rest).bit_length() - 1
     fives = next(k for k in range(3000) if (rest >> twos) % 5 ** (k + 1))
@@ -628,7 +628,7 @@ def shortest_text(value: Fraction) -> str:
 
 
 class RoomError(ValueError):
-    """More memory is needed than is allowed."""
+    """The proof needs more memory than is allowed."""
 
 
 def need(condition: object, what: str, error: type[ValueError] = ValueError) -> None:
@@ -638,7 +638,7 @@ def need(condition: object, what: str, error: type[ValueError] = ValueError) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if none was read, 3 if memory is missing."""
+    """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable, 3 if memory is short."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
@@ -648,7 +648,7 @@ def main(arguments: list[str]) -> int:
     try:
         lines = [*prove(Path(folder), float(memory[1])), f"{folder} is proved."]
     except Exception as error:
-        # After any error nothing is proved.
+        # After any error, the bundle is not proved.
         code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
         return say([f"not proved: {type(error).__name__}: {error}"], code)
     return say(lines, 0)
@@ -662,14 +662,14 @@ def say(lines: list[str], code: int) -> int:
         text = "\n".join(map(escape, lines)).encode(encoding, "backslashreplace").decode(encoding)
         print(text, file=stream, flush=True)
     except OSError as error:
-        # Python would try to write the buffered rest on exit, and fail again.
+        # Otherwise Python would try to write the remaining buffer on exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code or (141 if isinstance(error, BrokenPipeError) else 2)
     return code
 
 
 def escape(line: str) -> str:
-    """Return a line with unprintable characters escaped, as names in it may come from anyone."""
+    """Return a line with unprintable characters escaped, as it may contain names from untrusted sources."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 

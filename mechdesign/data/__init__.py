@@ -1,8 +1,9 @@
-"""Files of movement, matrices and budgets become checked arrays.
+"""Read files of movement, matrices and budgets into checked arrays.
 
-This package reads check-ins, GPS traces, matrices, transition chains, budgets and maps. It detects the encoding, the
-delimiter and the decimal mark of each text file. Rows that cannot be read are counted and reported. Errors name file,
-line and column, but never show the content of a cell. The package imports `model`, `certify` and `base`.
+This package reads check-ins, GPS traces, matrices, transition chains, budgets and maps. The package detects the
+encoding, the delimiter and the decimal mark of each text file. Rows that cannot be read are counted and reported.
+Errors name file, line and column, but never show the content of a cell. The package imports `model`, `certify` and
+`base`.
 """
 
 from mechdesign.base import _lazy

@@ -1,7 +1,7 @@
 """Memory limits for reading files, so that a small malicious file cannot exhaust the memory.
 
 A compressed file (.npz, gzip, Parquet) may unpack to 256 MiB or to 100 times its own size, whichever is larger. The
-same limit holds for the archives of a bundle. A line of text may take 16 MiB. `allowing_memory`, or the option
+same limit applies to the archives of a bundle. A line of text may take 16 MiB. `allowing_memory`, or the option
 ``--memory`` of a command, raises both limits.
 """
 
@@ -35,10 +35,10 @@ def allowing_memory(memory: float) -> Iterator[None]:
     """Raise the memory limit for files that are read inside the ``with`` block.
 
     Args:
-        memory: Limit in GiB, a positive number. A file may unpack to this size, and a line may be this long.
+        memory: Limit in GiB, a positive number. The maximum size of an unpacked file, and the maximum length of a line.
 
     Yields:
-        None; the limit holds until the end of the block.
+        None; the limit applies until the end of the block.
 
     Raises:
         InputError: The limit is not a positive number.
@@ -55,7 +55,7 @@ def allowing_memory(memory: float) -> Iterator[None]:
 
 
 def memory_limit_gib() -> float | None:
-    """Return the limit in GiB that `allowing_memory` sets, or None outside such a block."""
+    """Return the limit in GiB that `allowing_memory` sets, or None outside its block."""
     return _ALLOWED.get() / 2**30 or None
 
 
@@ -97,7 +97,7 @@ def content_of(path: Path) -> bytes:
 
 
 class LimitedReader(io.RawIOBase):
-    """Bytes of a text file, plain or compressed by gzip; reading raises `InputError` if a line is too long."""
+    """The bytes of a text file, plain or compressed by gzip; reading raises `InputError` if a line is too long."""
 
     def __init__(self, path: Path, packed: bool) -> None:
         """Open a file; raise `InputError` if it is compressed by gzip (`packed`) and unpacks to more than the limit."""

@@ -27,7 +27,7 @@ _HEADER = ["step", "epsilon"]
 def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
     """Write budgets as CSV with the columns ``step`` (from 0) and ``epsilon``.
 
-    Each number is the shortest decimal that reads back as the same float. The file is replaced atomically.
+    Each number is the shortest decimal that is read as the same float. The file is replaced atomically.
 
     Args:
         path: File to write.
@@ -60,7 +60,7 @@ def read_budgets(path: str | PathLike[str]) -> Floats:
         Budgets in nats, float64 of shape (T,).
 
     Raises:
-        InputError: A line is malformed; the message names it.
+        InputError: A line is malformed; the message names the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +81,7 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
         Budgets in nats, one for each release.
 
     Raises:
-        InputError: A line is malformed; the message names it.
+        InputError: A line is malformed; the message names the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +102,7 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     for line, row in lines:
         budgets.append(_budget([*row[:-1], mark.plain(row[-1])], len(budgets), f"{source}, line {line}"))
     if not budgets:
-        raise InputError(str(source), "holds no budgets", bound="at least one line after the header")
+        raise InputError(str(source), "contains no budgets", bound="at least one line after the header")
     return tuple(budgets)
 
 
@@ -112,11 +112,11 @@ def _is_budget_header(header: Sequence[str]) -> bool:
 
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
     if len(row) != len(_HEADER) or row[0].strip() != str(step):
-        bound, remedy = f"step {step} and its epsilon", "steps count from 0, each once and in order"
+        bound, remedy = f"step {step} and its epsilon", "write one line for each step from 0, in order"
         raise InputError(where, "is out of order", value=cell(row[0]), bound=bound, remedy=remedy)
     text, bound, where = row[1].strip(), "a finite number >= 0, in decimal digits", f"{where}, column epsilon"
     with withholding():
-        # Other inputs accept ratios such as 1/3; budgets also name folders, so they must be decimal.
+        # Other inputs accept ratios such as 1/3, but budgets must be decimals because they are also names of folders.
         if "/" in text:
             raise InputError(where, "is not a number", value=text, bound=bound)
         budget = exact(text, where)
@@ -143,7 +143,7 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
         A pair (epsilons, costs) for each curve; both are float64 of shape (k,).
 
     Raises:
-        InputError: The header or a line is malformed; the message names it.
+        InputError: The header or a line is malformed; the message names the line.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +220,8 @@ def _is_cost_header(header: list[str]) -> bool:
 class Schedule:
     """The budget ε of each release, in order of time.
 
-    A budget of 0 means that the release is skipped. A channel with ε = 0 would be useless, so none is designed.
+    A budget of 0 means that the release is skipped. A channel with ε = 0 would be useless, so no channel is designed
+    for it.
 
     Attributes:
         epsilons: Budgets in nats, as exact decimal numbers; 0 skips the release.
@@ -234,7 +235,7 @@ class Schedule:
 
     @property
     def distinct(self) -> tuple[Fraction, ...]:
-        """The distinct positive budgets, in order of first use. Each of them needs one channel."""
+        """The distinct positive budgets, in order of first use. Each of these budgets needs one channel."""
         return tuple(dict.fromkeys(epsilon for epsilon in self.epsilons if epsilon))
 
     @property

@@ -1,4 +1,4 @@
-"""A file with the step counts from which a chain was estimated; digests tie it to the matrix files."""
+"""A file with the step counts from which a chain was estimated; digests link it to the matrix files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ CHAIN_COUNTS = "chain-counts.json"
 _SCHEMA = "mechdesign-chain-counts/1"
 _DIRECTIONS = ("forward", "backward")
 _MAX_FILE_BYTES = 2**28
-# A dense matrix with 20,000 states takes 3 GB. Larger matrices are sparse; `mechdesign chain` does not make them.
+# A dense matrix with 20,000 states takes 3 GB. Larger matrices are sparse, and `mechdesign chain` does not write sparse
+# matrices.
 _MAX_STATES = 20_000
-_COUNTS_REMEDY = f"count the chain again, or move {CHAIN_COUNTS} away"
+_COUNTS_REMEDY = f"estimate the chain again, or move {CHAIN_COUNTS} to another folder"
 
 
 class Counted(NamedTuple):
@@ -38,10 +39,10 @@ class Counted(NamedTuple):
 def counts_file(chain: MarkovChain, files: Mapping[str, bytes]) -> bytes:
     """Return the content of the counts file for a forward chain.
 
-    `files` holds ``forward.csv`` and ``backward.csv``. Raises `InputError` if the chain has no counts.
+    `files` contains ``forward.csv`` and ``backward.csv``. Raises `InputError` if the chain has no counts.
     """
     if chain.counts is None:
-        raise InputError("chain", "has no counts", bound="a chain that was counted")
+        raise InputError("chain", "has no counts", bound="a chain with step counts")
     rows, columns = np.nonzero(chain.counts)
     steps = zip(rows.tolist(), columns.tolist(), chain.counts[rows, columns].tolist(), strict=True)
     document = {

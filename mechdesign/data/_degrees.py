@@ -1,4 +1,4 @@
-"""Read latitudes and longitudes in degrees, also where longitudes go from 0 to 360."""
+"""Read latitudes and longitudes in degrees; longitudes go from -180 to 180, or from 0 to 360."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Longitudes = Literal["180", "360"]
 
 Error = Callable[[str, object, str], InputError]
 
-# Degrees in notation for people: degree signs, compass letters, or typographic minus signs.
+# Other notations of degrees: degree signs, compass letters, or typographic minus signs.
 _SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[0-9] *[nsewo] *$|^ *[nsewo] *[0-9]", re.IGNORECASE)
-_PLAIN = ", written with digits, a point, and a hyphen for south and west, without degree signs, minutes or letters"
+_PLAIN = ", in digits with a decimal point, and with a hyphen for south and west, but without degree signs or letters"
 # Larger numbers are probably meters, or degrees times a power of ten.
 _MAX_DEGREES = 1000
 _CONVERT = "; if it is a multiple of degrees, such as latitudeE7, or in meters, convert it"
@@ -32,7 +32,7 @@ _EXCHANGE = "exchange the names of the two columns"
 
 
 def errors_at(where: str) -> Error:
-    """Return a function that makes an `InputError` at the path `where` from a problem, a value and a bound."""
+    """Return a function that creates an `InputError` at the path `where` from a problem, a value and a bound."""
     return lambda problem, value, bound: InputError(where, problem, value=value, bound=bound)
 
 
@@ -42,7 +42,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
     Args:
         texts: The two cells.
         names: The names of the two columns.
-        error: Makes an error from a problem, a value and a bound.
+        error: A function that creates an error from a problem, a value and a bound.
 
     Returns:
         Latitude in [-90, 90] and longitude in [-180, 360], in degrees; the longitude is not wrapped.
@@ -58,7 +58,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
             raise RowError(reasons.NO_PLACE, error(problem, cell(text), bound))
     assert latitude is not None
     assert longitude is not None
-    # If the latitude fits a longitude, and the longitude fits a latitude, the columns may be interchanged.
+    # If each value is in the range of the other coordinate, the columns may be interchanged.
     if not -90 <= latitude <= 90:
         bound = "between -90 and 90 degrees" + (_CONVERT if abs(latitude) > _MAX_DEGREES else "")
         fault = error(f"{names[0]} is out of range", cell(texts[0]), bound)
@@ -70,7 +70,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
 
 
 def error_of(row: RowError) -> InputError:
-    """Return the error for a row that must be readable; it mentions that the columns look interchanged, if so."""
+    """Return the error for a row that must be readable; the message mentions if the columns look interchanged."""
     error = row.error
     if row.reason != reasons.LATITUDE or not row.interchangeable:
         return error
@@ -79,10 +79,10 @@ def error_of(row: RowError) -> InputError:
 
 
 def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Flags:
-    """Return a mask of the valid longitudes in a column; all lie between -180 and 360 degrees.
+    """Return a mask of the valid longitudes in a column whose values lie between -180 and 360 degrees.
 
-    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise it is
-    -180 to 180 degrees.
+    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise the
+    range is -180 to 180 degrees.
     """
     if how == "360" or (how is None and not (longitudes < 0).any()):
         good: Flags = longitudes >= 0
@@ -91,19 +91,19 @@ def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Fl
 
 
 def within_180(longitudes: Floats) -> Floats:
-    """Return the longitudes with 360 degrees subtracted from those above 180 degrees."""
+    """Return the longitudes, reduced by 360 degrees if they exceed 180 degrees."""
     return np.where(longitudes > 180, longitudes - 360, longitudes)
 
 
 def say_beyond(source: Path, longitudes: Floats) -> None:
-    """Warn the caller if longitudes of a file are above 180 degrees, and so are reduced by 360 degrees."""
+    """Warn the caller if longitudes of a file exceed 180 degrees and are therefore reduced by 360 degrees."""
     if beyond := int((longitudes > 180).sum()):
         many = "s are" if beyond > 1 else " is"
         say_recognised(source, f"{beyond} longitude{many} beyond 180 degrees, and reduced by 360 degrees")
 
 
 def longitudes_note(longitudes: Floats, name: str) -> tuple[str, ...]:
-    """Return a sentence with the number of longitudes in a column above 180 degrees; nothing if there are none."""
+    """Return a sentence with the number of longitudes in a column above 180 degrees, or an empty text."""
     beyond = int((longitudes > 180).sum())
     if not beyond:
         return ()

@@ -18,14 +18,15 @@ from mechdesign.data._text import column_text, columns_text, is_number, one_colu
 from mechdesign.data._times import TimeColumns, find_times, order_of
 from mechdesign.data._trajectories import Trajectory
 
-# Number of lines in the sample. It grows up to the maximum while a column with the name of a time is blank in it.
+# Number of lines in the sample, which grows up to the maximum while a column named like a time is blank in all its
+# lines.
 _SAMPLE_LINES = 200
 _MAX_SAMPLE_LINES = 200_000
 # An error lists up to this number of folders.
 _MAX_NAMED_FOLDERS = 5
 _DAY_S = 86_400
 
-# Usual names of columns, in lower case and letters only; the first that occurs is used.
+# Usual names of columns, in lower case and letters only; the first name that occurs is used.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "latitude": ("latitude", "lat", "ylat", "venuelatitude", "startlatitude", "ycoordinate"),
     "longitude": ("longitude", "lon", "lng", "long", "xlon", "venuelongitude", "startlongitude", "xcoordinate"),
@@ -33,7 +34,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "trace": ("trace", "traceid", "tid", "trajectory", "trajectoryid", "trip", "tripid", "session", "sessionid"),
 }
 _ESSENTIAL = ("latitude", "longitude")
-# Two coordinates in one cell.
+# A cell that contains two coordinates.
 _PAIR = re.compile(
     r"\s*(?:(?:SRID=\d+;)?POINT\b.*|[\[(]?\s*[+-]?\d+\.\d+°?\s*[,; ]\s*[+-]?\d+\.\d+°?\s*[\])]?)\s*", re.IGNORECASE
 )
@@ -43,7 +44,7 @@ _Rows = list[tuple[int, list[str]]]
 
 @dataclass(frozen=True, eq=False)
 class DataSource:
-    """The traces of a file, with everything needed to read it again.
+    """The traces of a file, with all settings that are needed to read the file again.
 
     Attributes:
         path: The table or folder.
@@ -54,7 +55,7 @@ class DataSource:
         joined: The table of places, if there is one.
         unread: Sentences about columns that may be times but are not read.
         notes: Sentences about rows that are left out, and about settings that were recognised.
-        said: The layout of times and longitudes that the user gave.
+        said: The layout of times and longitudes that the user specified.
     """
 
     path: Path
@@ -88,8 +89,8 @@ def inspect_data(
     Args:
         path: Table (text, gzip or Parquet) or folder.
         given: Columns that the user named, by their meaning.
-        said: Layout of times and longitudes that the user gave.
-        places: Table of places that check-ins refer to, if latitude and longitude are there.
+        said: The layout of times and longitudes that the user specified.
+        places: The table of places, if check-ins refer to places instead of coordinates.
 
     Returns:
         The traces, with the columns and notes.
@@ -100,7 +101,7 @@ def inspect_data(
     said = said or Written()
     if path.is_dir():
         if places is not None:
-            raise InputError("--places", "does not go with a folder of trajectories", value=str(places.path))
+            raise InputError("--places", "cannot be used with a folder of trajectories", value=str(places.path))
         points = _trajectories(path, said)
         return DataSource(path, {}, ",", points.traces, notes=points.said(), said=said)
     delimiter = _delimiter(path)
@@ -111,7 +112,7 @@ def inspect_data(
         raise InputError(
             str(path),
             "has no header line: its first line contains numbers",
-            remedy="add one that names the columns, such as user,time,latitude,longitude",
+            remedy="add a line with the names of the columns, such as user,time,latitude,longitude",
         )
     recognised = {name: column for name in _NAMES if (column := _column(name, header, known)) is not None}
     columns = known | {name: column for name, column in recognised.items() if name not in known}
@@ -153,7 +154,7 @@ def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
     if separated := one_column_remedy(header):
         return separated
     if (pair := _pair(header, body)) is not None:
-        return f"write latitude and longitude, which {column_text(pair)} holds, into separate columns"
+        return f"write the latitude and longitude in {column_text(pair)} into separate columns"
     remedy = f"name them: {' and '.join(f'--{each} COLUMN' for each in lacking)}"
     if (key := refers_to_places(header)) is not None:
         remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
@@ -161,36 +162,36 @@ def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
 
 
 def _require_decimals(found: DataSource) -> None:
-    """Raise `InputError` if all degrees are whole numbers: such a column probably does not hold degrees."""
+    """Raise `InputError` if all degrees are whole numbers, because the column probably does not contain degrees."""
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             joined = found.joined
             raise InputError(
                 f"{found.path}, column {found.columns[name]}" if joined is None else f"{joined.path}, column {name}",
-                "holds whole numbers only",
+                "contains only whole numbers",
                 bound=f"a {name} in decimal degrees",
                 remedy=f"name the right column: --{name}",
             )
 
 
 def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each column that may hold times, with the reason why it is not read.
+    """Return a sentence for each column that may contain times, with the reason why it is not read.
 
     Columns in `taken` have another meaning.
     """
     header, body = _head(path, delimiter)
     found = _times(path, header, body, delimiter, (Written(), None, None, taken))
     if found.time is not None:
-        return (f"the column {column_text(found.time)} holds times, but is not named",)
+        return (f"the column {column_text(found.time)} contains times, but was not selected",)
     return found.notes
 
 
-# Layout of times, column with the time, column with the date, columns with another meaning.
+# The layout of times, the columns with the time and with the date, and the columns with other meanings.
 _TimeOptions = tuple[Written, str | None, str | None, Sequence[str]]
 
 
 def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None, options: _TimeOptions) -> TimeColumns:
-    """Return the columns with the times, found in a sample that grows while such a column is blank in it."""
+    """Return the columns with the times; the sample grows while a column named like a time is blank in it."""
     size, before = _SAMPLE_LINES, 0
     said, time, date, taken = options
 
@@ -220,18 +221,18 @@ def _head(path: Path, delimiter: str | None, size: int = _SAMPLE_LINES) -> tuple
 
 
 def _trajectories(path: Path, said: Written) -> Points:
-    """Return the trajectories in a folder; if it has none, the error names folders below it that have some."""
+    """Return the trajectories in a folder; if there are none, the error names subfolders with trajectories."""
     try:
         return read_trajectories(path, said.share)
     except InputError as error:
         levels = (sorted(path.glob(pattern)) for pattern in ("*", "*/*"))
         sets = ((each for each in level if each.is_dir() and any(each.glob("*/Trajectory/*.plt"))) for level in levels)
         within = next(filter(None, map(list, sets)), None)
-        if within is None or error.problem != "holds no trajectories":
+        if within is None or error.problem != "contains no trajectories":
             raise
         some = ", ".join(str(each.relative_to(path)) for each in within[:_MAX_NAMED_FOLDERS])
         more = f" and {len(within) - _MAX_NAMED_FOLDERS} more" if len(within) > _MAX_NAMED_FOLDERS else ""
-        remedy = f"name one of the folders in it that do: {some}{more}"
+        remedy = f"name one of its subfolders with trajectories: {some}{more}"
         raise InputError(str(path), error.problem, remedy=remedy) from error
 
 
@@ -246,7 +247,7 @@ def _read(
     for key in ("time_format", "time_zone"):
         if (value := getattr(said, key)) is not None and times.time is None:
             remedy = "; ".join(times.notes) or "name the column: --time COLUMN"
-            raise InputError(key, "does not fit any column of times", value=value, remedy=remedy)
+            raise InputError(key, "does not match any column of times", value=value, remedy=remedy)
     named = {**columns, "date": times.date, "time": times.time}
     ordered = {
         name: column
@@ -288,7 +289,7 @@ def _is_counted_from_zero(trace: Trajectory) -> bool:
 
 
 def _pair(header: Sequence[str], body: _Rows) -> str | None:
-    """Return the column whose cells hold two coordinates each, such as POINT (7.44 46.95), or None."""
+    """Return the column whose cells contain two coordinates each, such as POINT (7.44 46.95), or None."""
     for place, name in enumerate(header):
         if body and all(_PAIR.fullmatch(row[place]) for _, row in body):
             return name

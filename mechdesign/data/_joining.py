@@ -19,14 +19,14 @@ _ENDINGS = {"latitude": ("latitude", "lat"), "longitude": ("longitude", "lon", "
 
 @dataclass(frozen=True)
 class PlacesTable:
-    """A table of places that the user named, with the columns that the user gave; None means that it is looked for.
+    """A table of places that the user named; columns that are None are detected.
 
     Attributes:
         path: The table of places.
-        key: Its column with the key.
-        place: The column of the check-ins with the key.
-        latitude: Its column with the latitude.
-        longitude: Its column with the longitude.
+        key: The key column of the table of places.
+        place: The key column of the check-ins.
+        latitude: The latitude column of the table of places.
+        longitude: The longitude column of the table of places.
     """
 
     path: Path
@@ -42,11 +42,11 @@ class Joined:
 
     Attributes:
         path: The table of places.
-        key: Its column with the key.
-        place: The column of the check-ins with the key.
-        latitude: Its column with the latitude.
-        longitude: Its column with the longitude.
-        delimiter: The character between its columns.
+        key: The key column of the table of places.
+        place: The key column of the check-ins.
+        latitude: The latitude column of the table of places.
+        longitude: The longitude column of the table of places.
+        delimiter: The character between the columns of the table of places.
         places: Latitude and longitude by key, in degrees.
     """
 
@@ -63,9 +63,9 @@ def join(asked: PlacesTable, header: Sequence[str], delimiter: str, checkins: tu
     """Find the columns that join check-ins with a table of places, and read that table.
 
     Args:
-        asked: The table of places, with the columns that the user gave.
+        asked: The table of places, with the columns that the user named.
         header: The columns of the table of places.
-        delimiter: The character between its columns.
+        delimiter: The character between the columns of the table of places.
         checkins: The file of check-ins, and its columns.
 
     Returns:
@@ -111,7 +111,7 @@ def _plain(column: str) -> str:
 
 
 def _find_by_name(header: Sequence[str], names: Sequence[str]) -> str | None:
-    """Return the first column that has one of the names, in the order of the names."""
+    """Return the column with the first name that occurs among the columns."""
     plain = {_plain(column): column for column in reversed(header)}
     return next((plain[name] for name in names if name in plain), None)
 

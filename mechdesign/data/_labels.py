@@ -13,7 +13,7 @@ from mechdesign.certify._texts import escape
 from mechdesign.data._layout import cell, to_nfc
 from mechdesign.data._text import check_column, column_text, read_columns, read_rows
 
-# Numbers with as many digits as coordinates. A text with two of them may be a place.
+# Numbers with enough digits for a coordinate. A text with two of these numbers may be a place.
 _COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
 _MAX_NAME_LENGTH = 40
 _WHOLE = re.compile(r"\s*[+-]?\d+(\.0*)?\s*")
@@ -26,8 +26,8 @@ class Names:
 
     Attributes:
         places: The position of every label.
-        numbers: Whether all labels are whole numbers that differ from the positions. If so, a number that is not a
-            label is not read as a position, because it may be a mistyped label.
+        numbers: Whether all labels are whole numbers that differ from the positions. In this case, numbers that are not
+            labels are refused, because they may be mistyped labels.
     """
 
     places: Mapping[str, int]
@@ -53,7 +53,7 @@ class Names:
         return cls(places, whole)
 
     def find_in_specification(self, name: int | str, path: str) -> int:
-        """Return the position of a member named in a specification: a string is a label, an integer a position.
+        """Return the position of a member named in a specification: strings are labels, and integers are positions.
 
         Raises `InputError` at `path` for an unknown label or a position out of range. An integer is also refused if it
         may be a label: if labels are whole numbers, or if it is the label of another member.
@@ -84,11 +84,11 @@ class Names:
             raise InputError(path, "is not a secret", value=_mask_places(text), bound=self._either)
         if self.places.get(str(int(text)), int(text)) != int(text):
             problem = "is not a label, and may be meant as the label of one secret or as the index of another"
-            raise InputError(path, problem, value=_mask_places(text), bound="a label, as it is spelled")
+            raise InputError(path, problem, value=_mask_places(text), bound="a label in its exact spelling")
         return int(text)
 
     def find_in_python(self, name: int | str, path: str) -> int:
-        """Return the position of a member given in Python: an integer is a position, a string a label."""
+        """Return the position of a member given in Python: integers are positions, and strings are labels."""
         return self.find_in_specification(name, path) if isinstance(name, str) else self.find_position(name, path)
 
     def find_position(self, number: int, path: str) -> int:
@@ -110,7 +110,7 @@ class Names:
 
 
 def _mask_places(name: str) -> str:
-    """Return the text that an error shows for an argument or a key: its form if it may contain true places."""
+    """Return the text that an error shows for an argument or a key: masked if it may contain true places."""
     places = len(name) > _MAX_NAME_LENGTH or len(_COORDINATE.findall(name)) > 1
     return cell(name) if places else name
 
@@ -141,15 +141,15 @@ def read_matched(
         path: The file.
         names: The columns to read.
         labels: The labels of the secrets, in order.
-        label: The column that holds labels; "" if rows are in the order of the secrets. If None, the function looks for
-            a column in which most texts are labels.
+        label: The column with the labels; "" if rows are in the order of the secrets. If None, the function looks for a
+            column in which most texts are labels.
         delimiter: The character between columns; recognised if None.
 
     Returns:
         The columns, with a note about the matching.
 
     Raises:
-        InputError: A column is missing, or several columns may hold labels. Or rows do not match the secrets: a text is
+        InputError: A column is missing, or several columns may contain labels. The error is also raised if a text is
             not a label, a label occurs twice, or a secret has no row.
     """
     _, header = next(read_rows(path, delimiter), (0, []))
@@ -181,9 +181,10 @@ def read_matched(
 
 
 def _holds_labels(texts: Sequence[str], known: Names) -> bool:
-    """Return whether a column seems to hold labels.
+    """Return whether a column seems to contain labels.
 
-    Most of its texts must be labels. Numbers must also be distinct; positions must also be complete.
+    Most texts of the column must be labels. If the texts are numbers, they must also be distinct; if they are
+    positions, all positions must occur.
     """
     distinct = set(map(to_nfc, texts))
     if _are_positions(known):
@@ -203,12 +204,13 @@ def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -
         raise InputError(
             str(path),
             f"has a column {column_text(label)} that may number the secrets, but not in the order of its rows",
-            remedy=f'set label = "{escape(label)}" if it does, or label = "" if rows are in the order of the secrets',
+            remedy=f'set label = "{escape(label)}" if this column numbers the secrets, '
+            'or label = "" if rows are in the order of the secrets',
         )
 
 
 def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Names, path: Path) -> None:
-    """Raise `InputError` if a column seems to hold labels in another spelling, or numbers that count from 1."""
+    """Raise `InputError` if a column seems to contain labels in another spelling, or numbers that count from 1."""
     labels = set(map(_simplify, known.places))
     for name, texts in columns.items():
         simple = list(map(_simplify, texts))
@@ -225,8 +227,9 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
             raise InputError(
                 str(path),
                 f"has a column {column_text(name)} that may name the secrets, but most of its entries are not labels",
-                bound="the labels as they are spelled, or none",
-                remedy=f'correct it and set label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
+                bound="the labels in their exact spelling, or no labels",
+                remedy=f'correct the column and set label = "{escape(name)}", '
+                'or label = "" if rows are in the order of the secrets',
             )
 
 
@@ -243,7 +246,7 @@ def _match_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> l
         where = f"{path}, row {row + 1}, column {label}"
         position = known.places.get(to_nfc(text))
         if position is None:
-            remedy = "correct it, or name the column that holds the labels"
+            remedy = "correct the label, or name the column with the labels"
             raise InputError(where, "is not the label of a secret", value=cell(text), bound="a label", remedy=remedy)
         if position in rows:
             raise InputError(
@@ -253,6 +256,6 @@ def _match_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> l
     if len(rows) < len(known.places):
         missing = next(name for name, position in known.places.items() if position not in rows)
         raise InputError(
-            f"{path}, column {label}", f"has no row for the secret {escape(missing)}", bound="a row for each"
+            f"{path}, column {label}", f"has no row for the secret {escape(missing)}", bound="a row for each secret"
         )
     return [rows[position] for position in range(len(rows))]

@@ -1,11 +1,12 @@
 """The layout of text files (encoding, delimiter, decimal mark), and the masked form of cells in errors.
 
-A table may hold true places, diagnoses or names, and other people may read the logs that contain its errors. So an
-error gives the position of a cell and a mask of its content. `mechdesign.errors.showing_values`, or ``--show-values``,
-shows the content itself.
+A table may contain true places, diagnoses or names, and other people may read the logs that contain its errors. An
+error therefore contains the position of a cell and a mask of its content. `mechdesign.errors.showing_values`, or
+``--show-values``, shows the content itself.
 
-A setting that the user leaves open is recognised if only one reading is possible; a `RecognisedWarning` reports it.
-Otherwise an error asks for the setting. `reading_as` sets the layout of all files that are read in its block.
+A setting that the user does not specify is inferred if only one interpretation is possible; a `RecognisedWarning`
+reports it. Otherwise an error requests the setting. `reading_as` sets the layout of all files that are read in its
+block.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from pathlib import Path
 from mechdesign.base._errors import CellForm, InputError, RecognisedWarning, Shown, Total, values_are_shown
 from mechdesign.base._warnings import warn
 
-# Longest mask of a text, in characters.
+# Maximum length of a mask, in characters.
 _MAX_MASK_LENGTH = 40
-# Unexpected letters are named up to this number per cell; more would reveal the content.
+# An error names at most this number of unexpected letters per cell; more letters would reveal the content.
 _MAX_NAMED_LETTERS = 2
 
 
@@ -36,8 +37,9 @@ def form_of(text: str, known: str = "") -> CellForm:
     """Return the form of a text: a mask that shows digits as 9 and letters as a.
 
     Other non-ASCII characters, such as a no-break space or a zero-width mark, are shown as U+…. The `known` characters
-    occur in accepted values, and are exempt. Digits of other scripts are shown as the digit nine of that script. One or
-    two letters that are neither ASCII nor known are shown as U+…, because letters of several scripts look alike.
+    occur in accepted values, and are not shown as U+…. Digits of other scripts are shown as the digit nine of their
+    script. One or two letters that are neither ASCII nor known are shown as U+…, because letters of several scripts
+    look alike.
 
     >>> form_of("2022-5-2 7:05"), form_of("3\u200b"), form_of("l\u043ew"), form_of("")
     ('9999-9-9 9:99', '9U+200B', 'aU+043Ea', 'an empty cell')
@@ -60,7 +62,8 @@ def _is_letter(sign: str) -> bool:
 def _mask_character(sign: str, named: list[str] | tuple[str, ...], known: str) -> str:
     kind = unicodedata.category(sign)
     if kind[0] == "N":
-        # Each script has its digits in order, so its nine follows from any digit. Characters such as ½ have no digit.
+        # The digits of a script have consecutive code points, so the code of its nine follows from any digit.
+        # Characters such as ½ have no digit.
         code = ord(sign) - unicodedata.digit(sign) + 9 if kind == "Nd" else ord("9")
         return "9" if code == ord("9") or sign in known else f"U+{code:04X}"
     if _is_letter(sign):
@@ -75,7 +78,7 @@ def cell(text: str, known: str = "") -> str:
 
 
 def withheld(value: object, *, counts: bool = True) -> object:
-    """Return the text that an error shows for a value from a file; with `counts`, integers and shapes stay as is."""
+    """Return the text that an error shows for a value from a file; `counts` leaves integers and shapes unmasked."""
     if values_are_shown() or value is None or isinstance(value, Shown | Total):
         return value
     if isinstance(value, Mapping):
@@ -92,8 +95,9 @@ def withheld(value: object, *, counts: bool = True) -> object:
 def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
     """Replace the value in every `InputError` raised in the block by its form, because it may come from a file.
 
-    `below` restricts this to errors whose path begins with it. With `counts`, integers are shown, because they are
-    counts and not cells. The cause of an error is dropped as well, unless the file could not be opened.
+    If `below` is given, only errors whose paths begin with `below` are changed. With `counts`, integers are shown,
+    because they are counts and not cells. The cause of an error is dropped as well, unless the file could not be
+    opened.
     """
     try:
         yield
@@ -102,7 +106,7 @@ def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
             raise
         error.restate(withheld(error.value, counts=counts))
         if not isinstance(error.__cause__, OSError):
-            # The exception that caused this one may contain the cell.
+            # The exception that caused this error may contain the cell.
             error.__cause__ = error.__context__ = None
         raise
 
@@ -119,7 +123,7 @@ _ORDER_MARKS = {
 # A first line such as sep=; names the delimiter for spreadsheet programs.
 _SEPARATOR = re.compile(r'(?i:sep=(?P<bare>[^\r\n"])|"sep=(?P<quoted>[^\r\n"])")(?:\r\n?|\n)')
 _HEAD_LINES = 200
-# Longest list of column names in an error, in characters.
+# Maximum length of a list of column names in an error, in characters.
 _MAX_LIST_LENGTH = 200
 # A field may be as long as a line, see `mechdesign.data._bounds`.
 _MAX_FIELD_BYTES = 2**24
@@ -150,7 +154,7 @@ def _require_encoding(encoding: str) -> None:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The layout of text files, as far as the user gives it; None means that it is recognised.
+    """The user's settings for the layout of text files; a setting that is None is inferred.
 
     Attributes:
         delimiter: The character between columns.
@@ -203,7 +207,7 @@ def reading_as(
 ) -> Iterator[None]:
     """Set the layout of the text files that are read inside the ``with`` block.
 
-    Arguments that are None are recognised from the text.
+    Arguments that are None are inferred from the text.
 
     Args:
         delimiter: The character between columns.
@@ -215,7 +219,7 @@ def reading_as(
         longitude: The column with the longitude, if it does not have a usual name.
 
     Yields:
-        None; the layout holds until the end of the block.
+        None; the layout applies until the end of the block.
 
     Raises:
         InputError: The delimiter, the decimal mark or the encoding is not valid.
@@ -259,7 +263,7 @@ def names_of(axis: str, usual: Sequence[str]) -> tuple[str, ...]:
 def encoding_of(path: Path, start: bytes) -> str:
     """Return the encoding of a text that begins with the bytes `start`.
 
-    The encoding of the layout comes first, then a byte order mark, then UTF-8.
+    The encoding of the layout has priority; without it, a byte order mark has priority over UTF-8.
     """
     given = current_layout().encoding
     if given is not None:
@@ -273,8 +277,8 @@ def encoding_of(path: Path, start: bytes) -> str:
 class Lines(Iterator[str]):
     """The lines of a text, in Unicode form NFC; a first line such as ``sep=;`` is replaced by a blank line.
 
-    `head` holds the first lines, and `separator` the character from a line ``sep=;``. `is_text` is False for text that
-    was made from another format, such as Parquet.
+    `head` contains the first lines, and `separator` the character from a line ``sep=;``. `is_text` is False for text
+    that was converted from another format, such as Parquet.
     """
 
     def __init__(self, path: Path, lines: Iterator[str], is_text: bool) -> None:
@@ -318,7 +322,7 @@ def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list
     """Return the dialect of a text; warn if it was recognised and is not plain CSV.
 
     `suits` returns whether a first row has the expected fields. Commas are tried first, then the other delimiters. If
-    no delimiter suits, the one that gives the first row the most fields is chosen.
+    no delimiter gives a suitable first row, the delimiter with the most fields in this row is chosen.
     """
     delimiter = current_layout().delimiter if delimiter is None else delimiter
     if not lines.is_text:
@@ -378,11 +382,11 @@ class Mark:
 
 
 def mark_of(texts: Sequence[str], path: str, largest: float = float("inf")) -> Mark:
-    """Return the decimal mark in the numbers of a column, or matrix, at `path`: given by the layout, or recognised.
+    """Return the decimal mark in the numbers of a column, or matrix, at `path`: set by the layout, or inferred.
 
-    A comma is recognised as a decimal mark if some comma cannot separate thousands. Such a comma is not followed by
-    three digits, or follows a zero, or the number would exceed `largest`. Raises `InputError` if every comma may
-    separate thousands, or if other numbers have a point.
+    Commas are decimal marks if some comma cannot separate thousands. A comma does not separate thousands if it is not
+    followed by three digits, follows a zero, or makes the number exceed `largest`. Raises `InputError` if every comma
+    may separate thousands, or if other numbers have a point.
     """
     given = current_layout().decimal
     commas = [text for text in texts if "," in text and _WITH_COMMA.fullmatch(text)]
@@ -409,7 +413,7 @@ _limits: list[int] = []
 
 @contextmanager
 def wide_fields() -> Iterator[None]:
-    """Raise the field size limit of `csv` to that of a line; the last concurrent user restores the old limit."""
+    """Raise the field size limit of `csv` to the limit of a line; the last concurrent block restores the old limit."""
     with _LIMIT_LOCK:
         _limits.append(csv.field_size_limit())
         csv.field_size_limit(max(_limits[-1], _MAX_FIELD_BYTES))

@@ -1,7 +1,7 @@
-"""Count the rows of a file that are left out, by reason, and refuse a file with too many of them.
+"""Count the rows of a file that are left out, by reason, and refuse a file with too many of these rows.
 
-Unreadable rows may be left out where rows are merely counted: one bad row then does not affect the others. They must
-not be left out if their position matters, as for the records of a table or the steps of a trace without times.
+Unreadable rows may be left out where rows are merely counted: one bad row then does not affect the other rows. Rows
+must not be left out if their position matters, as for the records of a table or the steps of a trace without times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_STATE = "without a state"
 BLANK = "without anything"
 NO_TIME = "without a time"
 
-# A message lists the counts of this many reasons.
+# A message lists the counts of at most this number of reasons.
 _MAX_NAMED_REASONS = 6
 
 
@@ -55,7 +55,7 @@ class RowError(Exception):
 
 
 class LeftOut:
-    """The number of rows of one file that were read, and of those left out, by reason and by user.
+    """The number of rows of a file that were read, and the numbers of rows left out by reason and by user.
 
     Args:
         missing: The share of rows that may be left out, in [0, 1].
@@ -109,7 +109,7 @@ class LeftOut:
     def check(self) -> None:
         """Raise `InputError` if the share of rows left out exceeds `missing`.
 
-        The error is that of the first row with the most frequent reason.
+        The error describes the first row with the most frequent reason.
         """
         counts = self.counts
         left_out = sum(counts.values())

@@ -85,7 +85,7 @@ def read_outline(path: str | Path) -> Outline:
     except RecursionError:
         raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
     if not lines:
-        raise InputError(str(file), "holds no line", bound="lines or polygons")
+        raise InputError(str(file), "contains no line", bound="lines or polygons")
     return Outline(lines)
 
 
@@ -112,7 +112,7 @@ def _lines(given: Any, path: str) -> Iterator[Floats]:
 
 
 def _kind(given: object) -> str:
-    """Return the text that an error shows for the type of an object: the form of a string, or its Python type."""
+    """Return the text that an error shows for the type of an object: a masked string, or its Python type."""
     return cell(given) if isinstance(given, str) else type(given).__name__
 
 
@@ -131,9 +131,9 @@ def _positions(given: Any, depth: int, path: str) -> Iterator[Floats]:
         return
     line = _line(given)
     if line is None:
-        raise InputError(path, "holds no positions", bound="lists of two or three numbers")
+        raise InputError(path, "contains no positions", bound="lists of two or three numbers")
     if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
-        raise InputError(path, "holds no positions", bound="lists of two or three finite numbers")
+        raise InputError(path, "contains no positions", bound="lists of two or three finite numbers")
     if len(line) > 1:
         yield line
 
@@ -173,7 +173,7 @@ def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None 
 def count_places(
     path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None, missing: float = MOST_LEFT_OUT
 ) -> tuple[Floats, Floats, LeftOut]:
-    """Return the coordinates as `read_places` does, for places that are only counted, and the rows left out.
+    """Return the coordinates that `read_places` returns, and the counts of rows left out; the places are only counted.
 
     A row is left out if it is blank, has no place, has a latitude beyond 90 degrees, or another number of fields. At
     most the share `missing` of all rows may be left out.
@@ -233,7 +233,7 @@ def _whole_rows(
         if not row:
             left_out.add(RowError(reasons.BLANK, error("is blank", None, "a row of the table in every line")))
         elif len(row) != len(header):
-            bound = f"{len(header)} as in the header"
+            bound = f"{len(header)} fields, as in the header"
             left_out.add(RowError(reasons.FIELDS, error("has the wrong number of fields", len(row), bound)))
         else:
             numbers.append(number)
@@ -264,7 +264,7 @@ def _column(source: Path, header: list[str], axis: str) -> str:
     if len(found) != 1:
         problem = f"has no column for the {axis}" if not found else f"has more than one column for the {axis}"
         bound = f"a header line with a column {' or '.join(names_of(axis, COLUMNS[axis]))}"
-        remedy = f"name it: {axis}, or --{axis} of the command" if axis in DEGREES else ""
+        remedy = f"name the column: {axis}, or --{axis} of the command" if axis in DEGREES else ""
         shown = Shown(columns_text(header, COLUMNS[axis]))
         raise InputError(str(source), problem, value=shown, bound=bound, remedy=remedy)
     return found[0]

@@ -1,8 +1,8 @@
 """Read matrices and labelled channels from files.
 
-``chain-counts.json`` holds ``schema``, ``smoothing`` (the number added to each count) and ``states`` (n). ``steps``
-holds row, column and count for each positive count, with the row numbers of ``forward.csv``. ``matrices`` holds the
-SHA-256 of ``forward.csv`` and ``backward.csv``. The file is as private as the data that were counted.
+``chain-counts.json`` contains ``schema``, ``smoothing`` (the number added to each count) and ``states`` (n). ``steps``
+contains row, column and count for each positive count, with the row numbers of ``forward.csv``. ``matrices`` contains
+the SHA-256 of ``forward.csv`` and ``backward.csv``. The counts in this file are as private as the data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def has_labels(path: Path) -> bool:
 def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
     r"""Read a channel with labels from CSV.
 
-    The header line is ``secret``, then the observables. Each further line holds the label of a secret and its row.
+    The header line is ``secret``, then the observables. Each further line contains the label of a secret and its
+    probabilities.
 
     Args:
         path: File to read.
@@ -71,13 +72,13 @@ def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
     for line, (label, *texts) in rows:
         where = f"{path}, line {line}"
         if len(texts) != len(header) - 1:
-            bound = f"{len(header)} as in the header"
+            bound = f"{len(header)} fields, as in the header"
             raise InputError(where, "has the wrong number of fields", value=len(texts) + 1, bound=bound)
         labels.append(label)
         with withholding():
             values.append([exact(text, f"{where}, column {place}") for place, text in enumerate(texts, 2)])
     if not values or len(header) < 2:
-        raise InputError(str(path), "holds no channel", bound="a header line, and a line for each secret")
+        raise InputError(str(path), "contains no channel", bound="a header line, and a line for each secret")
     matrix = np.empty((len(values), len(header) - 1), dtype=object)
     matrix[:] = values
     return tuple(labels), matrix
@@ -95,9 +96,9 @@ _DAMAGE = (
 )
 
 _REMEDY = "remove names of columns and rows, or declare them: header, numbered (--header, --numbered of the command)"
-# Numbers with decimal commas, separated by blanks.
+# A line of numbers with decimal commas, separated by blanks.
 _DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)?)+\s*")
-# Shortest line 0, 1, 2, … that may be a header.
+# Minimum length of a line 0, 1, 2, … that may be a header.
 _MIN_HEADER_LENGTH = 3
 
 
@@ -105,8 +106,9 @@ def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOW
     r"""Read a matrix; infinities and NaN are accepted.
 
     Args:
-        path: A file .npy, .npz (sparse), or a text with one row per line. Under ``reading_as(header=True,
-            numbered=True)`` the first line (names of columns) and the first column (names of rows) are skipped.
+        path: A file in the format .npy or .npz (sparse), or a text file with one row per line. Under
+            ``reading_as(header=True, numbered=True)`` the first line (names of columns) and the first column (names of
+            rows) are skipped.
         delimiter: The character between the numbers of a text. If None, tabs, semicolons, commas or blanks separate
             numbers, and # starts a comment.
         shape: The expected numbers of rows and columns, None if unknown. A matrix of this shape has no header.
@@ -115,8 +117,8 @@ def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOW
         The matrix, float64 with two axes.
 
     Raises:
-        InputError: The file cannot be read or does not hold a matrix. Or its first line or column may be a header, and
-            `reading_as` does not specify it.
+        InputError: The file cannot be read or contains no matrix. The error is also raised if the first line or column
+            may be a header, unless `reading_as` specifies it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +154,7 @@ def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UN
 
 @withholding()
 def read_only_array(path: Path) -> NDArray[Any] | None:
-    """Return the array in an archive .npz written by NumPy, or None if it holds several arrays.
+    """Return the array in an archive .npz written by NumPy, or None if it contains several arrays.
 
     Raises `InputError` if the archive cannot be read, is damaged, or unpacks to more than the limit.
     """
@@ -172,11 +174,11 @@ def read_only_array(path: Path) -> NDArray[Any] | None:
 def read_chain_matrix(
     path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN
 ) -> tuple[Floats | sparse.csr_array, str]:
-    r"""Read the transition matrix of a chain, some of whose rows may be unknown.
+    r"""Read the transition matrix of a chain, in which some rows may be unknown.
 
-    In a text, a line may hold one of the words "stay", "mixture" and "any" instead of a row. It means that no departure
-    from that state was observed (see `mechdesign.model._markov`). A row "stay" is replaced by a row with a 1 on the
-    diagonal, the others by rows of zeros.
+    In a text, a line may contain one of the words "stay", "mixture" and "any" instead of a row. Each of these words
+    means that no departure from the state was observed (see `mechdesign.model._markov`). The word "stay" is replaced by
+    a row with a 1 on the diagonal, and the other words by rows of zeros.
 
     Args:
         path: File to read, as for `read_matrix`.
@@ -217,7 +219,7 @@ def read_chain_matrix(
     if not words:
         require_unnumbered(path, found, shape)
     if len(set(words.values())) > 1:
-        bound = "the same word in all lines that have one"
+        bound = "the same word in all lines with a word"
         raise InputError(
             str(path),
             "has different words instead of rows",
@@ -258,7 +260,7 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
     for line, row in lines:
         where = f"{path}, line {line}"
         if result and len(row) != len(result[0]):
-            bound = f"{len(result[0])} as in the first line"
+            bound = f"{len(result[0])} fields, as in the first line"
             raise InputError(where, "has the wrong number of fields", value=len(row), bound=bound)
         result.append(
             [number(mark.plain(text), f"{where}, field {field}", _REMEDY) for field, text in enumerate(row, 1)]
@@ -304,7 +306,7 @@ def _read_npy(path: Path) -> Floats:
         raise InputError(str(path), f"is not a NumPy file ({_reason(error)})") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         found = Shown(f"{array.ndim} axes of {array.dtype}") if isinstance(array, np.ndarray) else None
-        problem, bound = "does not hold a matrix of numbers", "an array of real numbers with two axes"
+        problem, bound = "does not contain a matrix of numbers", "an array of real numbers with two axes"
         raise InputError(str(path), problem, value=found, bound=bound)
     return array.astype(np.float64)
 
@@ -331,7 +333,7 @@ def _read_npz(path: Path) -> sparse.csr_array:
             raise InputError(str(path), "is an archive of arrays", value=shown, bound=bound, remedy=remedy) from None
         raise InputError(str(path), f"is not a sparse matrix of SciPy ({_reason(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "biuf":
-        raise InputError(str(path), "does not hold a matrix of numbers", bound="a sparse matrix of numbers")
+        raise InputError(str(path), "does not contain a matrix of numbers", bound="a sparse matrix of numbers")
     return found.astype(np.float64)
 
 
@@ -348,7 +350,8 @@ def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> N
     """Raise `InputError` if the first line or column of a text may be a header, and the layout does not specify it.
 
     A first line or column 0, 1, 2, … or 1, 2, 3, … may be a header. A matrix with the expected `shape` has no header.
-    Neither has a matrix of distances along a line, nor one with two columns of whole numbers, such as a list of edges.
+    Matrices of distances along a line, and matrices with two columns of whole numbers, such as lists of edges, have no
+    header.
     """
     layout = current_layout()
     if _is_line(matrix):
@@ -376,7 +379,7 @@ def _counts(line: Floats) -> bool:
 
 
 def _is_line(matrix: Floats) -> bool:
-    """Return whether a matrix holds the distances |i - j| along a line, whose first row and column are 0, 1, 2, …."""
+    """Return whether a matrix contains the distances |i - j| along a line, so that its first row is 0, 1, 2, …."""
     return np.array_equal(matrix, np.abs(np.subtract.outer(*map(np.arange, matrix.shape))))
 
 
@@ -387,14 +390,14 @@ class _ClaimError(ValueError):
 def _reason(error: Exception) -> str:
     """Return the reason why a file is unreadable, without its content, which errors of other libraries may quote."""
     if "Object arrays cannot be loaded" in str(error):
-        return "it holds objects of Python: save numbers, as float64"
+        return "it contains Python objects: save numbers, as float64"
     return str(error) if isinstance(error, _ClaimError) else "it is damaged, or has another format"
 
 
 def _require_sizes(content: io.BytesIO, path: Path) -> None:
-    """Raise `ValueError` if arrays of an archive claim more data than they hold, `InputError` if they hold too much.
+    """Raise `ValueError` if arrays of an archive claim more data than they contain, `InputError` if they are too large.
 
-    Only compression methods that unpack in pieces are accepted. Other methods unpack at once, whatever the size.
+    Only compression methods that unpack in pieces are accepted. Other methods unpack the whole content at once.
     """
     with zipfile.ZipFile(content) as archive:
         require_unpacked(path, len(content.getbuffer()), sum(entry.file_size for entry in archive.infolist()))
@@ -413,7 +416,7 @@ def _require_size(source: IO[bytes], size: int) -> None:
         raise _ClaimError(f"version {version} of the format is unknown")
     shape, _, dtype = read(source)
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
-        raise _ClaimError(f"it claims the shape {shape}, which is more than it holds")
+        raise _ClaimError(f"it claims the shape {shape}, but contains less data")
 
 
 def _content(path: Path) -> io.BytesIO:

@@ -64,15 +64,15 @@ def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> 
     deeper folders are ignored.
 
     Args:
-        folder: The folder with the folders of users. A folder that holds .plt files itself is read as one user. That
-            user has the name of the folder, or of its parent if the folder is called ``Trajectory``.
+        folder: The folder that contains a folder for each user. A folder that itself contains .plt files is read as one
+            user. That user has the name of the folder, or of its parent if the folder is called ``Trajectory``.
         missing: The share of lines that may be left out, in [0, 1].
 
     Returns:
         The traces.
 
     Raises:
-        InputError: The folder holds no trajectories, or too many lines cannot be read; the message names the line.
+        InputError: The folder contains no trajectories, or too many lines cannot be read; the message names the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,14 +93,14 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
     r"""Read GeoLife trajectories as `read_plt` does, but return the notes and the lines left out without a warning.
 
     Args:
-        folder: The folder with the folders of users, or with the .plt files of one user.
+        folder: The folder that contains a folder for each user, or the .plt files of one user.
         missing: The share of lines that may be left out, in [0, 1].
 
     Returns:
         The traces, the numbers of lines left out, and notes.
 
     Raises:
-        InputError: The folder holds no trajectories, or too many lines cannot be read.
+        InputError: The folder contains no trajectories, or too many lines cannot be read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -130,14 +130,14 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
     if not files:
         raise InputError(
             "folder",
-            "holds no trajectories",
+            "contains no trajectories",
             value=str(root),
             bound="a folder with <user>/Trajectory/*.plt or *.plt",
-            remedy="name the folder that holds the folders of users",
+            remedy="name the folder that contains a folder for each user",
         )
     left_out.check()
     if not traces:
-        raise InputError(str(files[0][0]), "holds no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
+        raise InputError(str(files[0][0]), "contains no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
     empty = len(read) - len(traces)
     notes = (f"{empty} file{'s' * (empty != 1)} without points {'is' if empty == 1 else 'are'} left out",)
     return Points(traces, left_out, notes if empty else ())
@@ -174,12 +174,12 @@ def read_checkins(
 
     The file is text, plain or compressed by gzip, or Parquet. There is one trace for each user, or for each pair of a
     user and a value in the column `trace`. Points are sorted by time, including fractions of seconds; without `time`
-    they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a
-    `RecognisedWarning` reports unusual settings. `reading_as` sets them.
+    they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a `RecognisedWarning`
+    reports unusual settings. `reading_as` specifies the layout.
 
-    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples are a missing
-    user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing (blank, NaT, NULL,
-    NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
+    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples of unreadable
+    rows have a missing user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing
+    (blank, NaT, NULL, NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
 
     These times are recognised:
 
@@ -195,15 +195,15 @@ def read_checkins(
         longitude: Column with the longitude in degrees.
         time: Column with the time.
         trace: Column that distinguishes several traces of one user.
-        delimiter: The character between columns. The default, a comma, also recognises other delimiters.
-        place: Column with the key of a place, with `places`.
-        places: Latitude and longitude of each place by key, see `read_places`; replaces `latitude` and `longitude`.
-        date: Column with the date, if `time` holds the time of day only.
+        delimiter: The character between columns. With the default, a comma, other delimiters are also recognised.
+        place: Column with the key of a place in `places`.
+        places: Latitude and longitude of each place by key, see `read_places`; they replace `latitude` and `longitude`.
+        date: Column with the date, if `time` contains only the time of day.
         time_format: Format of the times: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms",
-            "unix-us" or "unix-ns". It is required if times are ambiguous.
+            "unix-us" or "unix-ns". The format is required if times are ambiguous.
         time_zone: Zone of times without a zone, such as "Europe/Zurich"; UTC if None.
-        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, they go to
-            360 if some are beyond 180 and none is negative.
+        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, the range
+            ends at 360 if some longitudes exceed 180 and none is negative.
         missing: The share of rows that may be left out, in [0, 1].
 
     Returns:
@@ -250,7 +250,7 @@ def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
 
 
 class Written(NamedTuple):
-    """The layout of a table of check-ins, as far as the user gives it.
+    """The user's settings for the layout of a table of check-ins.
 
     Attributes:
         time_format: Format of the times, see `read_checkins`.
@@ -330,9 +330,9 @@ def read_points(
         time: Column with the time, or None.
         trace: Column that distinguishes several traces of one user, or None.
         delimiter: The character between columns; recognised if None.
-        place: Column with the key of a place, with `places`.
-        places: Latitude and longitude of each place by key; replaces `latitude` and `longitude`.
-        date: Column with the date, if `time` holds the time of day only.
+        place: Column with the key of a place in `places`.
+        places: Latitude and longitude of each place by key; they replace `latitude` and `longitude`.
+        date: Column with the date, if `time` contains only the time of day.
         said: Layout of times and longitudes, and the share of rows that may be left out.
 
     Returns:
@@ -356,7 +356,7 @@ def read_points(
         raise InputError("longitudes", "is not known", value=said.longitudes, bound='"180" or "360"')
     for name, value in (("date", date), ("time_format", said.time_format), ("time_zone", said.time_zone)):
         if value is not None and time is None:
-            raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
+            raise InputError(name, "requires a column of times", value=value, remedy="name it: time")
     if place is not None and places is None:
         raise InputError("places", "are missing, but place is given", bound="the result of read_places")
     named = _Named(user, (latitude, longitude) if places is None else (place or "place",), date, time, trace)
@@ -369,7 +369,7 @@ def read_points(
 
 
 class _Named(NamedTuple):
-    """The column names of a table of check-ins; `where` holds latitude and longitude, or the key of a place."""
+    """The column names of a table of check-ins; `where` contains latitude and longitude, or the key of a place."""
 
     user: str | None
     where: tuple[str, ...]
@@ -379,7 +379,7 @@ class _Named(NamedTuple):
 
 
 class _Found:
-    """The points of a trace that are read so far: latitudes, longitudes, seconds and nanoseconds in compact arrays."""
+    """The points of a trace so far: latitudes, longitudes, seconds and nanoseconds in compact arrays."""
 
     def __init__(self) -> None:
         self.latitude, self.longitude = array("d"), array("d")
@@ -493,7 +493,7 @@ def _of_traces(
                     left_out.add(RowError(reasons.LONGITUDE, beyond.errors[key[0]]), key[0])
     traces = [found.trace(key[0], kept.get(key)) for key, found in points.items()]
     if not any(traces) and (not left_out.counts or set(left_out.counts) == {reasons.NO_TIME}):
-        problem, remedy = "holds no check-ins", ""
+        problem, remedy = "contains no check-ins", ""
         if left_out.counts:
             problem = f"{problem} with a time in the column {columns.time}"
             remedy = "omit time; points then keep the order of the file"
@@ -503,7 +503,7 @@ def _of_traces(
 
 
 class _Beyond:
-    """An error for the first longitude beyond 180 degrees of each user; the range may turn out to be 0 to 360."""
+    """The error for each user's first longitude beyond 180 degrees; it does not apply to a range of 0 to 360."""
 
     def __init__(self) -> None:
         self.errors: dict[str, InputError] = {}
@@ -528,7 +528,7 @@ def _user(row: Sequence[str], place: int, fields: int, error: Error, name: str) 
 
 
 def _wrong_fields(error: Error, row: Sequence[str], header: Sequence[str]) -> InputError:
-    return error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
+    return error("has the wrong number of fields", len(row), f"{len(header)} fields, as in the header")
 
 
 def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Instant:
@@ -588,7 +588,7 @@ def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trajectory | Non
 
 
 def _is_point(row: Sequence[str]) -> bool:
-    """Return whether the fields of a row are those of a point in a .plt file."""
+    """Return whether the fields of a row describe a point in a .plt file."""
     if len(row) != _PLT_FIELDS or any(as_float(text) is None for text in row[:2]):
         return False
     return "-" in row[5] and ":" in row[6]

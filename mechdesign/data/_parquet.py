@@ -33,7 +33,7 @@ def csv_of(path: Path) -> io.BytesIO:
     with parquet.ParquetFile(path) as file:
         kept = [field for field in file.schema_arrow if field.name not in left_out]
         if not kept:
-            raise InputError(str(path), "holds lists, structures and bytes only", bound="columns of plain values")
+            raise InputError(str(path), "contains only lists, structures and bytes", bound="columns of plain values")
         # Lists and structures have one physical column for each part; these are not read.
         places = {file.schema.column(place).path: place for place in range(len(file.schema))}
         groups = [file.metadata.row_group(place) for place in range(file.metadata.num_row_groups)]
@@ -43,7 +43,7 @@ def csv_of(path: Path) -> io.BytesIO:
         require_unpacked(path, size, file.metadata.num_rows * sum(max(1, _width(field.type)) for field in kept))
     if left_out:
         names = shorten(", ".join(map(escape, left_out)))
-        say_recognised(path, f"columns that hold lists, structures or bytes are left out: {names}")
+        say_recognised(path, f"columns that contain lists, structures or bytes are left out: {names}")
     texts = [field.name for field in kept if _is_text(field.type)]
     unpacked = 0
     with (
@@ -97,7 +97,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _width(kind: Any) -> int:
-    """Return the number of bytes of each value of a type, or 0 if it varies."""
+    """Return the number of bytes of each value of a type, or 0 if the number varies."""
     try:
         return -(-int(kind.bit_width) // 8)
     except ValueError:
@@ -105,7 +105,7 @@ def _width(kind: Any) -> int:
 
 
 def _length(column: Any) -> int:
-    """Return the number of bytes of the texts in a column when each is written out; 0 for columns without texts."""
+    """Return the number of bytes of all texts in a column, including repeated texts; 0 for columns without texts."""
     if not arrow.types.is_dictionary(column.type) or not _is_text(column.type.value_type):
         return 0
     lengths = compute.binary_length(column.dictionary)

@@ -27,8 +27,8 @@ class Sampling:
 
     Attributes:
         every: Length of a step in seconds; None leaves the points unchanged.
-        gap: Longest time between two points in seconds; traces are cut at longer gaps. The default is three steps, or
-            no limit without steps.
+        gap: Longest time between two points in seconds; traces are cut at longer gaps. The default is three steps;
+            without steps there is no limit.
 
     Raises:
         InputError: A length is not between 1 s and 366 d, or the gap is shorter than a step.
@@ -54,7 +54,7 @@ class Sampling:
 
     @classmethod
     def of(cls, every: str | None, gap: str | None) -> Sampling:
-        """Return the sampling for two texts.
+        """Return the sampling that two texts specify.
 
         Args:
             every: Length of a step, such as "5 min", or None.
@@ -78,7 +78,7 @@ class Resampled:
         sampling: The time step and the longest gap.
         median: Median interval between successive points before resampling, in seconds; None without times.
         points: Number of points before resampling.
-        kept: Number of these points that are used.
+        kept: Number of points that are used after resampling.
         gaps: Number of gaps at which traces were cut.
 
     >>> print(Resampled(Sampling(300), 60.0, points=100, kept=20, gaps=1))
@@ -121,7 +121,7 @@ def duration(text: str, path: str) -> int:
     """
     found = _DURATION.fullmatch(text.lower()) if isinstance(text, str) else None
     if found is None or found[2] not in _SECONDS:
-        raise InputError(path, "is not a length of time", value=text, bound='such as "30 s", "5 min", "1 h" or "1 day"')
+        raise InputError(path, "is not a length of time", value=text, bound='a text such as "5 min" or "1 day"')
     seconds = float(found[1]) * _SECONDS[found[2]]
     if seconds != int(seconds) or seconds < 1:
         raise InputError(path, "is not a whole number of seconds", value=text, bound="at least 1 s")
@@ -172,7 +172,7 @@ def sampled(times: NDArray[np.datetime64], sampling: Sampling) -> list[Integers]
     apart = np.diff(seconds)
     if (apart < 0).any():
         place = int(np.argmax(apart < 0)) + 1
-        raise InputError(f"times[{place}]", "is before the one that precedes it", value=str(times[place]))
+        raise InputError(f"times[{place}]", "is earlier than the time before it", value=str(times[place]))
     max_gap = np.iinfo(np.int64).max if sampling.gap is None else sampling.gap
     cuts = np.flatnonzero(apart > max_gap) + 1
     found: list[Integers] = []
@@ -209,7 +209,7 @@ def resample(traces: Iterable[Trajectory], sampling: Sampling) -> tuple[tuple[Tr
     kept = 0
     for trace in given:
         if trace.time is None:
-            raise InputError("time", "is missing", bound="a column of times, which resampling needs")
+            raise InputError("time", "is missing", bound="a column of times for resampling")
         for taken in sampled(trace.time, sampling):
             kept += len(np.unique(taken))
             stretches.append(Trajectory(trace.user, trace.latitude[taken], trace.longitude[taken], trace.time[taken]))

@@ -82,7 +82,7 @@ class Steps:
             InputError: The trace has no times, or has a longer gap.
         """
         if self.times is None:
-            raise InputError("trace", "has no times to resample by", bound="a column time")
+            raise InputError("trace", "has no times for resampling", bound="a column time")
         found = sampled(self.times, sampling)
         if len(found) > 1:
             end = int(found[0][-1])
@@ -126,7 +126,7 @@ def as_steps(
     time_zone: str | None = None,
     missing: float = MOST_LEFT_OUT,
 ) -> Steps:
-    """Return the states of a trace with their times, if it has any.
+    """Return the states of a trace, with their times if there are any.
 
     In a trace with times, a step with a missing time or state, or with an impossible latitude, is left out.
     `Steps.notes` counts these steps by reason. The times of a mapping are its column ``time``.
@@ -135,8 +135,8 @@ def as_steps(
         trace: A file or the states themselves, see `as_states`.
         domain: The states.
         delimiter: The character between columns of a file; recognised if None.
-        time: Column of a file with the time. If None, a column with a usual name.
-        date: Column with the date, if `time` holds the time of day only.
+        time: Column of a file with the time. If None, a column with a usual name is used.
+        date: Column with the date, if `time` contains only the time of day.
         time_format: Format of the times, see `read_checkins`.
         time_zone: Zone of times without a zone, see `read_checkins`.
         missing: The share of steps that may be left out, in [0, 1].
@@ -205,7 +205,7 @@ def _steps_in_memory(
 
 
 def _text_of(value: object) -> str:
-    """Return a value in memory as the text that a file would hold; "" for a missing value."""
+    """Return a value in memory as the text that a file would contain; "" for a missing value."""
     if value is None or value != value:
         return ""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
@@ -216,7 +216,7 @@ def _describe(left_out: LeftOut) -> tuple[str, ...]:
 
 
 def _check_share(left_out: LeftOut, kept: int) -> None:
-    """Raise `InputError` if too many steps are left out, except if no step has a time; the caller reports that."""
+    """Raise `InputError` if too many steps are left out; if no step has a time, the caller raises the error."""
     left_out.kept = kept
     if left_out.kept or set(left_out.counts) != {reasons.NO_TIME}:
         left_out.check()
@@ -235,7 +235,7 @@ def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) 
 
 
 def _check_state(form: str, texts: Sequence[str], names: Names, error: Error) -> None:
-    """Raise `RowError` if the state or place of a step is missing or malformed; an unknown state passes."""
+    """Raise `RowError` if the state or place of a step is missing or malformed; an unknown state is accepted."""
     if form == "degrees":
         place_in((texts[0], texts[1]), DEGREES, error)
     elif form == "plane":
@@ -267,8 +267,9 @@ def _steps_in_file(
 ) -> Steps:
     """Return the states and times in a file.
 
-    `named` holds the columns with the time and the date, or None. `written` holds the format and the zone of times. The
-    column called "time" must hold times. Other columns with the name of a time that cannot be read only make a note.
+    `named` contains the columns with the time and the date, or None. `written` contains the format and the zone of
+    times. The column called "time" must contain times. Other columns that are named like a time but cannot be read only
+    cause a note.
     """
     rows = _rows_of(source, domain, delimiter)
     filled = [row for row in rows if row[1]]
@@ -318,7 +319,7 @@ def _require_unsaid(given: Mapping[str, str | None]) -> None:
     """Raise `InputError` if an option about times is given without a column of times."""
     for key, value in given.items():
         if value is not None:
-            raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
+            raise InputError(key, "requires a column of times", value=value, remedy="name it: time")
 
 
 class _TimedRows(NamedTuple):
@@ -335,7 +336,7 @@ class _TimedRows(NamedTuple):
         if not row:
             raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
         if len(row) != self.width:
-            fault = error("has the wrong number of fields", len(row), f"{self.width} as in the first line")
+            fault = error("has the wrong number of fields", len(row), f"{self.width} fields, as in the first line")
             raise RowError(reasons.FIELDS, fault)
         (at_time, at_date), (form, columns) = self.times, self.places
         moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
@@ -350,7 +351,7 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
                 f"{source}, line {line}",
                 "has the wrong number of fields",
                 value=len(row),
-                bound=f"{len(rows[0][1])} as in the first line",
+                bound=f"{len(rows[0][1])} fields, as in the first line",
             )
 
 
@@ -358,8 +359,9 @@ def as_states(trace: States, domain: Domain, delimiter: str | None = None) -> In
     """Return the state of each step, as indices into a domain.
 
     Args:
-        trace: A file, see `read_states`, or a sequence of indices (integers) or labels (strings). Or places: an array
-            (steps, 2) of x and y in the unit of the domain. Or a mapping with the columns that a file may have.
+        trace: A file (see `read_states`), a sequence of indices (integers) or labels (strings), a mapping with the
+            columns of a file, or an array of places. Places have the shape (steps, 2), with x and y in the unit of the
+            domain.
         domain: The states.
         delimiter: The character between columns of a file; recognised if None.
 
@@ -376,7 +378,7 @@ def as_states(trace: States, domain: Domain, delimiter: str | None = None) -> In
         return read_states(trace, domain, delimiter)
     form, rows = _extract_rows(trace)
     if not rows:
-        raise InputError("trace", "holds no steps", bound="at least one state")
+        raise InputError("trace", "contains no steps", bound="at least one state")
     named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
     if form == "state":
         names = Names.of(domain.labels)
@@ -395,7 +397,8 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | N
     - ``x`` and ``y``, in the unit of the domain;
     - ``latitude`` and ``longitude`` (also ``lat``, ``lon``, ``lng``), in degrees.
 
-    A place is mapped to its cell in a grid, or to the nearest member of another domain (the first of equals).
+    A place is mapped to its cell in a grid, or to the nearest member of another domain (the first of several nearest
+    members).
 
     Args:
         path: File to read.
@@ -407,7 +410,7 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | N
 
     Raises:
         InputError: A state is unknown, a place is outside the domain (see `Domain.cell_of`), a line is blank, or the
-            file has no steps. The path names the line.
+            file has no steps. The path of the error contains the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -448,7 +451,7 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
 
 
 def _require_one_user(header: Sequence[str], body: Sequence[Sequence[str]], source: Path) -> None:
-    """Raise `InputError` if a column of users names several people."""
+    """Raise `InputError` if a column of users contains several users."""
     for column, name in enumerate(header):
         users = {row[column].strip() for row in body} - {""}
         if re.sub(r"[^a-z]", "", name.lower()) in _USERS and len(users) > 1:
@@ -486,7 +489,7 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     form, columns = _columns(head) if head[0] not in names.places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
     if form == "state" and head.count("label") == 1 and body:
-        # A released trace has both columns. Labels identify the states even if they are numbers.
+        # A released trace has both indices and labels. Labels identify the states even if they are numbers.
         label = head.index("label")
         if len(body[0][1]) > label and body[0][1][label].strip() in names.places:
             columns += (label,)
@@ -496,7 +499,7 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
             raise InputError(f"{source}, line {rows[0][0]}", "has no column of states", value=shown, bound=_FORMS)
         form, columns = "state", (0,)
     if not body:
-        raise InputError(str(source), "holds no steps", bound="at least one line below its header")
+        raise InputError(str(source), "contains no steps", bound="at least one line below its header")
     _check_lengths(rows, source)
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
     with withholding():
@@ -580,7 +583,7 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
             path,
             "gives coordinates that the domain does not have",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
-            bound="states by label or index, or a domain with such coordinates",
+            bound="states by label or index, or a domain with these coordinates",
         )
     if area.is_scattered and area.reach is None:
         problem = "gives coordinates, but the domain has no two distinct places, so nothing limits the distance"
@@ -590,7 +593,7 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
         try:
             return int(locate(area, (np.array(place[0]), np.array(place[1])))[0])
         except InputError as error:
-            remedy = error.remedy if "swapped" in error.remedy else "remove such steps, or use a larger domain"
+            remedy = error.remedy if "swapped" in error.remedy else "remove these steps, or use a larger domain"
             raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
     return find_member

@@ -78,20 +78,20 @@ Rows = Sequence[tuple[int, Sequence[str]]]
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 # First bytes of binary files, and their kinds.
 _BINARY = {
-    b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office",
+    b"\xd0\xcf\x11\xe0": "an old Office spreadsheet or document",
     b"BZh": "compressed by bzip2",
     b"\xfd7zXZ": "compressed by xz",
     b"\x28\xb5\x2f\xfd": "compressed by Zstandard",
-    b"7z\xbc\xaf": "an archive of 7-Zip",
-    b"ARROW1": "a file of Arrow, or Feather",
-    b"\x89HDF": "a file of HDF5",
-    b"\x93NUMPY": "an array of NumPy",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"ARROW1": "an Arrow or Feather file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
     b"%PDF": "a PDF",
     b"\x04\x22\x4d\x18": "compressed by LZ4",
-    b"Rar!\x1a": "an archive of RAR",
+    b"Rar!\x1a": "a RAR archive",
     b"\x00\x00\x27\x0a": "a shapefile",
-    b"fgb\x03fgb": "a file of FlatGeobuf",
-    b"Obj\x01": "a file of Avro",
+    b"fgb\x03fgb": "a FlatGeobuf file",
+    b"Obj\x01": "an Avro file",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
 }
@@ -100,9 +100,9 @@ _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?!
 # A header line has at most this many digits, and a column name at most this many characters.
 _MAX_HEADER_DIGITS = 20
 _MAX_NAME_LENGTH = 80
-# A line above at least this many columns of numbers is a header line.
+# A line above at least this number of numeric columns is a header line.
 _MIN_NUMERIC_COLUMNS = 2
-# Usual column names, in lower case: a first line with one of them is a header line.
+# Usual column names, in lower case: a first line with one of these names is a header line.
 _USUAL = frozenset(
     (
         *(
@@ -159,12 +159,12 @@ _ONE_COLUMN = (
     "the column names"
 )
 _UTF_16 = 'set its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
-_NESTED = "it holds lists, structures or bytes: write the values that are needed into a separate column"
+_NESTED = "it contains lists, structures or bytes: write the required values into a separate column"
 
-# Number of characters in which other text formats are recognised.
+# Number of initial characters that are searched for other text formats.
 _PREFIX_LENGTH = 1000
 _BUFFER_BYTES = 2**17
-# Patterns of the beginning of other text formats, and their names; the first match counts.
+# Patterns of the beginning of other text formats, and their names; the first match is used.
 _OTHER_FORMATS = {
     re.compile(pattern, re.IGNORECASE | re.DOTALL): name
     for pattern, name in {
@@ -176,7 +176,7 @@ _OTHER_FORMATS = {
         r"\s*<(?:!doctype html|html)\b": "HTML",
         r"\s*<(?:[?!]|[\w:.-]+(?:\s[^>]*)?>\s*<)": "XML",
         r"\$G[A-Z]{4},": "NMEA",
-        r"SQLite format 3": "a database of SQLite",
+        r"SQLite format 3": "an SQLite database",
         r"version https://git-lfs": "a Git LFS pointer instead of the file (git lfs pull fetches the file)",
     }.items()
 }
@@ -188,7 +188,7 @@ def read_columns(
     """Return the texts in the columns `names` of a file with a header line.
 
     In a file with one column, a blank line is a row. In a file with several columns, blank lines are refused, except
-    before the header and at the end of the file. A file without rows is refused unless it `may_be_empty`.
+    before the header and at the end of the file. A file without rows is refused unless `may_be_empty` is true.
     """
     rows = read_rows(path, delimiter, blanks=True, suits=has_columns(names))
     header = next((row for _, row in rows if row), None)
@@ -208,7 +208,7 @@ def read_columns(
                 f"{path}, line {line}",
                 "has the wrong number of fields",
                 value=len(row),
-                bound=f"{len(header)} as in the header",
+                bound=f"{len(header)} fields, as in the header",
                 remedy='set delimiter = ";" if the comma is the decimal mark' if len(header) == 1 else "",
             )
         for name, place in places.items():
@@ -247,7 +247,7 @@ def one_column_remedy(header: Sequence[str]) -> str:
 
 
 def unread_columns(path: Path) -> tuple[str, ...]:
-    """Return the columns of a Parquet file that do not hold plain values; nothing for other files."""
+    """Return the columns of a Parquet file that do not contain plain values; nothing for other files."""
     if not is_parquet(path):
         return ()
     from mechdesign.data._parquet import columns_left_out
@@ -263,8 +263,8 @@ def is_parquet(path: Path) -> bool:
 def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
     """Return the column names for an error, truncated if long; only their forms if the first line may be data.
 
-    The first line is a header if it contains a usual name or one similar to a `wanted` name. It is also a header if it
-    has no digits and every row `below` has at least two numbers.
+    The first line is a header if it contains a usual name or a name similar to a `wanted` name. The first line is also
+    a header if it has no digits and every row `below` has at least two numbers.
 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
@@ -319,7 +319,7 @@ def read_numbers(path: Path, name: str, delimiter: str | None = None) -> Floats:
 def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> Floats:
     """Return the numbers in the texts of a column, float64 of shape (rows,); infinities and NaN are accepted.
 
-    `largest` is an upper bound of the numbers, which helps to recognise decimal commas.
+    `largest` is an upper bound on the numbers, which helps to recognise decimal commas.
     """
     plain = plain_numbers(texts, path, column, largest)
     return np.array([number(text, f"{path}, row {row}, column {column}") for row, text in enumerate(plain, 1)])
@@ -360,7 +360,7 @@ def read_rows(
     blanks: bool = False,
     suits: Callable[[list[str]], bool] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the fields of each row; blank lines, without fields, only with `blanks`.
+    """Yield the line number and the fields of each row; blank lines are yielded without fields if `blanks` is true.
 
     `suits` returns whether a first row has the expected fields, see `mechdesign.data._layout.dialect_of`.
     """
@@ -378,7 +378,7 @@ def read_rows(
 
 
 def fields_of(row: list[str], dialect: Dialect = _CSV) -> list[str]:
-    """Return the fields of a row of CSV, without the apostrophes that protect some from spreadsheet programs."""
+    """Return the fields of a row of CSV, without the apostrophes that prevent evaluation by spreadsheet programs."""
     if dialect.padded:
         row = [field.strip() for field in row]
     return list(map(from_cell, row)) if any(field.startswith("'") for field in row) else row
@@ -394,7 +394,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def open_lines(path: Path) -> Iterator[Lines]:
     """Open the lines of a text, plain or compressed by gzip; a Parquet file is converted to CSV with commas.
 
-    The encoding is UTF-8 unless the layout or a byte order mark sets another one. Raises `InputError` for other files.
+    The encoding is UTF-8 unless the layout or a byte order mark sets another encoding. Raises `InputError` for other
+    files.
     """
     # Errors of other libraries may quote the content of the file.
     with withholding(), wide_fields():

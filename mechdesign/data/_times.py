@@ -1,9 +1,9 @@
-"""Parse times in many formats, and find the columns that hold them.
+"""Parse times in many formats, and find the columns with times.
 
 All times are UTC; a time without a zone is read as UTC unless a zone is given. A number is read as seconds,
 milliseconds, microseconds or nanoseconds since 1970 if its year is plausible and its digits are not a date. The order
 of day and month in digits is inferred from the whole column; with points, as in 1.2.2023, the day comes first. Notes
-report these inferences. If a column is ambiguous, an error asks for the format.
+report these inferences. If a column is ambiguous, an error requests the format.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _strictly(text: str, form: str) -> datetime:
 
 
 def _digits(text: str) -> str:
-    """Return a whole number without a trailing ".0"; other texts unchanged."""
+    """Return a whole number without a trailing ".0"; return other texts unchanged."""
     whole = text.removesuffix(".0")
     return whole if whole.isdecimal() else text
 
@@ -246,7 +246,7 @@ class ClockIsSetError(Exception):
 
 
 def _since(moment: datetime, zone: tzinfo) -> Instant:
-    """Return the instant of a date and time; without a zone, it is in `zone`."""
+    """Return the instant of a date and time; a time without a zone is in `zone`."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
         if zone is not UTC and moment.utcoffset() != moment.replace(fold=1).utcoffset():
@@ -262,26 +262,26 @@ Times = NDArray[np.datetime64]
 # Entries of tables for missing values, in lower case.
 _MISSING = frozenset({"", "nat", "null", "nan", "na", "n/a", "none", "<na>", "#n/a", "\\n"})
 
-# First plausible year of numbers since 1970; the last is next year.
+# First plausible year of numbers since 1970; the last plausible year is next year.
 _FIRST_YEAR = 1980
 _UNIT_NAMES: Mapping[str, str] = MappingProxyType(
     {"unix": "seconds", "unix-ms": "milliseconds", "unix-us": "microseconds", "unix-ns": "nanoseconds"}
 )
 
-# Kinds of ambiguity: a number may be a date, and the order of day and month is unknown.
+# Kinds of ambiguity: a number that may be a date, and an unknown order of day and month.
 _NUMBERS, _ORDER = "numbers", "order"
-# Groups of the day and the month in `EITHER_FIRST`, by which of them comes first.
+# Names of the groups of day and month in `EITHER_FIRST`, by the unit that comes first.
 _PLACES: Mapping[str, tuple[str, str]] = MappingProxyType({"day": ("one", "two"), "month": ("two", "one")})
 _OTHER_ORDER: Mapping[str, str] = MappingProxyType({"day": "%m/%d/%Y", "month": "%d/%m/%Y"})
 
 _LETTERS_AFTER = re.compile(r"[0-9] *[a-z]{2,5}\s*$", re.IGNORECASE)
-# Two numbers and a year of two or four digits, which is ambiguous; and a time without a day.
+# A date of two numbers and a year, whose order is ambiguous, and a time without a day.
 _TWO_WAYS = re.compile(r"[0-9]{1,2}(?P<sign>[-/.])[0-9]{1,2}(?P=sign)(?P<year>[0-9]{2}|[0-9]{4})(?![0-9]).*", re.DOTALL)
 _NO_DAY = re.compile(rf"{OF_DAY}(?: *{ZONE})?", re.IGNORECASE)
 
 
 class ReadAgainError(Exception):
-    """A line shows that earlier lines were read wrongly; the table must be read again with `clock`."""
+    """A line shows that earlier lines were misread; the table must be read again with `clock`."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__("the table must be read again")
@@ -359,7 +359,7 @@ class Clock:
         raise self._error(text, where())
 
     def check(self) -> None:
-        """Raise `InputError` if the column is ambiguous: no text has resolved a doubt."""
+        """Raise `InputError` if the column is ambiguous and no text has resolved the ambiguity."""
         for what, (text, where, forms) in self._doubts.items():
             if what not in self._settled:
                 raise self._two_meanings(text, where, forms)
@@ -401,7 +401,7 @@ class Clock:
             f"{self._name} is a number, but as seconds since 1970 it is before {_FIRST_YEAR} or after next year",
             value=cell(text),
             bound="a date and time, or seconds since 1970",
-            remedy=f"if it is a time, set {_option('unix')}, or for milliseconds {_option('unix-ms')}",
+            remedy=f"if it is a time, set {_option('unix')}, or {_option('unix-ms')} for milliseconds",
         )
 
     def _number_in(self, unit: str, moment: Instant, text: str, where: Callable[[], str]) -> Instant:
@@ -433,7 +433,7 @@ class Clock:
         if self._first not in possible:
             if _ORDER in self._settled:
                 problem = f"{self._name} has another order of day and month than earlier lines"
-                raise InputError(where(), problem, value=cell(text), bound=f"the {self._first} first, as in them")
+                raise InputError(where(), problem, value=cell(text), bound=f"the {self._first} first, as before")
             # All earlier texts are also valid with the month first.
             other = Clock(None, self._name, zone=self._zone_name)
             other._first, other._sign = "month", self._sign
@@ -487,7 +487,7 @@ class Clock:
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a text stands for a missing value."""
+    """Return whether a text represents a missing value."""
     return text.strip().lower() in _MISSING
 
 
@@ -526,7 +526,7 @@ def _option(form: str) -> str:
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 
-# Usual names of columns with times, in lower case and letters only; the first that can be read is used.
+# Usual names of columns with times, in lower case and letters only; the first column that can be read is used.
 _TIME_NAMES = (
     *("time", "timestamp", "datetime", "dateandtime", "datetimeutc", "timestamputc", "timeutc", "utctime"),
     *("utctimestamp", "utcdatetime", "gpstime", "gpstimestamp", "gpsdatetime", "fixtime", "devicetime", "localtime"),
@@ -538,7 +538,7 @@ _TIME_NAMES = (
 )
 # Usual names of columns with the date, for tables with the time of day in another column.
 _DATE_NAMES = ("date", "utcdate", "dateutc", "gpsdate", "localdate", "eventdate", "startdate", "day", "datum")
-_NO_TIMES = "it holds no times"
+_NO_TIMES = "it contains no times"
 
 
 @dataclass(frozen=True)
@@ -547,9 +547,9 @@ class TimeColumns:
 
     Attributes:
         time: The column with the time; None if no such column is found.
-        date: The column with the date, if `time` holds the time of day only.
-        unread: A sentence about each column with the name of a time that cannot be read.
-        others: Columns with unknown names that may hold times.
+        date: The column with the date, if `time` contains only the time of day.
+        unread: A sentence about each unreadable column with the name of a time.
+        others: Columns with unknown names that may contain times.
         blank: Whether a column with the name of a time is blank in all rows of the sample.
     """
 
@@ -577,13 +577,13 @@ def find_times(
     taken: Sequence[str] = (),
     missing: float = MOST_LEFT_OUT,
 ) -> TimeColumns:
-    """Find the columns that hold the times, from a sample of rows.
+    """Find the columns with the times from a sample of rows.
 
     Args:
         header: The column names.
         rows: The sample: line number and fields of each row.
         form: Format of the times, see `Clock`.
-        time: Column with the time, if the user named it; it is accepted unread.
+        time: Column with the time, if the user named it; it is accepted without a check.
         date: Column with the date, if the user named it.
         taken: Columns with another meaning.
         missing: The share of texts in a column of times that may be unreadable.

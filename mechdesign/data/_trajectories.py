@@ -56,7 +56,7 @@ class Trajectory:
         if self.time is not None:
             if as_array(self.time, "time").dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
-                raise InputError("time", "holds numbers", bound=bound)
+                raise InputError("time", "contains numbers", bound=bound)
             time = np.array(self.time, dtype="datetime64[s]")
             if time.shape != (k,):
                 raise InputError("time", "has the wrong shape", value=time.shape, bound=f"({k},)")
@@ -99,15 +99,15 @@ class Visits:
     domain: Domain
     times: tuple[Times | None, ...] = ()
     exits: tuple[bool, ...] = ()
-    # Indices in `cells` of the stretches of each user.
+    # For each user, the indices of the user's stretches in `cells`.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check and freeze the cells, and index the stretches by user."""
         require_kind(self.domain, Domain, "domain", "a Domain")
-        as_list(self.cells, "cells", "a list of traces, each of indices of cells")
+        as_list(self.cells, "cells", "a list of traces, each a list of cell indices")
         as_list(self.users, "users", "a list of names")
-        # Copy each stretch: a view would keep the whole trace in memory, and writable.
+        # Copy each stretch: a view would be writable, and would keep the whole trace in memory.
         cells = tuple(
             as_indices(stretch, f"cells[{index}]", self.domain.size) for index, stretch in enumerate(self.cells)
         )
@@ -175,7 +175,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
 
     Args:
         traces: Trajectories.
-        domain: A grid made by `Domain.geographic_grid`.
+        domain: A grid that `Domain.geographic_grid` returned.
 
     Returns:
         The visits.
@@ -193,7 +193,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
     given = as_list(traces, "traces", "a list of traces, such as read_checkins returns; a single one as [trace]")
     for index, trace in enumerate(given):
-        require_kind(trace, Trajectory, f"traces[{index}]", "a Trace, such as those of read_checkins")
+        require_kind(trace, Trajectory, f"traces[{index}]", "a Trace, such as read_checkins returns")
     box, grid = domain.geographic, domain.cells
     meridians = np.linspace(box.west, box.east, grid.columns + 1)
     parallels = np.linspace(box.south, box.north, grid.rows + 1)
@@ -223,7 +223,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
 
 
 def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
-    """Return an error with the extent of the points; it mentions if latitude and longitude look interchanged."""
+    """Return an error with the extent of the points, and mention if latitude and longitude look interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
@@ -237,7 +237,7 @@ def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
     else:
         problem, remedy = (
             f"none of the {points} points is inside the box",
-            "check the box: mechdesign init proposes one",
+            "check the box; mechdesign init proposes a box",
         )
     # The extent of a single point is its exact position, so it is masked.
     shown = (

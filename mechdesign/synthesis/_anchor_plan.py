@@ -18,9 +18,10 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._continuous import ContinuousPrivacy, Distance
 from mechdesign.synthesis._design import design
 
-# ε times the spacing of the two coarse grids: fast, and fine enough for the cost to be linear in the spacing.
+# ε times the spacing of the two coarse grids. Designs on these grids are fast, and their cost is nearly linear in the
+# spacing.
 _TRIAL_STEPS = (1.0, 0.7)
-# Limits of the number of anchors along the longer side: fewer give a poor estimate, and more take long.
+# Limits of the number of anchors along the longer side: fewer anchors give a poor estimate, and more take a long time.
 _MIN_TRIAL_ANCHORS, _MAX_TRIAL_ANCHORS = 4, 16
 _TOLERANCE = 1e-3
 
@@ -52,9 +53,9 @@ class AnchorPlan:
     Attributes:
         anchors: The domain of anchors.
         cost: Estimated cost with these anchors.
-        limit: Estimated limit of the cost for ever finer anchors.
+        limit: Estimated limit of the cost as the spacing of the anchors tends to 0.
         runs: The coarse runs, the coarsest first.
-        reached: Whether the allowed number of anchors should suffice for the accuracy.
+        reached: Whether the allowed number of anchors is expected to suffice for the accuracy.
 
     >>> import mechdesign as md
     >>> run = CoarseRun(columns=4, rows=4, step=0.5, cost=0.31)
@@ -84,12 +85,12 @@ def plan_anchors(
     accuracy: float = 0.05,
     most: int = 900,
 ) -> AnchorPlan:
-    """Choose the coarsest anchors for which finer ones would save less than `accuracy` of the cost.
+    """Choose the coarsest anchors for which finer anchors would lower the cost by less than the share `accuracy`.
 
-    Channels are designed on two coarse grids of anchors with steps h, where ε·h is about 1 and 0.7. Neighbours may
-    differ by the factor 1 + ε·h, which falls short of exp(ε·h). The relative loss, and so the excess cost, is linear in
-    h to first order. The line through the two runs gives the limit of the cost for h → 0. The plan takes the largest
-    step with at most `accuracy` above this limit.
+    Channels are designed on two coarse grids of anchors with steps h, where ε·h is about 1 and 0.7. The rows of
+    neighbours may differ by the factor 1 + ε·h, which is less than exp(ε·h). The relative loss, and so the excess cost,
+    is linear in h to first order. The line through the two runs gives the limit of the cost for h → 0. The plan takes
+    the largest step whose estimated cost exceeds this limit by at most the share `accuracy`.
 
     Args:
         epsilon: ε per unit of distance, as in `ContinuousPrivacy`.
@@ -134,7 +135,7 @@ def plan_anchors(
     slope = max(0.0, (coarse.cost - fine.cost) / (coarse.step - fine.step))
     limit = fine.cost - slope * fine.step
     step = share * limit / slope if slope > 0 and limit > 0 else coarse.step
-    # The step is at most that of the coarse run, since nothing is known about larger ones.
+    # The step is at most that of the coarsest run, because the runs give no estimate for larger steps.
     step = min(step, coarse.step)
     reached = True
     while _count_anchors(sides, step) > allowed:

@@ -4,10 +4,11 @@ The first attempt depends on the size. Further attempts follow until the certifi
 
 1. After an exact solver with all rows, the same program with a magnified objective gives better multipliers. If the
    choice was automatic and the program is small, a program with the rows of all pairs follows.
-2. If some exponents are below 1e-6, a program with merged secrets follows: these bounds make the secrets nearly equal.
+2. If some exponents are below 1e-6, a program with merged secrets follows: exponents this small force nearly equal
+   rows.
 3. If the choice was automatic, the block method follows the simplex method. Lazy rows on HiGHS follow the block method
-   if they take seconds. If they take minutes, they follow only a stall far from the optimum, which happens at floors
-   near the largest possible.
+   if HiGHS solves them within seconds. If lazy rows take minutes, they follow only after a stall far from the optimum.
+   Such stalls happen if floors are near the largest possible value.
 """
 
 from __future__ import annotations
@@ -28,27 +29,29 @@ from mechdesign.synthesis._settings import Rows
 
 # The solvers that "auto" chooses from (`mechdesign.solve._registry`).
 SIMPLEX_SOLVER = "highs-simplex"
-"""For small programs, and for programs solved repeatedly: it is exact and has a warm start."""
+"""The solver for small programs, and for programs that are solved repeatedly: it is exact and supports warm starts."""
 BLOCK_SOLVER = "block"
-"""For all other programs: it handles all pairs."""
+"""The solver for all other programs: it uses the bounds of all pairs."""
 LAZY_SOLVER = "highs-ipx"
-"""For large row programs: its interior points violate few of the missing rows."""
+"""The solver for large row programs: its interior points violate few of the omitted rows."""
 
 RAYS = "rays"
-"""The name of the ray method in `rows` and in summaries. It is not a solver of row or block programs."""
+"""The name of the ray method in `rows` and in summaries. The method solves neither row programs nor block programs."""
 
 # Up to this number of rows the simplex method reaches an exact vertex in well under a second. With 20 secrets and 20
-# observables it is as fast as the block method. With 25 it takes two to ten times as long, but is exact to the last
-# digits. With 30, beyond this limit, it takes five to fifty times as long.
+# observables, the simplex method is as fast as the block method. With 25 secrets, it takes two to ten times as long,
+# but its solution is exact to the last digits. With 30 secrets, beyond this limit, it takes five to fifty times as
+# long.
 MAX_SIMPLEX_ROWS = 12_000
 
 
 # Sizes (pairs times observables) up to which HiGHS solves lazy rows in seconds (about 100 secrets) and in minutes.
-# Problems with both bounds and floors count `_FLOOR_SIZE_FACTOR` times (50 secrets).
+# The size of a problem with both bounds and floors is multiplied by `_FLOOR_SIZE_FACTOR` (50 secrets).
 _MAX_QUICK_LAZY_SIZE = 1_100_000
 _FLOOR_SIZE_FACTOR = 9
 _MAX_LAZY_SIZE = 2_200_000
-# Bounds with smaller exponents allow two rows to differ by less than solvers resolve, so the rows are made equal.
+# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. The secrets of such
+# bounds are merged.
 _MAX_MERGED_EXPONENT = 1e-6
 # Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6
@@ -89,7 +92,7 @@ def first_attempt(
 ) -> Attempt:
     """Choose rows and solver by size, unless the caller chose them.
 
-    After the time limit the number of rows is only bounded from below.
+    After the time limit, only a lower bound on the number of rows is computed.
 
     Args:
         form: The normal form.
@@ -109,7 +112,7 @@ def first_attempt(
         reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
         return Attempt(form, "rays", RAYS, reason, chosen=False, small=False)
     size, counted = _bound_rows_below(form), "at least "
-    # The block method uses all pairs. Counting the irreducible pairs takes long for many secrets, so it is avoided.
+    # The block method uses all pairs. For many secrets, counting the irreducible pairs takes too long and is avoided.
     if size <= MAX_SIMPLEX_ROWS or not _would_take_blocks(form, solver, rows):
         with contextlib.suppress(OutOfTimeError):
             size = (
@@ -151,7 +154,7 @@ def _bound_rows_below(form: NormalForm) -> int:
 
 
 def _would_take_blocks(form: NormalForm, solver: str, rows: Rows) -> bool:
-    """Return whether a large program with this choice is solved by the block method."""
+    """Return whether the block method solves a large program with this choice of solver and rows."""
     if solver == "auto":
         return rows == "auto" and not form.forbidden.any() and takes_blocks(BLOCK_SOLVER)
     return takes_blocks(solver)
@@ -171,7 +174,7 @@ def check_choice(solver: str, rows: Rows) -> None:
 
 
 def takes_blocks(solver: str) -> bool:
-    """Return whether a solver takes block programs, with all pairs, instead of row programs."""
+    """Return whether a solver takes block programs, which contain the bounds of all pairs, instead of row programs."""
     return registry.find(solver).takes == "blocks"
 
 
@@ -187,7 +190,7 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
     if registry.find(first.solver).exact and first.rows in ("all", "reduced") and not near_alike:
         yield replace(first, magnification=_MAGNIFICATION)
         everything = first_attempt(form, first.solver, "all")
-        # A chain of many steep bounds implies a bound only up to the rounding errors of all of them.
+        # A chain of many bounds with large exponents implies a bound only up to the rounding errors of the whole chain.
         if first.chosen and everything.small:
             yield replace(everything, chosen=True, magnification=_MAGNIFICATION)
     alike = (first.chosen or blocks) and near_alike
@@ -205,7 +208,7 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
 
 
 def _is_worth_a_lazy_attempt(form: NormalForm, stalled: bool) -> bool:
-    """Return whether lazy rows take seconds, or take minutes after the block method ended far from the optimum."""
+    """Return whether to try lazy rows: if they take seconds, or take minutes after a stall far from the optimum."""
     bounds = int(np.isfinite(form.exponents).sum())
     size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
     if size * (_FLOOR_SIZE_FACTOR if form.floors and bounds else 1) <= _MAX_QUICK_LAZY_SIZE:

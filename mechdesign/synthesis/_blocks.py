@@ -22,8 +22,8 @@ from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
-# With extreme ε·d, multipliers may be too large for symmetric averaging. Programs with up to this number of ratio rows
-# are then solved again without symmetries.
+# With extreme ε·d, multipliers may be too large to be averaged over symmetries with sufficient accuracy. Programs with
+# up to this number of ratio rows are then solved again without symmetries.
 _MAX_RETRY_ROWS = 1_000_000
 
 
@@ -54,7 +54,7 @@ class BlockInverse:
             primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
             proving_seconds=round(solution.proving, 3),
         )
-        # Before its first iterate the solver has no channel.
+        # If the solver stops before its first iterate, it returns no channel.
         begun = bool(solution.history) or solution.status is Status.OPTIMAL
         return ChannelCandidate(solution.x if begun else None, multipliers, summary)
 
@@ -89,12 +89,12 @@ def solve_blocks(
 ) -> ChannelCandidate:
     """Solve a normal form with a solver of block programs, within the time limit.
 
-    The solver's gap leaves half of the tolerance for rounding, but at most 5e-6. The status STALLED means that the
-    iteration stalled at a gap above 1e-6; its channel and multipliers are still valid.
+    The gap requested from the solver leaves half of the tolerance for rounding, but at most 5e-6. The status STALLED
+    means that the iteration stalled at a gap above 1e-6; its channel and multipliers are still valid.
 
-    ``settings.options["symmetry"]`` is true (the default), false, or an array of permutations. With true, symmetries
-    are searched for. The array has shape (k, n): each permutation γ of the n secrets maps secret s to γ[s]. All
-    products of the permutations are used. The other options belong to the solver.
+    ``settings.options["symmetry"]`` is true (the default), false, or an array of permutations. The value true requests
+    a search for symmetries. The array has shape (k, n): each permutation γ of the n secrets maps secret s to γ[s]. All
+    products of the permutations are used. All other options are passed to the solver.
 
     Args:
         attempt: Normal form and solver.
@@ -106,7 +106,7 @@ def solve_blocks(
         The channel and multipliers, not yet certified.
 
     Raises:
-        SolverError: The memory does not suffice; the message states the estimate.
+        SolverError: The estimated memory exceeds the available memory; the message states the estimate.
         InputError: An option is not known, or a given permutation changes the problem.
     """
     form = attempt.form
@@ -127,14 +127,14 @@ def solve_blocks(
 
 
 def choose_symmetry(form: NormalForm, program: BlockProgram, choice: Any) -> Symmetry | None:
-    """Return the symmetries to use: found by a search, none, or given by the caller and checked."""
+    """Return the symmetries to use, from a search or, after a check, from the caller; None without symmetries."""
     if isinstance(choice, bool | np.bool_):
         return find_symmetry(program) if choice else None
     path, n = "options.symmetry", form.group.size
     try:
         given = np.asarray(choice)
     except ValueError:
-        # Rows of different lengths.
+        # The rows have different lengths.
         given = np.zeros(0)
     if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
         raise InputError(

@@ -1,17 +1,20 @@
 """Encode a design as the files of a bundle, and restore the problem from a bundle.
 
-`mechdesign.certify._bundle` defines the bundle. ``channel.npz`` has the arrays of the proof, and arrays for readers:
+`mechdesign.certify._bundle` defines the bundle. ``channel.npz`` contains the arrays that the proof needs, and arrays
+for readers:
 
 - the labels ``secrets`` and ``observables``;
 - for places, ``secrets_points`` (n, d) and ``secrets_coordinates`` (n, 2), latitude and longitude in degrees;
-- ``observables_points`` and ``observables_coordinates``, if the observables have another domain than the secrets.
+- ``observables_points`` and ``observables_coordinates``, if the domain of the observables differs from that of the
+  secrets.
 
-``metadata`` in the certificate has the title, and unit, grid, bounding box and plane of each domain. ``distances``
-names the distance and the unit of each requirement, or null if the distance is not one of the library's. ``origin`` is
-the source of the problem, if it is known (see `mechdesign.model._origin`).
+``metadata`` in the certificate contains the title, and the unit, grid, bounding box and plane of each domain.
+``distances`` names the distance and the unit of each requirement, or null if the library does not define this distance.
+``origin`` is the source of the problem, if it is known (see `mechdesign.model._origin`).
 
-``channel.csv`` is for other programs. The first row contains the labels of the observables, the first column the labels
-of the secrets. Each entry is the probability N / 2⁶² with all its decimals, so each row sums to exactly 1.
+``channel.csv`` contains the channel for use in other programs. The first row contains the labels of the observables,
+the first column the labels of the secrets. Each entry is the probability N / 2⁶² with all its decimals, so each row
+sums to exactly 1.
 """
 
 from __future__ import annotations
@@ -122,12 +125,12 @@ def _restore_grid_part(described: Mapping[str, Any]) -> GridPart:
 
 
 def read_labels(found: Bundle, name: str) -> tuple[str, ...]:
-    """Return the labels of the secrets or observables of a bundle; empty if it has none."""
+    """Return the labels of the secrets or observables of a bundle, or an empty tuple if it has no labels."""
     return tuple(map(str, found.arrays[name].tolist())) if name in found.arrays else ()
 
 
 def restore_domain(found: Bundle, name: str, described: object) -> Domain | None:
-    """Rebuild the domain of the secrets or observables of a bundle; None if the bundle has none.
+    """Rebuild the domain of the secrets or observables of a bundle; return None if the bundle has no domain.
 
     Raises `CertificateError` if the description is malformed.
     """
@@ -146,7 +149,8 @@ def restore_domain(found: Bundle, name: str, described: object) -> Domain | None
             # Older bundles measure distances between points of a projection that is exact at the middle latitude.
             None if described.get("plane") is None else Plane(**described["plane"]),
             None if described.get("lattice") is None else _restore_lattice(described["lattice"]),
-            # Older bundles do not store the grid cells of their places: points within a reach of a place are inside.
+            # Older bundles do not store the grid cells of their places. In these bundles, a point is inside if it lies
+            # within a fixed distance of a place.
             None if described.get("within") is None else _restore_grid_part(described["within"]),
         )
     except (KeyError, TypeError) as error:
@@ -164,7 +168,7 @@ def to_csv(channel: Channel) -> str:
 
 
 def label_names(channel: Channel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the labels of secrets and observables; their indices if the channel has no labels."""
+    """Return the labels of secrets and observables, or their indices if the channel has no labels."""
     n, m = channel.numerators.shape
     return channel.secrets or tuple(map(str, range(n))), channel.observables or tuple(map(str, range(m)))
 
@@ -182,7 +186,7 @@ def encode(
     origin: Origin | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> dict[str, bytes]:
-    """Return the files of a bundle by name, the certificate last; it has digests of the additional `files`, too.
+    """Return the files of a bundle by name, the certificate last; it also contains digests of `files`.
 
     Raises `InputError` for a title, a unit or a label that is not plain; see `require_plain_names`.
     """

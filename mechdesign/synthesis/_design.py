@@ -32,7 +32,7 @@ from mechdesign.synthesis._slater_point import find_interior_channel
 
 _STOPPED_STATUSES = (Status.TIME_LIMIT, Status.INTERRUPTED)
 _CLOSED_FORM = "closed form"
-# Time limit of each remaining part after Ctrl-C: its solver then returns the first channel that it finds.
+# Time limit of each remaining part after Ctrl-C. The solver of the part then returns its first channel.
 _TIME_AFTER_CTRL_C_S = 1e-3
 
 Strategy = Callable[[Attempt, SolveSettings, Deadline, object], ChannelCandidate]
@@ -74,7 +74,7 @@ def design(
 
             - "auto": chosen by size.
             - "all": one row for each pair and observable.
-            - "reduced": only pairs that no other pairs imply.
+            - "reduced": only pairs whose bounds are not implied by the bounds of other pairs.
             - "lazy": near pairs first; violated rows are added.
             - "near": near pairs only, with ε divided by their dilation: fast, with a larger gap.
             - "rays": no rows. Columns are mixtures of private columns, for thousands of secrets under metric
@@ -84,15 +84,16 @@ def design(
         progress: Function that is called with a `Progress` from time to time.
         report: The former name of `progress`, deprecated.
         isolated: How to treat secrets that no pair bound connects to another secret: "refuse" them, or "release" them
-            exactly. The certificate lists released secrets as `revealed`. Problems with distortion floors alone bound
-            no pairs, and are never refused. `mechdesign.graphs.problem` decides this itself; its decision is kept.
+            exactly. The certificate lists released secrets as `revealed`. Problems whose only requirements are
+            distortion floors bound no pairs, and are never refused. A problem from `mechdesign.graphs.problem` already
+            contains a decision, which is kept.
 
     Returns:
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
 
     Warns:
         RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
-            them is at least 2^62. Also if no requirement bounds a pair.
+            them is at least 2^62. The warning is also issued if no requirement bounds a pair.
 
     Raises:
         InfeasibleError: No channel with the permitted answers meets all bounds and floors.
@@ -122,7 +123,7 @@ def design(
 def synthesise(problem: Problem, settings: SolveSettings) -> Design:
     """Return the least-cost channel for a problem, like `design`, with all settings as one value.
 
-    The summary includes the facts of the problem. Isolated secrets are neither refused nor reported.
+    The summary includes the facts of the problem. Isolated secrets cause neither an error nor a warning.
 
     Args:
         problem: Prior (n,), cost (n, m) and requirements.
@@ -197,7 +198,8 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
                 if candidate.status is Status.INTERRUPTED or _is_good_enough(best, settings):
                     break
         except KeyboardInterrupt:
-            # Ctrl-C between two solvers, or while a later candidate is certified, keeps the best design so far.
+            # After Ctrl-C between two solvers, or during the certification of a later candidate, the best design so far
+            # is returned.
             if best is None:
                 raise
             best = best.noted(status=Status.INTERRUPTED)
@@ -245,7 +247,7 @@ def _round_and_certify(
     *,
     first: bool,
 ) -> Design:
-    """Round and certify a candidate. The `first` one is also certified after Ctrl-C, unless Ctrl-C is repeated."""
+    """Round and certify a candidate. The `first` one is certified even after Ctrl-C, but not after a second Ctrl-C."""
     keep()
     try:
         deadline.tell("certifying")
@@ -286,7 +288,7 @@ def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSett
         )
 
     def solve(part: Problem, name: str) -> Design:
-        """Design one part; after Ctrl-C, with a minimal time limit."""
+        """Design one part; after Ctrl-C, the part gets a minimal time limit."""
         nonlocal stopped
         own = deadline.part(stage=name)
         try:
@@ -297,7 +299,7 @@ def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSett
             result = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S)).noted(
                 status=Status.INTERRUPTED
             )
-        # After Ctrl-C each remaining part takes the first channel found; a second Ctrl-C raises KeyboardInterrupt.
+        # After Ctrl-C, each remaining part gets the solver's first channel; a second Ctrl-C raises KeyboardInterrupt.
         stopped = stopped or result.status is Status.INTERRUPTED
         return result
 

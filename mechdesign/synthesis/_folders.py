@@ -1,8 +1,8 @@
 """Check output folders, and write and read folders with the designs of a schedule.
 
 ``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. An
-omitted release has ε = 0 and no folder. An older file is removed first, and the new one is written last and atomically.
-If it exists, all folders that it names are complete and belong to one run.
+omitted release has ε = 0 and no folder. An older ``schedule.csv`` is removed first, and the new one is written last and
+atomically. If ``schedule.csv`` exists, all folders that it names are complete and come from the same run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mechdesign.model._origin import Origin
 _Value = TypeVar("_Value")
 
 Files = Mapping[str, bytes] | Callable[[_Value], Mapping[str, bytes]]
-"""Additional files by name, such as a page; or a function that returns them for the value that is written."""
+"""Additional files by name, such as a page, or a function from the written value to such files."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
@@ -48,7 +48,7 @@ SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
 ADD_UP = "both releases add up: anyone who has seen the first learns from both, and the sum of their budgets is spent"
 """The consequence of a second release of the same data, whether or not it replaces the files of the first."""
 
-# Files that belong together, by the file that identifies them. A report may be overwritten.
+# Groups of files that belong together, by the file that identifies the group. A report may be overwritten.
 _FILE_GROUPS = {
     CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
     CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
@@ -94,8 +94,8 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
     """Return a function from a value to its additional files; files that are given directly are checked immediately.
 
-    Names must be plain file names, and not `taken` by files or folders of the value itself. Raises `InputError` for
-    other names, and for contents that are not bytes.
+    The names must be plain file names that differ from the `taken` names of the value's own files and folders. Raises
+    `InputError` for other names, and for contents that are not bytes.
     """
     if callable(files):
         made = files
@@ -113,7 +113,7 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or _DEVICE.fullmatch(name):
             bound = "letters, digits, '_', '-' and '.'; no folder, and no device name of any system"
             raise InputError("files", "has a name that is not a plain file name", value=name, bound=bound)
-        # Some file systems identify names that differ only in case or in trailing dots.
+        # Some file systems treat names as equal if they differ only in case or in trailing dots.
         same = name.rstrip(".").casefold()
         if same in known:
             raise InputError(
@@ -129,8 +129,8 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
 def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:
     """Raise `ExportError` unless files can be written into `folder` and all its entries are `ours`.
 
-    With `force` other entries are allowed; None means that the command has no such option. `what` names the content of
-    the folder in messages.
+    With `force` other entries are allowed. If `force` is None, the command has no such option. `what` names the content
+    of the folder in messages.
     """
     try:
         file = folder.exists() and not folder.is_dir()
@@ -164,7 +164,7 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
 
 
 def _is_same_file(one: Path, other: Path) -> bool:
-    """Return whether two paths are the same regular file. Devices may be both read and written."""
+    """Return whether two paths lead to the same regular file. Devices may be both read and written."""
     try:
         return one.is_file() and os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -223,8 +223,8 @@ def _check_output(target: Path, overwrite: bool) -> None:
 def check_space(folder: Path, size: int, files: Iterable[str] = ()) -> None:
     """Raise `ExportError` unless `size` bytes can be written into `folder`.
 
-    The folder is created, the space reserved, and both undone. Releases use this check, because writing must not fail
-    after a budget is spent.
+    The folder is created and the space is reserved; then both actions are undone. Releases use this check, because
+    writing must not fail after a budget is spent.
 
     Args:
         folder: Folder for the files.
@@ -275,7 +275,7 @@ def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
 
 
 def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
-    """Return the title of the complete bundle in `folder`, or None if there is none or it has the same origin."""
+    """Return the title of the complete bundle in `folder`; None if there is none, or if its origin is the same."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -297,7 +297,7 @@ def _is_bundle(folder: Path) -> bool:
         try:
             document = json.loads((folder / CERTIFICATE).read_bytes())
         except (ValueError, RecursionError):
-            # The file is incomplete or of another program; the names of the other files decide.
+            # The file is incomplete, or another program wrote it, so the names of the other files decide.
             document = None
         if isinstance(document, dict) and str(document.get("schema", "")).startswith("mechdesign-certificate/"):
             return True
@@ -329,13 +329,14 @@ def save_designs(
         designs: The distinct ε in order, with their designs, such as
             `mechdesign.specification.Specification.designs`.
         save: Writes a design into a folder, with or without a page.
-        force: Whether the folder may contain other files.
+        force: Whether to allow other files in the folder.
 
     Yields:
         Each ε with its design, after it is written.
 
     Raises:
-        ExportError: The files must not or cannot be written. If possible, this is raised before the first design.
+        ExportError: The files must not or cannot be written. This error is raised before the first design whenever
+            possible.
     """
     check_schedule_target(directory, schedule, force)
     for number, (epsilon, design) in enumerate(designs):
@@ -387,7 +388,7 @@ def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> No
 
 
 def find_unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
-    """Return the names of folders for ε that the schedule does not use, left from an earlier schedule."""
+    """Return the names of folders that an earlier schedule wrote for an ε that the new schedule does not use."""
     used = {folder_name(epsilon) for epsilon in schedule.distinct}
     names = (entry.name for entry in Path(directory).iterdir() if entry.is_dir())
     return sorted(name for name in names if name.startswith(_PREFIX) and name not in used)
@@ -417,7 +418,7 @@ _OTHER_OUTPUTS = {
 def require_design(directory: Path) -> None:
     """Raise `InputError` if `directory` does not contain exactly one design; the message describes its content.
 
-    Whether the design is complete is checked when it is read.
+    This function does not check whether the design is complete; a later read of the design checks that.
     """
     bound = "a folder that `mechdesign design` wrote"
     if not directory.exists():

@@ -16,10 +16,10 @@ Isolated = Literal["refuse", "release"]
 
 
 def check_isolated(problem: Problem, isolated: str) -> None:
-    """Raise `InputError` for secrets that no pair bound connects to another one, unless `isolated` is "release".
+    """Raise `InputError` for secrets without a pair bound to another secret, unless `isolated` is "release".
 
-    Problems with distortion floors alone bound no pairs on purpose, so they are not refused; `warn_revealed` warns.
-    Problems whose facts contain a decision ("isolated") are not checked again.
+    Problems whose only requirements are distortion floors bound no pairs on purpose. They are not refused, but
+    `warn_revealed` warns. Problems whose facts contain a decision ("isolated") are not checked again.
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
@@ -53,7 +53,7 @@ def warn_revealed(result: Design, stacklevel: int = 3) -> None:
 
 
 def _suggest_remedy(problem: Problem, secret: int) -> str:
-    """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
+    """Suggest a radius that includes the nearest secret if a requirement has a radius, and further bounds otherwise."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:
             row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)

@@ -8,10 +8,11 @@ The entries of a channel are integers N <= 2^k in units of 2^-k, where k = `mech
 This limits the useful exponents ln g of the bounds p_s <= g p_t:
 
 - For g >= 2^k, N_s <= g N_t only requires that N_s is 0 if N_t is 0. `VACUOUS` = k ln 2, about 43.0, is this limit. The
-  block method omits bounds beyond it, and rounding caps their exponents at it.
-- A solver of row programs evaluates g p_t and p_s in double precision. Bounds beyond `LARGEST_ROW_EXPONENT` = 40, four
-  bits below the other limit, get no row. The coefficients √g and 1/√g then stay between 2·10^-9 and 5·10^8. Rounding
-  repairs a bound without a row by moving at most 1/g of probability, about 16 units.
+  block method omits bounds with larger exponents, and rounding caps larger exponents at this limit.
+- A solver of row programs evaluates g p_t and p_s in double precision. Bounds with exponents beyond
+  `LARGEST_ROW_EXPONENT` = 40 get no row; this limit is four bits below `VACUOUS`. The coefficients √g and 1/√g then
+  stay between 2·10^-9 and 5·10^8. Rounding repairs a bound without a row by moving at most 1/g of probability, about 16
+  units.
 
 The verifier does not use these limits: it compares the integers themselves (`mechdesign.certify._privacy`).
 """
@@ -51,8 +52,8 @@ class FloorRows:
     Attributes:
         requirement: Index of the floor among the claims of the problem.
         claim: The exact floor.
-        error: Σ π_s a(ŝ, s) over the secrets s of each group, shape (estimates, groups). The prior π is the floor's
-            own, or the problem's if the floor has none.
+        error: Σ π_s a(ŝ, s) over the secrets s of each group, shape (estimates, groups). The prior π is that of the
+            floor or, if the floor has no prior, that of the problem.
     """
 
     requirement: int
@@ -75,11 +76,11 @@ class NormalForm:
     Attributes:
         problem: The problem.
         group: Group of each secret, shape (n,).
-        exponents: Least ln g over all bounds p(o|s) <= g p(o|t) between members of two groups, shape (k, k). Infinite
-            without a bound, and on the diagonal.
-        owner: Index of the claim that gives each exponent, shape (k, k).
-        source: Secret s of the bound that gives each exponent, shape (k, k).
-        target: Secret t of the bound that gives each exponent, shape (k, k).
+        exponents: Least ln g over all bounds p(o|s) <= g p(o|t) between members of two groups, shape (k, k). The
+            exponent is infinite without a bound, and on the diagonal.
+        owner: Index of the claim that determines each exponent, shape (k, k).
+        source: Secret s of the bound that determines each exponent, shape (k, k).
+        target: Secret t of the bound that determines each exponent, shape (k, k).
         floors: The positive floors over groups.
         ties: Bounds (secret, parent, claim, forward) that connect each group, in order from the leaves of its spanning
             tree to its root. `forward` states that the bound limits p(o|secret) by p(o|parent).
@@ -136,8 +137,8 @@ class NormalForm:
 def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     """Bring a problem into normal form; secrets connected by bounds with exponents of at most `alike` are merged.
 
-    With `alike` above 0, the form allows only some of the problem's channels. Its multipliers then prove a lower bound
-    for the problem that is smaller by about `alike`, relative to the costs.
+    With `alike` above 0, the form allows only some of the problem's channels. The multipliers of the form then prove a
+    lower bound for the problem that is weaker by about `alike`, relative to the costs.
     """
     n = problem.prior.size
     bounds = list(problem.pair_bounds.items())
@@ -233,11 +234,11 @@ class ChannelCandidate:
     Attributes:
         matrix: p(o|group), shape (k, m), or None if the solver returned no point.
         multipliers: Multipliers for a lower bound, or None.
-        summary: How the solve went. Its status is OPTIMAL if the last program was solved and the cost of repairing the
-            rows left out of it is within the tolerance.
+        summary: Summary of the solve. Its status is OPTIMAL if the last program was solved, and if repairing the
+            omitted rows costs at most the tolerance.
         start: A warm start for the same solver.
-        relative_error: Relative error with which the matrix keeps all bounds between groups. None if the matrix does
-            not keep them by construction.
+        relative_error: Relative error with which the matrix keeps all bounds between groups. The value is None if the
+            matrix does not keep these bounds by construction.
     """
 
     matrix: Floats | None
@@ -248,7 +249,7 @@ class ChannelCandidate:
 
     @property
     def status(self) -> Status:
-        """How the solve ended."""
+        """The reason why the solve ended."""
         return self.summary.status
 
     def with_facts(self, **changes: object) -> ChannelCandidate:

@@ -1,9 +1,9 @@
 """Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/channels.md).
 
-Some pairs form a δ-spanner if, for every pair, a path over them has at most δ times the length of the pair's own
-exponent. The least such δ is their dilation. Bounds on a δ-spanner imply all other bounds with exponents multiplied
-by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable mechanisms for
-location privacy, 2014.
+A subset of the pairs is a δ-spanner if every pair has a path through the subset of at most δ times its own exponent.
+The least δ with this property is the dilation of the subset. Bounds on a δ-spanner imply all other bounds with
+exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable mechanisms
+for location privacy, 2014.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mechdesign.synthesis._settings import Rows
 _ROUNDING = 1e-12
 # Number of sources for one call of SciPy's shortest paths.
 _SOURCES_PER_BATCH = 64
-# Irreducible pairs are searched among this number of nearest secrets, after a check from a few secrets.
+# The search for irreducible pairs considers this number of nearest secrets, after a test with a few secrets.
 _NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
 
 
@@ -33,8 +33,8 @@ def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadlin
     t] <= dilation * exponents[s, t]`` and both summands are smaller than ``exponents[s, t]``.
 
     With ``dilation=1`` the remaining pairs imply all others, up to a relative rounding error of 1e-12, which rounding
-    repairs later. On a grid under the Euclidean distance they are the pairs with coprime offsets. A larger dilation
-    leaves a spanner, whose true dilation `measure_dilation` returns.
+    repairs later. On a grid with the Euclidean distance, the remaining pairs are those with coprime offsets. With a
+    larger dilation, the remaining pairs are a spanner, whose true dilation `measure_dilation` returns.
 
     Raises OutOfTimeError at the time limit.
     """
@@ -44,7 +44,7 @@ def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadlin
     limit = exponents * (dilation * (1 + _ROUNDING))
     every = slice(None)
     for r in range(len(exponents)):
-        # With few bounds, only a few pairs have a detour over r.
+        # If there are few bounds, only a few pairs have a detour through r.
         s, t = (np.flatnonzero(bounded[:, r])[:, None], np.flatnonzero(bounded[r])) if few else (every, every)
         first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
         kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
@@ -56,8 +56,8 @@ def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadlin
 def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | None:
     """Mark the irreducible pairs if they are few and near each other, as for path lengths in a road network.
 
-    The marked pairs imply all other bounds, up to a relative rounding error of 1e-12. Returns None if they are too many
-    for sparse blocks, or if the pairs between nearest secrets do not imply all bounds.
+    The marked pairs imply all other bounds, up to a relative rounding error of 1e-12. Returns None if the irreducible
+    pairs are too many for sparse blocks, or if pairs of near secrets do not imply all bounds.
     """
     bounded = np.isfinite(exponents)
     n = exponents.shape[0]
@@ -99,14 +99,14 @@ def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
 def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
-    It is the largest ratio of a shortest path over kept pairs to the exponent of a pair. It is infinite if the kept
-    pairs do not connect some pair. Raises OutOfTimeError at the time limit.
+    This dilation is the largest ratio, over all pairs, of the shortest path through kept pairs to the exponent of the
+    pair. The dilation is infinite if the kept pairs do not connect some pair. Raises OutOfTimeError at the time limit.
     """
     sources, targets = np.nonzero(kept)
     # The matrix must be sparse: in dense matrices SciPy treats entries below 1e-8 as absent edges.
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
     largest = 1.0
-    # Only a few sources per call, because SciPy cannot be interrupted.
+    # Each call handles only a few sources, because SciPy cannot be interrupted.
     for start in range(0, exponents.shape[0], _SOURCES_PER_BATCH):
         batch = np.arange(start, min(start + _SOURCES_PER_BATCH, exponents.shape[0]))
         if deadline is not None:

@@ -51,7 +51,8 @@ class MultiplierCollector:
 
 T = TypeVar("T")
 
-# Relative difference up to which numbers of two parts count as equal: equal parts of a map differ by rounding errors.
+# Relative difference up to which numbers of two parts are treated as equal: equal parts of a map differ by rounding
+# errors.
 _MATCHING_ACCURACY = 1e-12
 
 # Parts with less probability than this do not affect the objective, even at a relative gap of 1e-9.
@@ -60,7 +61,7 @@ _MIN_PART_MASS = 1e-200
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Secrets that are solved together.
+    """Secrets that must be solved together in one program.
 
     Attributes:
         secrets: Indices of the secrets, ascending.
@@ -85,8 +86,8 @@ def split(problem: Problem) -> tuple[Part, ...]:
 
     Without floors, parts are the sets of secrets that pair bounds connect. With a floor, secrets that share a permitted
     answer also belong to one part, because the adversary's error for that answer cannot be split. The secrets of a part
-    may be permitted different answers. This happens if a floor joins secrets that share only some answers, or if bounds
-    hold in one direction only.
+    may be permitted different answers. Different answers occur if a floor connects secrets that share only some
+    answers, or if bounds apply in one direction only.
     """
     labels = (
         label_disclosed_sets(problem.cost, problem.claims)
@@ -116,10 +117,10 @@ def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Pro
 
 
 class PartCache(Generic[T]):
-    """A cache of solutions for equal parts: bounds must be identical, all other numbers agree to 12 digits.
+    """A cache of solutions for equal parts, whose bounds are identical and whose other numbers agree to 12 digits.
 
-    The multipliers of one part then prove the cost of an equal part to about 12 digits. The certificate uses the true
-    numbers of each part, so its gap includes the difference.
+    The multipliers of one part then prove the lower bound of an equal part to about 12 digits. The certificate uses the
+    true numbers of each part, so its gap includes the difference.
     """
 
     def __init__(self) -> None:
@@ -158,11 +159,11 @@ def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
 def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
     """Return the undominated columns of `cost` (k, m), ascending, and for each column an undominated replacement.
 
-    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o, under the same
-    pair bounds and at no higher cost. Undominated columns are replaced by themselves.
+    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o: the pair
+    bounds remain valid, and the cost does not rise. The replacement of an undominated column is the column itself.
     """
     replaced = np.full(cost.shape[1], -1, dtype=np.int64)
-    # A replacement never has a larger sum than its column; of equal columns the first is kept.
+    # A replacement never has a larger sum than its column; among equal columns the first is kept.
     for column in np.argsort(cost.sum(axis=0), kind="stable").tolist():
         if replaced[column] < 0:
             replaced[(cost[:, [column]] <= cost).all(axis=0) & (replaced < 0)] = column
@@ -192,7 +193,8 @@ class PartDesign:
     def multipliers(self) -> Iterator[tuple[int, Integers, Integers, Integers, Floats]]:
         """Yield the pair multipliers, including those for observables that the program left out.
 
-        Each item is the index of a requirement and the columns of its `PairMultipliers`, in indices of the whole.
+        Each item is the index of a requirement and the columns of its `PairMultipliers`, with indices of the whole
+        problem.
         """
         if self.design.multipliers is None:
             return
@@ -248,8 +250,8 @@ def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integer
     """Return, for each solved column, the columns of the part that need its multipliers; the column itself comes first.
 
     Without multipliers, column o has the reduced costs w_s c(s, o), which may lie below λ_s, the least of the row. With
-    the multipliers of its replacement j, they exceed the reduced costs of j by w_s (c(s, o) − c(s, j)) >= 0. Most
-    omitted columns are so costly that they need no multipliers.
+    the multipliers of its replacement j, the reduced costs of o exceed those of j by w_s (c(s, o) − c(s, j)) >= 0. Most
+    omitted columns cost so much that their reduced costs need no multipliers.
     """
     copies = [np.array([column]) for column in kept.tolist()]
     dropped = np.flatnonzero(replaced != np.arange(replaced.size))
@@ -286,7 +288,7 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
 
     No requirement connects different parts. The expected cost is the sum over the parts, and the multipliers of each
     part are weighted by its probability. For the worst cost, every part is optimised, and the part with the largest
-    lower bound proves the bound of the whole. A part with one secret gives its cheapest answer.
+    lower bound proves the bound of the whole. The channel of a part with one secret gives the cheapest answer.
     """
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     gathered = MultiplierCollector(problem)

@@ -2,10 +2,10 @@
 
 Let λ be the row potentials, the multipliers of Σ_o p(o|s) = 1. The lower bound of `mechdesign.certify._bracket` is
 Σ_s min_o r[s,o] with the reduced costs r. At an optimum r[s,o] >= λ_s, and the value is Σ_s λ_s. A solver meets r >= λ
-only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. The bound then loses the
-largest deficit of every row.
+only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. These errors lower the
+bound by the largest deficit of every row.
 
-Polishing the multipliers loses far less. Since
+Polishing the multipliers reduces this loss. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
@@ -98,7 +98,8 @@ def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]
     observables = np.arange(reduced.shape[1])
     for secret, parent, requirement, forward in ties:
         row = reduced[secret]
-        # A multiplier on p(o|secret) <= p(o|parent) raises the reduced cost of the secret and lowers the parent's.
+        # A multiplier on p(o|secret) <= p(o|parent) raises the reduced cost of the secret and lowers that of the
+        # parent.
         values = row.max() - row if forward else row - row.min()
         change = values if forward else -values
         reduced[secret] += change
@@ -205,10 +206,10 @@ _UNSOLVABLE = {
 
 
 def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCandidate, str]:
-    """Return a candidate to certify and an empty text, or the candidate and the reason why it is unusable.
+    """Return a usable candidate with an empty text, or an unusable candidate with the reason.
 
-    If the solver failed but its point meets all rows, the candidate is used with the status STALLED. Its certificate
-    then has the gap that the polished multipliers prove.
+    If the solver fails but its point meets all rows, the candidate gets the status STALLED and is used. The certificate
+    then contains the gap that the polished multipliers prove.
     """
     summary = candidate.summary
     if summary.status in _UNSOLVABLE:
@@ -227,7 +228,8 @@ def recover_design(
 ) -> Design:
     """Round a candidate to integers and certify the result; for `interior` see `round_channel`.
 
-    If the solver's multipliers leave a gap above `tolerance`, the polished ones are tried, and the better are kept.
+    If the solver's multipliers leave a gap above `tolerance`, polished multipliers are computed, and those with the
+    smaller gap are kept.
     """
     clock = time.perf_counter()
     rounded = _round(form, candidate, interior)

@@ -1,4 +1,4 @@
-"""The result of a design: `Design`, a certified channel with its problem, and `SolveSummary`, how it was found."""
+"""The result of a design: `Design` is a certified channel with its problem, and `SolveSummary` describes the search."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _TYPES_BY_ANNOTATION: Mapping[Any, tuple[type, ...]] = {
 
 @dataclass(frozen=True, repr=False)
 class SolveSummary:
-    """How a design was found. Fields that do not apply are None.
+    """A description of the search for a channel. Fields that do not apply are None.
 
     Attributes:
-        status: How the search ended. OPTIMAL only if the certificate proves the requested gap.
+        status: How the search ended. It is OPTIMAL only if the certificate proves the requested gap.
         message: Final message of the solver, or of the method that used it.
         mechanism: Name of the mechanism, if the channel was given rather than searched for.
         plan: The chosen rows and solver, with the reason.
@@ -69,12 +69,13 @@ class SolveSummary:
         parts: Number of independent parts of the problem.
         programs: Number of distinct programs among the parts.
         proposals: Number of channels that column generation mixed.
-        seconds: Time in seconds until the solver finished. For several parts it includes rounding and certifying.
+        seconds: Time in seconds until the solver finished. With several parts, this time includes rounding and
+            certifying.
         privacy_weight: Largest mixing weight that rounding used to meet the privacy bounds.
         floor_weight: Weight of the constant channel that rounding mixed in to meet distortion floors.
         rounding_seconds: Time in seconds for rounding.
-        proving_seconds: Time in seconds that the block method spent on its lower bound. It is included in `seconds`
-            and may exceed the time limit.
+        proving_seconds: Time in seconds that the block method spent on its lower bound. This time is included in
+            `seconds` and may exceed the time limit.
         certifying_seconds: Time in seconds for the exact check.
         within: The answers that a policy permits: "component" or "map".
         isolated: How isolated secrets were treated, such as isolated nodes of a policy graph.
@@ -131,7 +132,7 @@ class SolveSummary:
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if name == "tried":
-                # A single attempt is already described by the plan.
+                # The plan already describes a single attempt.
                 value = "; ".join(self.tried) if len(self.tried) > 1 else None
             if value is not None and name not in _FIELDS_LEFT_OUT:
                 found[_PROVENANCE_KEYS.get(name, name)] = value
@@ -175,7 +176,7 @@ class Design:
         channel: The channel p(o|s), shape (n, m), in integers over 2^62.
         certificate: Proof of the requirements, the cost and the lower bound.
         multipliers: Multipliers that prove the lower bound, or None.
-        summary: How the channel was found.
+        summary: Summary of the search for the channel.
         origin: The source of the problem, such as its specification, or None if it is unknown.
 
     >>> import mechdesign as md
@@ -218,7 +219,7 @@ class Design:
             **changes: New values of fields of `SolveSummary`.
 
         Returns:
-            The changed design; this one stays as it is.
+            The changed design; the original design is not modified.
         """
         summary = replace(self.summary, **changes)  # type: ignore[arg-type]
         return replace(
@@ -243,18 +244,19 @@ class Design:
     ) -> Answers:
         """Draw answers for places: each place is mapped to its secret, whose certified row is sampled exactly.
 
-        Give latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
+        The coordinates are either latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
 
         Args:
             latitude: Latitude in degrees: a number, or an array with one place per entry.
             longitude: Longitude in degrees, like `latitude`.
             size: Number of answers for a single place; k answers spend k times the ε.
-            rng: Generator or seed, for tests and simulations only. By default the operating system draws the bits.
+            rng: Generator or seed, for tests and simulations only. By default, the random bits come from the operating
+                system.
             x: First coordinate on the plane, in the unit of the secrets: a number or an array.
             y: Second coordinate on the plane, like `x`.
             outside: How to treat places outside: "refuse" them, or map them to the "nearest" secret.
-            reach: Largest distance from a place to its nearest secret, in the unit of the secrets. Only for secrets
-                that are neither cells nor anchors.
+            reach: Largest distance from a place to its nearest secret, in the unit of the secrets. This argument
+                applies only to secrets that are neither cells nor anchors.
 
         Returns:
             The index of each answer, with its label and its place.
@@ -274,24 +276,24 @@ class Design:
     ) -> None:
         """Write the bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older bundle and this one. By default the files contain the
-        prior; if it was counted from data, they reveal every count. `md.report.save` also writes a page.
+        `mechdesign.verify` never accepts a mixture of files from an older bundle and this bundle. By default, the files
+        contain the prior; a prior that was counted from data reveals every count. `md.report.save` also writes a page.
 
         Args:
             folder: Folder to write; it is created if necessary.
             files: Additional files of the bundle by name, or a function that returns them for the written design. The
                 certificate holds their digests. If the function fails, the bundle is written without them.
             overwrite: Whether to replace an existing bundle of another origin.
-            prior: Whether the files contain the prior. If not, they contain a uniform one and a lower bound of 0.
-                Origin, multipliers and summary are then left out, and the folder must be new, empty, or a bundle
+            prior: Whether the files contain the prior. Otherwise, the files contain a uniform prior and a lower bound
+                of 0. Origin, multipliers and summary are then left out, and the folder must be new, empty, or a bundle
                 without its prior.
-            **unknown: Other arguments are refused.
+            **unknown: Any other argument raises an `InputError`.
 
         Raises:
             ExportError: The folder must not or cannot be written.
-            ReportError: Only the additional files could not be made; the other files are written.
-            InputError: The prior cannot be left out, since a requirement or the costs depend on it. Or an argument is
-                unknown, or has the wrong type, or a file name is taken or not plain.
+            ReportError: Only the additional files could not be generated; all other files were written.
+            InputError: The prior cannot be left out, since a requirement or the costs depend on it. The error is also
+                raised if an argument is unknown or has the wrong type, or if a file name is taken or not plain.
         """
         for name in unknown:
             raise InputError(
@@ -312,7 +314,7 @@ class Design:
         added, failure = dict[str, bytes](), None
         try:
             added = further(made)
-        except Exception as error:  # A failure in drawing must not lose the design.
+        except Exception as error:  # A failure while a page is drawn must not lose the design.
             failure = error
         proof = (made.certificate, made.evidence())
         bundle.write(target, sets.encode(made.problem, made.channel, *proof, made.origin, added))

@@ -16,14 +16,16 @@ from mechdesign.synthesis._normal import VACUOUS, NormalForm
 _UNIT = 2.0**-EXPONENT
 # Relative error that mixing and normalising in double precision can add to an entry: at most eight roundings.
 _MIXING_ERROR = 8 * 2.0**-53
-# A column is emptied if its largest entry is below a threshold. Each threshold is tried, and the cheapest result kept.
+# A column is emptied if its largest entry is below a threshold. Every threshold is tried, and the cheapest result is
+# kept.
 _COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 _SMALL_PRIVACY_WEIGHT = 1e-12
-# Above this floor weight, mixing with another distribution is tried, too. Its weight starts at `_MIN_FLOOR_WEIGHT`.
+# If the weight for a floor exceeds this value, mixing with another distribution is also tried. The weight of this
+# distribution starts at `_MIN_FLOOR_WEIGHT`.
 _SMALL_FLOOR_WEIGHT = 1e-9
 _MIN_FLOOR_WEIGHT = 2.0**-50
 _TIGHT_FLOOR_SLACK = 1e-5
-# Entries converted to Python integers at a time, each of about 100 bytes.
+# Number of entries that are converted to Python integers at a time; each integer takes about 100 bytes.
 _ENTRIES_PER_BATCH = 2**18
 # Smallest g − 1 of a bound that is used as a divisor.
 _MIN_FACTOR_EXCESS = 1e-100
@@ -53,9 +55,9 @@ def round_channel(
     2. Within each connected set of groups, the rows are mixed with one distribution u: p ← (1−λ)p + λu. This keeps
        every satisfied bound with g >= 1 and adds a slack λ u_o (g−1), which covers violations and rounding. The first λ
        is max v / (v + u_o (g−1)), where v is the violation including rounding.
-    3. Floors that are missed are met by mixing with an output that is independent of the secret: the cheapest constant
-       output. If its weight is large, u is tried as well and the cheaper result is kept. Near the largest possible
-       floor only u suffices, because it strengthens the best estimate in every column.
+    3. To meet violated floors, the channel is mixed with the cheapest constant output, which is independent of the
+       secret. If the weight of this output is large, u is also tried, and the cheaper result is kept. Near the largest
+       possible floor, only u suffices, because u strengthens the best estimate in every column.
 
     Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 
@@ -64,10 +66,10 @@ def round_channel(
         matrix: p(o|group), shape (k, m).
         holds: Returns whether numerators (n, m) meet all pair bounds exactly.
         distortions: Returns the exact left-hand side of each floor for numerators (n, m).
-        interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers. It
-            replaces both u and the constant output.
-        relative_error: Relative error with which the matrix keeps the bounds between all groups. Entries then need no
-            raising, and λ follows from the error alone.
+        interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers.
+            This channel replaces both u and the constant output.
+        relative_error: Relative error with which the matrix keeps the bounds between all groups. In this case the
+            entries are not raised, and this error alone determines λ.
 
     Returns:
         The integer channel with both weights, or None if the matrix is unusable.
@@ -167,7 +169,7 @@ def _meet_floors(
 
 
 def has_tight_floor(form: NormalForm) -> bool:
-    """Return whether a floor is so close to the largest possible that a constant output hardly helps."""
+    """Return whether a floor is so close to its largest value that a constant output hardly increases the error."""
     return any(
         floor.minimum >= (1 - _TIGHT_FLOOR_SLACK) * float(floor.error.sum(axis=1).min()) for floor in form.floors
     )
@@ -213,7 +215,7 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
     into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
-    # Raises propagate along paths with fewer bounds than rows; rounding errors may add a few passes.
+    # Increases propagate along paths with fewer bounds than rows; rounding errors may add a few passes.
     for _ in range(len(rows) + _EXTRA_PASSES):
         if not waiting.size:
             break
@@ -225,7 +227,7 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
                 if (least > raised[target]).any():
                     np.maximum(raised[target], least, out=raised[target])
                     risen[beyond[target]] = True
-        # The order alternates, so that raises propagate quickly in both directions.
+        # The order of the bounds alternates, so that increases propagate quickly in both directions.
         waiting = np.flatnonzero(risen)[:: -1 if waiting[0] <= waiting[-1] else 1]
     return _normalise_rows(raised)
 
@@ -262,7 +264,7 @@ def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: In
             continue
         exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
-        # Equal rows stay equal, however tight the bound.
+        # Equal rows stay equal after mixing, so they satisfy any bound.
         others = rows[targets]
         differ = (rows[source] != others).any(axis=1)
         others *= ratio * -(1 - _MIXING_ERROR)
@@ -319,7 +321,8 @@ def _compute_shortage(
 ) -> float:
     """Return the weight, at most 1, of the mixed-in channel that closes the largest deficit of a floor.
 
-    `reached` holds the distortions of that channel; by default it is a constant output, with the largest distortions.
+    `reached` contains the distortions of that channel; by default it is a constant output, with the largest
+    distortions.
     """
     short = 0.0
     for index, (floor, value) in enumerate(zip(form.floors, values, strict=True)):
@@ -352,7 +355,8 @@ def _apportion_batch(rows: Floats) -> Integers:
     numerators = scaled // totals
     remainders = scaled - numerators * totals
     missing = (1 << EXPONENT) - numerators.sum(axis=1)
-    # A remainder divided by its total is below 1. As a double it is exact enough to rank; ties may go either way.
+    # A remainder divided by its total is below 1. A double represents this quotient accurately enough for ranking; the
+    # order of ties does not matter.
     ranked = np.argsort(-(remainders / totals).astype(np.float64), axis=1, kind="stable")
     result: Integers = numerators.astype(np.int64)
     for row, units in enumerate(missing.tolist()):

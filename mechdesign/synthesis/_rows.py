@@ -156,11 +156,11 @@ class RowInverse:
 class RowReduction:
     """Reduction of a normal form to a linear program with the given privacy rows.
 
-    A program without some of the rows is a relaxation: its value is a lower bound, and its multipliers are valid.
+    A program with only some of the rows is a relaxation: its value is a lower bound, and its multipliers remain valid.
 
     Attributes:
         triples: The privacy rows.
-        scaled: Whether costs and floors are scaled for solvers. If not, the objective is the cost itself.
+        scaled: Whether costs and floors are scaled for solvers. Otherwise, the objective is the cost itself.
         magnification: Further factor of the objective. The solver's absolute tolerance on reduced costs is then smaller
             in the unit of the cost, which gives better multipliers.
     """
@@ -195,7 +195,8 @@ class RowReduction:
             cost[-1] = 1.0
         else:
             cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
-        # The rows bound x from above, and the floor keeps its sum positive. A lower bound of 0 would make IPX stall.
+        # The rows bound x from above, and the floor keeps its sum positive. With a lower bound of 0 on x, IPX would
+        # stall.
         lower[starts[1] : starts[-1]] = -np.inf
 
         floor_scales = tuple(observables / floor.minimum if self.scaled else 1.0 for floor in form.floors)
@@ -225,7 +226,8 @@ def _choose_scale(form: NormalForm) -> float:
     """Return the factor of the costs: it makes the worst cost of order 1, and the expected cost of order k.
 
     The expected cost is estimated by the cheapest constant output or, if answers are forbidden, by the mean cost of the
-    permitted ones. With a peaked prior it can be tiny; without scaling, solvers would treat its terms as 0.
+    permitted ones. With a peaked prior, the expected cost can be tiny; without scaling, solvers would treat its terms
+    as 0.
     """
     problem = form.problem
     largest = float(form.finite_cost.max())
@@ -313,11 +315,11 @@ NEAR_DILATION = 1.0824
 """Dilation of the spanner of near pairs, 1/cos(π/8): on a grid it keeps the eight neighbours of each cell."""
 
 _MAX_ROUNDS = 100
-# Share of the tolerance that repairing violated rows may cost; the rest is for rounding.
+# Share of the tolerance that repairing violated rows may cost; rounding may use the rest.
 _REPAIR_SHARE = 0.5
 # Time for building a program and sending it to another process, per privacy row and per error of a floor.
 _BUILD_S_PER_ROW, _BUILD_S_PER_ERROR = 5e-7, 2e-7
-# A row counts as violated above this amount, and above this share of the solver's gap.
+# A row is treated as violated if its residual exceeds both this amount and this share of the solver's gap.
 _MIN_VIOLATION = 1e-11
 _MIN_VIOLATION_SHARE = 1e-3
 
@@ -345,7 +347,7 @@ def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
 
 def _make_late_candidate(attempt: Attempt) -> ChannelCandidate:
-    """Return a candidate without matrix and multipliers, for a time limit reached before a program was built."""
+    """Return a candidate without matrix and multipliers, if the time limit is reached before a program is built."""
     message = "time limit: no time to build the program"
     return ChannelCandidate(
         None, None, SolveSummary(Status.TIME_LIMIT, message, solver=attempt.solver, rows_policy=attempt.rows)
@@ -396,7 +398,8 @@ def _solve_near(form: NormalForm, near: Flags, run: RowPrograms) -> ChannelCandi
         inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
     except OutOfTimeError:
         inner = _make_late_candidate(run.attempt)
-    # Without potentials the multipliers are not polished: the gap comes from the divided ε, not from the multipliers.
+    # The potentials are removed so that the multipliers are not polished: the gap comes from the divided ε, not from
+    # the multipliers.
     proof = outer.multipliers and replace(outer.multipliers, potentials=None)
     return replace(inner.with_facts(rounds=2, dilation=factor), multipliers=proof)
 
@@ -424,7 +427,8 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
             found, solution, inverse = run.solve(form, triples, start)
         found = found.with_facts(rounds=rounds)
         if found.status is not Status.OPTIMAL or found.matrix is None:
-            # The point of a stopped solver is seldom better than the previous round's: it is used in round 1 only.
+            # The point of a stopped solver is seldom better than that of the previous round, so it is used only in
+            # round 1.
             kept = found if last.matrix is None else _take_best(last, best)
             return kept.with_facts(status=found.status, message=found.summary.message)
         last, bound = found, inverse.bound(solution)

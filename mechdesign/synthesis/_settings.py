@@ -23,12 +23,13 @@ Rows = Literal["auto", "all", "reduced", "near", "lazy", "rays"]
 TOLERANCE = 1e-6
 """The default relative gap: every solver reaches it on nearly every problem."""
 
-# Share of the tolerance that the solver of a row program may use; the rest covers violated rows and rounding.
+# Share of the tolerance that the solver of a row program may use; violated rows and rounding may use the rest.
 _SOLVER_SHARE = 0.1
-# Smallest and largest relative gap given to solvers of row programs. They ignore smaller ones; at larger ones
-# their solutions are refused as too inaccurate.
+# Smallest and largest relative gap given to solvers of row programs. Solvers ignore smaller gaps, and solutions at
+# larger gaps are refused as too inaccurate.
 _MIN_SOLVER_GAP, _MAX_SOLVER_GAP = 1e-10, 1e-3
-# Feasibility tolerance of rows: absolute, and as a share of the tolerance. With less a first-order method never stops.
+# Smallest feasibility tolerance of rows: an absolute value, and a share of the tolerance. With a smaller tolerance, a
+# first-order method never stops.
 _MIN_VIOLATION, _MIN_VIOLATION_SHARE = 1e-7, 1e-3
 # The block method may use this share of the tolerance. Rounding needs the rest, but at most `_MAX_ROUNDING_GAP`.
 _BLOCK_SHARE, _MAX_ROUNDING_GAP = 0.5, 5e-6
@@ -127,13 +128,13 @@ class SolveSettings:
 
 
 def _accepts_one_argument(function: Callable[..., object]) -> bool:
-    """Return whether a function accepts one argument, or its signature is unknown."""
+    """Return whether a function accepts one argument; also return true if its signature is unknown."""
     try:
         inspect.signature(function).bind(None)
     except TypeError:
         return False
     except ValueError:
-        # Functions written in C may have no signature.
+        # The signature of a function written in C may be unavailable.
         return True
     return True
 

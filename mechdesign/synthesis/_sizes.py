@@ -1,6 +1,6 @@
 """Estimate the memory and time of a program before anything is built.
 
-Memory estimates are the limits of the block method itself, or were measured with HiGHS. Time estimates are seconds on
+Memory estimates are either the limits of the block method or values measured with HiGHS. Time estimates are seconds on
 one core of a reference machine, multiplied by the slowness of this machine (`Speed`). They should be correct within a
 factor of two; `benchmarks/estimates.py` compares them with measured times of twenty programs.
 """
@@ -47,7 +47,8 @@ from mechdesign.synthesis._parts import Part
 from mechdesign.synthesis._settings import SolveSettings
 
 # Seconds of one core for each of the B·n² ratio rows of the block method, for all iterations. The expected cost takes
-# about 90 iterations at 300 secrets. Programs with floors take twice as long, and the worst cost three times.
+# about 90 iterations at 300 secrets. Programs with floors take about twice as long, and programs with the worst cost
+# about three times.
 _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
 # Factor of the time with symmetries: priors with symmetries are smooth, and take half the iterations.
 _SYMMETRIC_TIME_SHARE = 0.5
@@ -55,13 +56,13 @@ _SYMMETRIC_TIME_SHARE = 0.5
 _SPARSE_ENTRY_SECONDS = 2.8e-9
 # Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
-# Interior points on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The time
-# grows like rows**1.9.
+# Interior-point solver on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The
+# time grows like rows**1.9.
 _ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
 _NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
-# Rays: bytes per pair of secrets (bound and certifying), per entry of a ray, and per entry of the channel; number of
-# rays per secret. `_RAY_SECONDS` is the time per row of n²·m.
+# Ray method: bytes per pair of secrets (bound and certification), per entry of a ray, and per entry of the channel. The
+# last number is the number of rays per secret. `_RAY_SECONDS` is the time per row of n²·m.
 _PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS_PER_SECRET = 900, 16, 150, 3
 _RAY_SECONDS = 2.5e-7
 # Estimated seconds above which a `SizeWarning` is issued.
@@ -81,8 +82,8 @@ class Size:
         cells: Whether the secrets are cells of a grid.
         alike: Whether all secrets are permitted the same answers.
         worst: Whether the worst cost is minimised.
-        sparsity: Sparsity of the blocks of the block method, if few pairs have bounds; otherwise, or if it is unknown,
-            None.
+        sparsity: Sparsity of the blocks of the block method if few pairs have bounds; None if many pairs have bounds,
+            or if it is unknown.
 
     >>> Size(secrets=300, observables=300, cells=True).symmetries
     1
@@ -104,7 +105,7 @@ class Estimate:
 
     Attributes:
         solver: Name of the solver.
-        rows: Number of privacy rows; for lazy rows, of the first round.
+        rows: Number of privacy rows; for lazy rows, their number in the first round.
         memory: Memory in bytes.
         seconds: Time in seconds, within a factor of two.
         allowed: Memory limit in bytes, or None if the system does not report its free memory.
@@ -240,7 +241,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.extrapolate(n)
             memory = sparse_memory(n, m, blocks, sparsity)
-            # The work is proportional to n for each entry of the factors.
+            # For each entry of the factors, the work is proportional to n.
             seconds = _SPARSE_ENTRY_SECONDS * every_block * n * sparsity.factors
             return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         each = _WORST_SECONDS if size.worst else _FLOOR_SECONDS if size.floors else _BLOCK_SECONDS
@@ -285,7 +286,7 @@ def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, wa
 
 
 def find_largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
-    """Return the largest number of secrets, with as many answers, that fit into memory and take at most one hour."""
+    """Return the largest n so that a problem with n secrets and answers fits into memory and takes at most an hour."""
     return _search_largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
 
 
@@ -359,7 +360,7 @@ def format_count(number: int) -> str:
 
 
 def _search_largest(good: Callable[[int], bool], most: int) -> int:
-    """Return the largest number from 1 to `most` that is good, or 0; all numbers below a good one are good."""
+    """Return the largest good number from 1 to `most`, or 0; numbers below a good number must be good."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -398,8 +399,8 @@ class Speed:
     sparse: float
 
 
-# Times on the reference machine, whose measurements gave the constants of this module. It is one of two idle cores of
-# an AMD EPYC, with NumPy 2.4 and OpenBLAS.
+# Times on the reference machine, whose measurements gave the constants of this module. The reference machine has two
+# idle cores of an AMD EPYC, with NumPy 2.4 and OpenBLAS.
 _REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
 
 

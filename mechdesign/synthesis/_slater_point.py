@@ -1,8 +1,8 @@
 """Find a channel with slack in every bound and floor, for secrets with different permitted answers.
 
 If all answers are permitted, a constant output is such a channel. Otherwise the bounds may be infeasible. A bound of
-p(o|s) by p(o|t) requires a minimal probability of o for t. The minima for several s may exceed 1 in total. One linear
-program decides.
+p(o|s) by p(o|t) requires a minimal probability of o for t. The sum of these minima over several s may exceed 1. A
+linear program decides whether a channel with slack exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mechdesign.synthesis._rows import RowInverse, RowReduction, list_permitted_
 
 # Unit of a floor's slack, as a share of the floor.
 _UNIT_FLOOR_SHARE = 1 / 64
-# Accuracy with which solvers meet rows. A slack below the negative of it means that the problem is infeasible.
+# Accuracy with which solvers meet rows. If the slack is below minus this accuracy, the problem is infeasible.
 _FEASIBILITY_TOLERANCE = 1e-8
 # Shortest time limit of the linear program.
 _MIN_TIME_LIMIT_S = 1.0
@@ -71,7 +71,7 @@ def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) ->
 
 
 def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
-    """Replace the objective by the common slack of all bounds and floors, an additional last column."""
+    """Replace the objective by the common slack of all bounds and floors, which is added as the last column."""
     form = inverse.form
     widths = np.zeros(program.rows)
     # The slack of a uniform output in the rows √g p(o|t) − p(o|s)/√g >= 0.

@@ -1,8 +1,8 @@
-"""Publish a design without its prior, which may be private: a uniform prior replaces it, and no cost is claimed.
+"""Publish a design with a uniform prior in place of its prior, which may be private. No cost is certified.
 
 Metric, threshold and graph privacy compare rows of the channel, so their proofs hold under any prior. Everything that
 depends on the prior is left out: the multipliers of the lower bound, the summary, and the origin of the problem. The
-integers of the channel stay; they were chosen for the true prior (see the guide on exports).
+integers of the channel do not change; they were optimised for the true prior (see the guide on exports).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def withhold_prior(problem: Problem, channel: Channel) -> PublicDesign:
         The problem with a uniform prior, its certificate and its origin.
 
     Raises:
-        InputError: A requirement depends on a prior, such as distortion privacy. Or the secrets are anchors, whose
-            costs are means over the same visits as the prior.
+        InputError: A requirement depends on a prior, such as distortion privacy. The error is also raised if the
+            secrets are anchors, whose costs are means over the same visits as the prior.
     """
     for index, floor in problem.floors.items():
         raise InputError(

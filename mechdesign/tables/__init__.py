@@ -1,9 +1,9 @@
 """Release of tables: policies, queries and strategies.
 
-A `Policy` defines which values of a record must stay indistinguishable, and which counts are publicly known. Its
-sensitivities determine how much noise a query needs. Histograms, sums, ranges, clusterings and workloads are released
-with exact discrete noise. A `Strategy` chooses the queries that are measured with noise. This room imports `synthesis`,
-`mechanisms`, `leakage` and the rooms below them.
+A `Policy` defines which values of a record must stay indistinguishable, and which counts are publicly known. The
+sensitivity of a query under the policy determines the noise that the query needs. Histograms, sums, ranges, clusterings
+and workloads are released with exact discrete noise. A `Strategy` chooses the queries that are measured with noise.
+This package imports `synthesis`, `mechanisms`, `leakage` and the packages that they import.
 """
 
 from mechdesign.base import _lazy

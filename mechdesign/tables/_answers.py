@@ -1,8 +1,8 @@
-"""True answers from a table, and the checks before them; no check distinguishes two neighbouring tables.
+"""Compute true answers from a table, after checks that do not distinguish two neighbouring tables.
 
-If records may be added or removed, their number is private, even whether it is zero. Such a table is never refused for
-its number of records. Instead, answers that are too large for the noise are clipped. Clipping never increases the
-distance of two answers, so the sensitivities stay valid.
+If records may be added or removed, the number of records is private. Empty and very large tables are then accepted, and
+answers that are too large for the noise are clipped. Clipping never increases the distance between two answers, so the
+sensitivities remain valid.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
     """Raise `InputError` if a table may not be released under a policy.
 
     Args:
-        policy: the Blowfish policy that the release must keep.
-        counts: the histogram of the table, shape (|T|,). Without known counts, any array with the same sum will do.
+        policy: the Blowfish policy that the release must satisfy.
+        counts: the histogram of the table, shape (|T|,). Without known counts, only the sum of its entries is used.
         largest: the largest number of steps by which one record changes an answer.
         path: the path that an error names if the answers are too large.
 
     Raises:
-        InputError: The table violates a known count. Or the number of records is public and is zero, or so large that
-            answers may exceed 2^61 steps.
+        InputError: The table violates a known count. Or the number of records is public, and the table is empty or has
+            answers that may exceed 2^61 steps.
     """
     if policy.constraints:
         policy.check_counts(counts)
@@ -36,7 +36,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
     if records == 0:
         raise InputError(
             "data",
-            "holds no record, and the number of records is public under this policy",
+            "contains no record, and the number of records is public under this policy",
             bound="at least one record",
             remedy="set unbounded=True if records may be added or removed",
         )

@@ -1,4 +1,4 @@
-"""The privacy budget of a release, in ε or ρ, and the noise that it allows."""
+"""The privacy budget of a release, in ε or ρ, and the noise for this budget."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LARGEST = Fraction(10) ** 100
 class LedgerLike(Protocol):
     """The part of a `mechdesign.Ledger`'s interface that a release needs.
 
-    A ledger with an attribute `by_policy` keeps separate totals for each policy. It also receives the keywords
-    `policy`, `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and an entry for each
-    release without noise.
+    A ledger with an attribute `by_policy` keeps separate totals for each policy. The method `spend` of a ledger with
+    this attribute must accept the keywords `policy`, `domain`, `components`, `classes` and `together` of
+    `mechdesign.Ledger.spend`. Only a ledger with this attribute records releases without noise.
     """
 
     def spend(
@@ -43,11 +43,11 @@ class Budget:
     """The budget of one release: either ε (two-sided geometric noise) or ρ (discrete Gaussian noise).
 
     Args:
-        epsilon: ε in nats, a number or its text, above 0 and at most 1e100; stored as a fraction.
-        rho: ρ of zero-concentrated differential privacy, in the same range; stored as a fraction.
+        epsilon: ε in nats, a number or a string, above 0 and at most 1e100; it is stored as a fraction.
+        rho: ρ of zero-concentrated differential privacy, above 0 and at most 1e100; it is stored as a fraction.
 
     Raises:
-        InputError: Both or neither are given, or the number is out of range.
+        InputError: Both arguments are given, neither is given, or the given number is out of range.
 
     >>> Budget.of(epsilon="0.5").laplace(2)
     DiscreteLaplace(scale=Fraction(4, 1))
@@ -117,7 +117,7 @@ class Budget:
             raise self._too_small() from error
 
     def noise(self, sensitivity: Sensitivity, step: Fraction) -> DiscreteNoise | None:
-        """Return the noise on answers in units of `step`, or None if the policy leaves them exact.
+        """Return the noise on answers in units of `step`, or None if the sensitivity is 0.
 
         Args:
             sensitivity: the sensitivity of the answers in the norm `norm`.
@@ -133,7 +133,7 @@ class Budget:
 
     @property
     def norm(self) -> int:
-        """Return the norm of the sensitivity that the noise needs: 1 for ε, 2 for ρ."""
+        """Return which norm of the sensitivity the noise requires: 1 for ε, 2 for ρ."""
         return 1 if self.rho is None else 2
 
     @property
@@ -154,7 +154,9 @@ class Budget:
             InputError: The budget is in ρ.
         """
         if self.epsilon is None:
-            raise InputError("budget", f"measures ρ, and the noise of {what} is two-sided geometric", bound="ε")
+            raise InputError(
+                "budget", f"is in ρ, but {what} has two-sided geometric noise, which requires ε", bound="ε"
+            )
         return self.epsilon
 
     def _too_small(self) -> InputError:
@@ -163,7 +165,7 @@ class Budget:
             path,
             "is too small or too large for the sensitivity",
             value=exact_text(amount or Fraction(0)),
-            bound="so that the noise has a scale above 0 and of at most 2^50 steps",
+            bound="a value for which the scale of the noise is above 0 and at most 2^50 steps",
         )
 
     def __str__(self) -> str:
@@ -171,25 +173,25 @@ class Budget:
         return f"{name} = {exact_text(amount or Fraction(0))}"
 
     def nothing(self) -> Budget:
-        """Return a budget of 0 in the same measure, which is the cost of exact answers."""
+        """Return a budget of 0 in the same unit, ε or ρ, for answers without noise."""
         spent = copy.copy(self)
         object.__setattr__(spent, "epsilon" if self.rho is None else "rho", Fraction(0))
         return spent
 
 
-# Numbers up to 2^62, multiplied and divided by factors below this bound, neither overflow nor underflow.
+# Products and quotients of numbers up to 2^62 and factors below this bound neither overflow nor underflow.
 _LARGEST_FACTOR = 1 << 900
 
 
 def scale_numbers(numbers: ArrayLike, step: Fraction) -> Floats:
-    """Return numbers × step as float64, with the shape of the numbers; they must be finite.
+    """Return the products numbers × step as a float64 array; every product must be finite.
 
     >>> scale_numbers([3], Fraction(1, 10)).tolist(), scale_numbers([3], Fraction(5, 10**324)).tolist()
     ([0.3], [1.5e-323])
     """
     array = np.asarray(numbers)
     if max(abs(step.numerator), step.denominator) < _LARGEST_FACTOR:
-        # In this order 3 steps of 0.1 are 0.3.
+        # With the multiplication first, 3 steps of 0.1 give exactly the float 0.3.
         found: Floats = array * float(step.numerator) / float(step.denominator)
         return found
     flat = [nearest(Fraction(number) * step) for number in array.ravel().tolist()]

@@ -1,7 +1,7 @@
 """The terms of a release and its ledger entry: budget, policy, and the values that exact answers distinguish.
 
-The nodes are the values of the domain and, as the last node, an absent record. An absent record adds nothing to any
-answer, so its column is 0.
+The nodes of a policy's graph are the values of the domain; the last node represents an absent record. An absent record
+adds nothing to any answer, so its column of weights is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONFIDENCE = Fraction(19, 20)
 EXACT = "The policy leaves these answers exact: no two neighbouring databases differ in them."
 UNBIASED = "The answers are unbiased and are not rounded to possible values: counts may be negative."
 
-# A partition with more runs than this would need a file of several megabytes.
+# A partition with more runs than this bound would require a file of several megabytes.
 _MOST_RUNS = 2**20
 
 
@@ -47,14 +47,14 @@ class Terms:
     """The terms of a release: the policy, the budget and the source of the noise.
 
     Attributes:
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         budget: the budget for the noise.
         rng: a NumPy generator or a seed, for rehearsals only; None means the operating system's randomness.
         ledger: the ledger that is charged before any noise is drawn, or None.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to release even if this and an earlier release together distinguish protected values; see
-            `mechdesign.Ledger.spend`.
-        level: the confidence as a fraction.
+        together: whether to permit a release that is exact on values that an earlier policy protects, or vice versa;
+            see `mechdesign.Ledger.spend`.
+        level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
 
@@ -99,9 +99,9 @@ class Terms:
         rehearse: Callable[[], object] | None,
         classes: Callable[[], Partition] | None = None,
     ) -> R:
-        """Record a release in the ledger, if there is one, and return it with the number of the entry.
+        """Record a release in the ledger, if one is given, and return the release with the number of its entry.
 
-        Every step that can fail runs before the entry is made: exact answers are computed, or `rehearse` is called.
+        Every step that can fail runs before the ledger is charged: exact answers are computed, or `rehearse` is called.
 
         Args:
             what: the released quantity, in words.
@@ -113,9 +113,10 @@ class Terms:
             The release with the number of its entry.
 
         Raises:
-            InputError: `ledger` is not a ledger, or `together` is not a truth value.
+            InputError: `ledger` is not a ledger, or `together` is not a Boolean.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         if rehearse is None:
             found = draw()
@@ -125,7 +126,7 @@ class Terms:
         return draw().entered(number)
 
     def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> str | None:
-        """Return the number of the entry, or None if no entry is made."""
+        """Charge the ledger and return the number of the entry, or None if no entry is made."""
         as_truth(self.together, "together")
         if self.ledger is None:
             return None
@@ -147,16 +148,16 @@ class Terms:
             }
         elif free:
             return None
-        # An interrupt must wait from here on: a charged release must not be lost.
+        # From here on interrupts are delayed, because a charged release must not be lost.
         keep()
         return getattr(self.ledger.spend(what, self.policy.neighbours, **given), "number", None)
 
 
 def components(policy: Policy) -> Partition | None:
-    """Return the connected components of a policy's graph, with absence as the last node.
+    """Return the connected components of a policy's graph; the last node of the graph represents an absent record.
 
-    Returns None if they do not describe the protected values, as under known counts, or if there are too many to be
-    listed.
+    Returns None under known counts, where the components do not describe the protected values, and if there are too
+    many components to list.
 
     >>> components(Policy.line(Domain({"age": range(100)}))).text()
     '0*100 1'
@@ -182,24 +183,24 @@ def _joins_absence(graph: SecretGraph) -> bool:
 
 
 def classes_of_values(size: int) -> Partition:
-    """Return the classes of exact counts of all values."""
+    """Return the partition into single values, which exact counts of all values distinguish."""
     return Partition.of_each(size + 1)
 
 
 def number_of_records(size: int) -> Partition:
-    """Return the classes of the exact number of records, which distinguishes no two values."""
+    """Return the partition for an exact number of records, which distinguishes only absence from all values."""
     return Partition.of_lengths([size, 1])
 
 
 def classes_of_blocks(blocks: Integers) -> Partition:
-    """Return the classes of exact counts of blocks of values, numbers of shape (|T|,)."""
+    """Return the partition for exact counts of blocks of values, from each value's block, shape (|T|,)."""
     if len(blocks) >= LARGEST_LISTED:
         return UNKNOWN
     return Partition.of(np.append(blocks, blocks.max() + 1))
 
 
 def classes_of_attribute(domain: Domain, name: str) -> Partition:
-    """Return the classes of the exact sum of a numeric attribute: values with equal numbers; absence counts as 0.
+    """Return the partition for an exact sum of an attribute: a class for each number; absence has the number 0.
 
     >>> classes_of_attribute(Domain({"sex": ["f", "m"], "dose": [0, 1]}), "dose").text()
     '0..1 0..1 0'
@@ -214,7 +215,7 @@ def classes_of_attribute(domain: Domain, name: str) -> Partition:
 
 
 def classes_of_rows(rows: NDArray[Any]) -> Partition:
-    """Return the classes of exact linear queries of shape (q, |T|): values whose columns are equal."""
+    """Return the partition for exact linear queries of shape (q, |T|); values in a class have equal columns."""
     columns = np.ascontiguousarray(np.column_stack((rows, np.zeros((len(rows), 1), dtype=rows.dtype))).T)
     if len(columns) > LARGEST_LISTED:
         return UNKNOWN
@@ -225,7 +226,7 @@ def classes_of_rows(rows: NDArray[Any]) -> Partition:
 
 
 def digest_of_domain(domain: Domain) -> str:
-    """Return a digest that two domains share if their attributes have the same names and values, in the same order.
+    """Return a digest that is equal for two domains with the same attributes and values in the same order.
 
     Numbers are compared by value, so a range and the list of its numbers have the same digest.
     """

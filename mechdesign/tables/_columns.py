@@ -1,4 +1,4 @@
-"""Read a table of any supported type as one column for each attribute."""
+"""Read a table of any supported type into one column for each attribute."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _TABLE = "a table with named columns, an array with a column per attribute, a li
 
 
 def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
-    """Return one column of values, a list, tuple or array of shape (n,), for each attribute.
+    """Return a column for each attribute: a list, tuple or array of shape (n,).
 
     Args:
         data: a data frame or another table with named columns, a mapping of names to columns, or a structured array.
-            Also an array (n, attributes) or a list of tuples, in the order of the attributes. For a single attribute
-            also a list, tuple, array or series of its values. Other named columns are ignored.
+            An array of shape (n, attributes) and a list of tuples are also accepted, in the order of the attributes.
+            For a single attribute a list, tuple, array or series of values is accepted. Named columns that are not
+            attributes are ignored.
         names: the names of the attributes.
 
     Returns:
@@ -40,7 +41,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     require_unmasked(data, "data")
     by = getattr(getattr(data, "index", None), "name", None)
     if by in names and getattr(data, "name", by) != by:
-        problem = f"holds a number for each value of {by!r}, as value_counts() does"
+        problem = f"contains a count for each value of {by!r}, as value_counts() returns"
         raise InputError("data", problem, bound="the value of each record", remedy=f"give the column {by!r} itself")
     return _split_array(data, names)
 
@@ -54,7 +55,7 @@ def _find_names(data: Any) -> tuple[Any, ...] | None:
     for listing in ("columns", "column_names"):
         found = getattr(data, listing, None)
         if found is not None and hasattr(data, "__getitem__"):
-            # For an Arrow table `columns` holds arrays, and `column_names` holds texts.
+            # In an Arrow table, `columns` contains arrays, and `column_names` contains strings.
             texts = tuple(name for name in found if isinstance(name, str))
             if texts or listing == "column_names" or not hasattr(data, "column_names"):
                 return texts or tuple(found)
@@ -79,12 +80,12 @@ def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
     if len(names) > 1:
         raise InputError(
             "data",
-            f"holds single values, and a record has {len(names)}",
+            f"contains single values, but a record has {len(names)} values",
             value=Shown(f"{array.size} of {array.dtype}"),
             bound=f"a value for each of {', '.join(names)} in every record",
-            remedy="give named columns, or tuples; positions in the domain are given as positions=",
+            remedy="give named columns, or tuples; give positions in the domain as positions=",
         )
-    # NumPy would turn numbers in a list with a text into texts, so a list is used unchanged.
+    # NumPy would convert numbers in a list that also contains strings to strings, so a list is used unchanged.
     return [data if isinstance(data, list | tuple) else array]
 
 

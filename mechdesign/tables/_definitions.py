@@ -36,15 +36,15 @@ _VALUES = re.compile(r"(?:on|×) ([\d,]+) values? of ")
 
 
 def definition_of_version_1(neighbours: str, policy: str) -> str:
-    """Return the definition that a release of file version 1 uses, inferred from its sentences.
+    """Infer the definition of neighbours of a release in file version 1 from its sentences.
 
-    All readings of the definition agree if the policy joins every two values, and also every value to absence if
-    records may be absent. Only the sentences are available, so a threshold that spans its whole domain is not
-    recognised.
+    All readings of the definition agree for a complete policy. A complete policy joins every two values and, if records
+    may be absent, also every value to absence. A threshold that spans the whole domain is not recognised as complete,
+    because the file contains only sentences.
 
     Args:
-        neighbours: the sentence on neighbours.
-        policy: the policy in words, which include the number of values.
+        neighbours: the sentence that defines neighbouring databases.
+        policy: the policy in words, including the number of values.
 
     Returns:
         `ALONE`, `KNOWN_COUNTS` or `EARLIER`.
@@ -60,7 +60,7 @@ def definition_of_version_1(neighbours: str, policy: str) -> str:
 
 
 def _joins_all(change: str, sizes: Sequence[int]) -> bool:
-    """Return whether a change, in one graph's words, can join every two values."""
+    """Return whether a graph is complete, given the phrase that describes the changes along its edges."""
     size = math.prod(sizes)
     if (edges := _EDGES.fullmatch(change)) is not None:
         return int(edges[1]) == size * (size - 1) // 2

@@ -1,4 +1,4 @@
-"""The domain of a table: the possible values of a record, and their numbers."""
+"""The domain of a table: the possible values of a record, and their indices."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.tables._columns import find_columns, read_positions
 
-# Exact distances are sums of positions; up to this bound they cannot overflow an int64.
+# Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
-# A histogram of more values would fill the memory.
+# A histogram of more values would exceed the memory.
 _LARGEST_HISTOGRAM = 2**28
 
 
@@ -33,7 +33,7 @@ class Attribute:
 
     Attributes:
         name: the name of the column.
-        values: the distinct values; value number i is ``values[i]``.
+        values: the distinct values; the value with index i is ``values[i]``.
 
     >>> ages = Attribute("age", range(17, 91))
     >>> ages.size, ages.numeric, ages.code(30, "age")
@@ -69,7 +69,7 @@ class Attribute:
     def positions(self) -> Integers:
         """Return the numeric values in multiples of `unit`, int64 of shape (size,), read-only.
 
-        A float means the decimal that Python prints for it, so 0.1, 0.2 and 0.3 are equally far apart.
+        A float is read as the decimal that Python prints for it, so 0.1, 0.2 and 0.3 have equal distances.
         """
         return self._lattice[0]
 
@@ -96,14 +96,14 @@ class Attribute:
         return {value: index for index, value in enumerate(self.values)}
 
     def codes(self, column: object, path: str) -> Integers:
-        """Return the numbers of the values in a column.
+        """Return the index of each value in a column.
 
         Args:
             column: one value for each row.
             path: the path of the table, for the error message.
 
         Returns:
-            Numbers of values, int64 of shape (n,).
+            The indices of the values, int64 of shape (n,).
 
         Raises:
             InputError: A value is outside the domain; the message names its row.
@@ -119,18 +119,18 @@ class Attribute:
         try:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
         except TypeError as error:
-            raise InputError(path, f"holds values that cannot be looked up ({error})") from error
+            raise InputError(path, f"contains values that cannot be looked up ({error})") from error
         return self._check_codes(codes, array, path)
 
     def code(self, value: object, path: str) -> int:
-        """Return the number of one value.
+        """Return the index of one value.
 
         Args:
             value: the value.
             path: the path of the value, for the error message.
 
         Returns:
-            The number of the value, from 0 to `size` - 1.
+            The index of the value, from 0 to `size` - 1.
 
         Raises:
             InputError: The value is outside the domain.
@@ -156,7 +156,7 @@ class Attribute:
         return self._check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
 
     def _code_in_range(self, value: Any) -> int:
-        """Return the number of any object among the values, or −1 if it is not one of them."""
+        """Return the index of an object among the values, or −1 if it is not a value."""
         assert isinstance(self.values, range)
         try:
             whole = int(value)
@@ -165,7 +165,7 @@ class Attribute:
             return -1
 
     def _check_codes(self, codes: Integers, column: Any, path: str) -> Integers:
-        """Return the given numbers of values; raise `InputError` if one is −1, naming the first such row."""
+        """Return the given indices; raise an `InputError` with the number of the row if an index is −1."""
         if len(codes) and codes.min() < 0:
             row = int(np.argmax(codes < 0))
             value = column[row]
@@ -173,14 +173,14 @@ class Attribute:
         return codes
 
     def nearest_codes(self, column: Floats, path: str) -> Integers:
-        """Return the numbers of the values nearest to real numbers.
+        """Return the indices of the values nearest to real numbers.
 
         Args:
             column: real numbers, shape (n,).
             path: the path of the table, for the error message.
 
         Returns:
-            Numbers of values, int64 of shape (n,).
+            The indices of the values, int64 of shape (n,).
 
         Raises:
             InputError: A number is more than half a step outside the range; the message names its row.
@@ -201,7 +201,7 @@ class Attribute:
         return np.asarray(order[places], dtype=np.int64)
 
     def _outside(self, path: str, row: int, value: object) -> InputError:
-        # The message would not show a value of None.
+        # `InputError` would omit a value of None from its message.
         shown = "None" if value is None else value
         return InputError(
             f"{path}[{self.name!r}], row {row}",
@@ -226,12 +226,12 @@ class Domain:
     [1, 198]
 
     Args:
-        attributes: a mapping from each attribute's name to its values, distinct and in order. A `range` is never
+        attributes: a mapping from the name of each attribute to its distinct values, in order. A `range` is never
             expanded.
 
     Raises:
-        InputError: There is no attribute, an attribute has no values, a value is repeated, or a value is neither a text
-            nor a number.
+        InputError: There is no attribute, an attribute has no values, a value is repeated, or a value is neither a
+            string nor a number.
     """
 
     attributes: tuple[Attribute, ...]
@@ -320,10 +320,10 @@ class Domain:
         return only
 
     def value(self, index: int) -> tuple[Hashable, ...]:
-        """Return the value with a number, as a tuple with one entry per attribute.
+        """Return the value with a given index, as a tuple with one entry per attribute.
 
         Args:
-            index: the number of the value, from 0 to |T| − 1.
+            index: the index of the value, from 0 to |T| − 1.
 
         Returns:
             The value.
@@ -333,7 +333,7 @@ class Domain:
         """
         index = as_integer(index, "index", 0)
         if not 0 <= (number := operator.index(index)) < self.size:
-            raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
+            raise InputError("index", "is not the index of a value", value=index, bound=f"from 0 to {self.size - 1}")
         entries = []
         for attribute in reversed(self.attributes):
             number, code = divmod(number, attribute.size)
@@ -347,29 +347,30 @@ class Domain:
             data: a table of any type that `indices` accepts.
 
         Returns:
-            The columns by the names of the attributes.
+            A dictionary from the names of the attributes to the columns.
         """
         return dict(zip(self.names, find_columns(data, self.names), strict=True))
 
     def indices(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
-        """Return the numbers of the values of the records in `data`, int64 of shape (n,); a table may be empty.
+        """Return the index of each record's value, int64 of shape (n,); the table may be empty.
 
         >>> Domain({"age": range(17, 91)}).indices([30, 31, 60]).tolist()
         [13, 14, 43]
 
         Args:
             data: a data frame or another table with named columns, a mapping of names to columns, or a structured
-                array. Also an array (n, attributes) or a list of tuples, in the order of the attributes. For a domain
-                of one attribute also a list, tuple, array or series of its values. Other named columns are ignored.
-            positions: the numbers of the values, integers of shape (n,), instead of `data`.
+                array. An array of shape (n, attributes) and a list of tuples are also accepted, in the order of the
+                attributes. For a domain of one attribute a list, tuple, array or series of values is accepted. Named
+                columns that are not attributes are ignored.
+            positions: the indices of the values, integers of shape (n,), instead of `data`.
 
         Returns:
-            Numbers from 0 to |T| − 1, in the order of the records.
+            The indices, from 0 to |T| − 1, in the order of the records.
 
         Raises:
             InputError: A column is missing, columns have different lengths, or single values are given for several
-                attributes. Or a value is outside the domain; the message names its row and column. Or both arguments or
-                neither are given.
+                attributes. Or a value is outside the domain, in the row and the column that the message names. Or both
+                `data` and `positions` are given, or neither.
         """
         if positions is not None:
             if data is not None:
@@ -387,15 +388,15 @@ class Domain:
         return result
 
     def nearest(self, points: ArrayLike) -> Integers:
-        """Return the numbers of the values nearest to real points, int64 of shape (n,).
+        """Return the indices of the values nearest to real points, int64 of shape (n,).
 
-        A record is rounded without looking at any other record, so rounding does not affect privacy.
+        Each record is rounded independently of all others, so rounding does not affect privacy.
 
         Args:
             points: real numbers, shape (n, attributes); every attribute must be numeric.
 
         Returns:
-            Numbers from 0 to |T| − 1, one for each point.
+            An index from 0 to |T| − 1 for each point.
 
         Raises:
             InputError: A point is more than half a step outside the range of an attribute; the message names its row.
@@ -415,13 +416,13 @@ class Domain:
 
         Args:
             data: a table of any type that `indices` accepts.
-            positions: the numbers of the records' values, instead of `data`.
+            positions: the indices of the records' values, instead of `data`.
 
         Returns:
             The counts, in the order of the values.
 
         Raises:
-            InputError: The domain has more than 2^28 values, or the table does not match it, as for `indices`.
+            InputError: The domain has more than 2^28 values, or `indices` raises an error for the table.
         """
         if self.size > _LARGEST_HISTOGRAM:
             raise InputError("domain", "has too many values for a histogram", value=self.size, bound="at most 2^28")
@@ -430,10 +431,10 @@ class Domain:
 
 def _attribute(name: object, values: object) -> Attribute:
     if not isinstance(name, str) or not name:
-        raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
+        raise InputError("domain", "has an attribute without a name", value=name, bound="a string that is not empty")
     path = f"domain[{name!r}]"
     require_plain(name, path)
-    # A set has no order, so its values cannot be numbered.
+    # A set has no order, so its values have no indices.
     if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
     require_unmasked(values, path)
@@ -447,7 +448,8 @@ def _attribute(name: object, values: object) -> Attribute:
     if not found:
         raise InputError(path, "has no values", bound="at least one")
     if not isinstance(found, range):
-        # Published files contain these texts, and are written after the budget is charged.
+        # Published files contain these strings. The strings are checked here, because files are written after the
+        # ledger is charged.
         require_plain_texts(found, path, lines=True)
     return Attribute(name, found)
 
@@ -474,7 +476,7 @@ def _check_distinct(values: tuple[Any, ...], path: str) -> None:
             earlier = first.setdefault(value, index)
         except (TypeError, ValueError) as error:
             shown = "None" if value is None else value
-            raise InputError(f"{path}[{index}]", "is not accepted", value=shown, bound="a text or number") from error
+            raise InputError(f"{path}[{index}]", "is not accepted", value=shown, bound="a string or number") from error
         if earlier != index:
             raise InputError(
                 f"{path}[{index}]", f"repeats {path}[{earlier}]", value=value, bound="distinct from all others"
@@ -494,7 +496,7 @@ def _can_be_exact(value: object) -> bool:
 
 
 def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fraction]:
-    """Return integers and a unit whose exact products are the values."""
+    """Return integers and a unit; each integer times the unit is exactly a value."""
     fractions = [exact(value) for value in values]
     denominator = math.lcm(*{fraction.denominator for fraction in fractions})
     scaled = [fraction.numerator * (denominator // fraction.denominator) for fraction in fractions]

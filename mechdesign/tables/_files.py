@@ -34,8 +34,9 @@ R = TypeVar("R", bound=Release)
 def load(folder: str | os.PathLike[str]) -> Release:
     """Load a release that `Release.save` wrote, as an object of its original class.
 
-    Releases of file version 1 can be loaded, too. Under publicly known counts their noise covers too few neighbours,
-    unless their policy joins every two values. A warning, `Description.unsound` and the report mark them as unsound.
+    Releases of file version 1 can also be loaded. Under publicly known counts, the noise of version 1 protects too few
+    neighbours, unless the policy joins every two values. A warning, `Description.unsound` and the report then mark the
+    release as unsound.
 
     Args:
         folder: the folder in which the release was saved.
@@ -85,14 +86,14 @@ def load(folder: str | os.PathLike[str]) -> Release:
 
 def _build(kind: type[R], header: Header, rows: bytes) -> R:
     names, columns = _table(rows.decode())
-    # The columns of labels come first, whatever their names are.
+    # The first columns are the labels, even if a label has the name of another column.
     first = len(header.labels)
     labels = {
         name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)
     }
     numbers = {name: _numbers(column) for name, column in zip(names[first:], columns[first:], strict=True)}
     if any(len(column) != header.queries for column in numbers.values()):
-        raise ValueError(f"{ANSWERS} does not hold {header.queries} rows")
+        raise ValueError(f"{ANSWERS} does not have {header.queries} rows")
     description = Description(
         what=header.what,
         policy=header.policy,
@@ -116,13 +117,13 @@ def _table(text: str) -> tuple[list[str], list[Sequence[str]]]:
         names, *rows = csv.reader(io.StringIO(text, newline=""))
         return list(map(from_cell, names)), [*zip(*rows, strict=True)]
     names = list(map(from_cell, text[: text.index("\n")].split(",")))
-    # All cells are split at once: one list per row takes ten times as long.
+    # All cells are split at once, because splitting each row separately takes ten times as long.
     cells = text.removesuffix("\n").replace("\n", ",").split(",")
     return names, [cells[len(names) + place :: len(names)] for place in range(len(names))]
 
 
 def _numbers(column: Sequence[str]) -> Floats:
-    # This is much faster than parsing the texts with NumPy.
+    # The JSON parser is much faster than NumPy at parsing strings.
     return np.array(msgspec.json.decode(f"[{','.join(column)}]", type=list[float]), dtype=np.float64)
 
 
@@ -136,13 +137,13 @@ def _labels(column: Sequence[str], form: str) -> Column:
 
 def _make_damage_error(folder: Path, problem: str) -> InputError:
     return InputError(
-        str(folder), f"does not hold a readable release ({problem})", bound="a folder in which a release was saved"
+        str(folder), f"does not contain a readable release ({problem})", bound="a folder in which a release was saved"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A release with its title and the estimates derived from it; it depends on the data only through the answers.
+    """A release with its title and the estimates derived from it, which depend on the data only through its answers.
 
     Attributes:
         release: the answers, the budget spent, and the policy.
@@ -197,22 +198,22 @@ class Publication(Published):
     ) -> None:
         """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, any further `files`.
 
-        The answers are complete once ``release.json`` is written; a failure with a further file does not affect them.
-        `md.report.save` also writes the page.
+        The answers are complete as soon as ``release.json`` is written, even if writing a further file then fails.
+        `md.report.save` writes the same files and an HTML page.
 
         Args:
             folder: the folder to write; it is created if necessary.
-            files: further files by name, or a function that returns them for this release. It is called after the
-                answers are written.
-            force: whether to write into a folder that holds other files.
-            overwrite: whether to replace a release in the folder; a rehearsal is always replaced. The budgets of both
-                releases add up.
-            **unknown: not accepted; a keyword of this kind raises `InputError`.
+            files: further files by name, or a function that returns them for this release. The function is called after
+                the answers are written.
+            force: whether to write into a folder that contains other files.
+            overwrite: whether to replace a release in the folder; a rehearsal is always replaced. Replacing a release
+                does not refund its budget.
+            **unknown: any other keyword raises `InputError`.
 
         Raises:
-            ExportError: the files must not be written there, or cannot be written.
-            InputError: a name in `files` is already used or is not a plain file name, or a content is not bytes.
-            ReportError: the answers are written, but a further file could not be made or written.
+            ExportError: writing into the folder is not permitted, or it fails.
+            InputError: a name in `files` is already used or is not a plain file name, or a file's content is not bytes.
+            ReportError: the answers are written, but a further file could not be computed or written.
         """
         for name in unknown:
             raise InputError(
@@ -233,7 +234,7 @@ class Publication(Published):
             texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
         try:
             target.mkdir(parents=True, exist_ok=True)
-            # Remove the files of an older release first: release.json vouches for all files in the folder.
+            # The files of an older release are removed first, because release.json certifies all files in the folder.
             for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
                 (target / name).unlink(missing_ok=True)
         except OSError as error:
@@ -253,14 +254,14 @@ class Publication(Published):
 
 
 def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a publication can and may be written into a folder.
+    """Raise `ExportError` unless writing a publication into a folder is possible and permitted.
 
-    It may be written if the folder does not exist, is empty or holds a rehearsal. With `overwrite` the folder may also
-    hold any release, complete or interrupted.
+    Writing is permitted if the folder does not exist, is empty or contains a rehearsal. With `overwrite` the folder may
+    also contain a complete or interrupted release.
     """
 
     def ours(entry: Path) -> bool:
-        # A killed run leaves files with the name `.NAME.????????.partial`.
+        # An interrupted run may leave files with the name `.NAME.????????.partial`.
         name = entry.name
         whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
         return whole in FILES and not entry.is_dir()
@@ -271,7 +272,7 @@ def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> N
 
 
 def holds_release(folder: Path) -> bool:
-    """Return whether a folder holds a release, complete or not, that is not a rehearsal."""
+    """Return whether a folder contains a complete or incomplete release other than a rehearsal."""
     answers = any((folder / file).is_file() for file in FILES if file != _REPORT)
     return answers and not _is_rehearsal(folder)
 
@@ -280,7 +281,7 @@ def _is_rehearsal(folder: Path) -> bool:
     try:
         document = json.loads((folder / HEADER).read_bytes())
     except (OSError, ValueError, RecursionError):
-        # The run did not finish, but somebody may have seen its answers.
+        # The run did not finish, but its answers may already have been read.
         return False
     return isinstance(document, dict) and document.get("rehearsal") is True
 

@@ -43,7 +43,7 @@ class LinearQueries(ABC):
     @property
     @abstractmethod
     def integral(self) -> bool:
-        """Return whether all coefficients are integers small enough for `gram` to be exact."""
+        """Return whether all coefficients are integers so small that `gram` is exact."""
 
     @abstractmethod
     def gram(self) -> Floats:
@@ -73,12 +73,12 @@ class LinearQueries(ABC):
                 "have too many weights",
                 value=weights,
                 bound=f"at most {_MOST_WEIGHTS} weights",
-                remedy="ask for fewer queries, or release a histogram and add up its answers",
+                remedy="request fewer queries, or release a histogram and add up its answers",
             )
         return self.matrix()
 
     def classes(self) -> Partition:
-        """Return the classes of values that exact answers distinguish; the last node is absence."""
+        """Return the classes of values that exact answers distinguish; the last node represents absence."""
         if self.size >= LARGEST_LISTED:
             return UNKNOWN
         labels = np.zeros(self.size + 1, dtype=np.int64)
@@ -94,7 +94,7 @@ class LinearQueries(ABC):
 
 
 def step_of(weights: Floats) -> Fraction:
-    """Return the largest step that divides all weights, each read as the decimal that it prints.
+    """Return the largest step that divides all weights; each weight is read as the decimal that Python prints.
 
     >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
     Fraction(1, 4)
@@ -103,7 +103,7 @@ def step_of(weights: Floats) -> Fraction:
 
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:
-    """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T| if it is known."""
+    """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T|, or None if unknown."""
     require_unmasked(queries, "queries")
     shapes = "(|T|,) or (q, |T|)".replace("|T|", "|T|" if size is None else str(size))
     if isinstance(queries, str):
@@ -116,7 +116,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> I
     if given.ndim != 2 or given.size == 0 or size not in (None, given.shape[1]):
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=shapes)
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
-        # A float with up to 15 digits is the float nearest to a multiple of the step; other weights are converted
+        # A float of up to 15 digits equals the float nearest to some multiple of the step. Other weights are converted
         # exactly.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             numbers = np.rint(given / float(step))
@@ -134,7 +134,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> I
                 "is not a multiple of the step",
                 value=given[place],
                 bound=f"a multiple of {exact_text(step)}, at most 2^61 times as large",
-                remedy="state a finer step, or round the weights to it",
+                remedy="set a smaller step, or round the weights to multiples of it",
             )
         rows[place] = int(multiple)
     return rows

@@ -1,9 +1,9 @@
-"""Least-cost channels under a policy: the optimal answer to one count, and to one attribute of one record.
+"""Least-cost channels under a policy, for answering one count or one attribute of one record.
 
 The randomised answer to one count or one value is a channel, and the policy's guarantee is a set of linear inequalities
-on it. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. For
-counts on a line and costs that never decrease with the error, the geometric mechanism with a Bayes-optimal remap is
-also optimal. This is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
+on its entries. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the
+optimality. For counts on a line and costs that never decrease with the error, the geometric mechanism with a
+Bayes-optimal remap is also optimal. This optimality is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CountCosts:
         geometric: the cost of the truncated geometric mechanism.
         geometric_remapped: the cost of the geometric mechanism with the best remap of its answers under the prior.
         laplace: the cost of Laplace noise of scale 1/ε, rounded and clipped to the range.
-        laplace_remapped: the cost of this Laplace noise with the best remap of its answers.
+        laplace_remapped: the cost of rounded and clipped Laplace noise with the best remap of its answers.
         constant: the cost of the best answer that ignores the data.
 
     >>> costs = compare_counts(4, [0.1])[0]
@@ -75,8 +75,8 @@ def optimal_count(
 ) -> Design:
     """Design the channel of least expected cost that answers one count.
 
-    Counts of neighbouring databases differ by at most `sensitivity`. This is 1 if the policy has no known counts and
-    some edge changes the count. Otherwise `Policy.sensitivity` computes it.
+    Counts of neighbouring databases differ by at most `sensitivity`. The sensitivity is 1 if the policy has no known
+    counts and some edge changes the count. Otherwise `Policy.sensitivity` computes the sensitivity.
 
     Args:
         records: the number of records; the count is from 0 to this number.
@@ -113,16 +113,16 @@ def optimal_attribute(
 ) -> Design:
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
-    Secrets and answers are values of the domain, given by their numbers; see `Domain.value`. Two values that an edge
-    joins are ε-indistinguishable. Values that no path joins may be distinguished exactly. A value without an edge is
-    refused, unless `isolated` is "release".
+    Secrets and answers are indices of values of the domain; see `Domain.value`. Two values that an edge joins are
+    ε-indistinguishable. Values that no path joins may be distinguished exactly. A value without an edge is refused,
+    unless `isolated` is "release".
 
     Args:
         policy: the policy, without known counts and without the null node.
         epsilon: ε in nats for each edge.
         prior: the probability of each value, shape (|T|,); uniform by default.
-        cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
-            or a matrix c(value, answer) of shape (|T|, answers).
+        cost: "absolute" and "squared" add up the absolute or squared differences of the numeric attributes. "hamming"
+            is 0 for the true value and 1 otherwise. Or a matrix c(value, answer) of shape (|T|, answers) is given.
         isolated: the treatment of values without an edge, as for `mechdesign.design`.
         settings: the settings of the solver.
 
@@ -140,7 +140,11 @@ def optimal_attribute(
         raise InputError("policy", "has too many values for a channel", value=size, bound=f"at most {_LARGEST}")
     for wrong, problem in ((policy.constraints, "has count constraints"), (policy.unbounded, "has the null node")):
         if wrong:
-            raise InputError("policy", problem, bound="neither, for the value of one record")
+            raise InputError(
+                "policy",
+                problem,
+                bound="a policy without known counts and without the null node, for the value of one record",
+            )
     graph = nx.empty_graph(size)
     graph.add_edges_from(policy.secret_graph.edges().tolist())
     axes = np.unravel_index(np.arange(size), policy.domain.shape)
@@ -157,9 +161,9 @@ def find_remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) ->
     """Return the expected cost of a channel after the best remap of its answers under the prior.
 
     Args:
-        channel: p(o|s), shape (n, m).
-        prior: shape (n,).
-        cost: c(s, answer), shape (n, k).
+        channel: the probabilities p(o|s), shape (n, m).
+        prior: the probability of each secret, shape (n,).
+        cost: the costs c(s, answer), shape (n, k).
 
     Returns:
         The cost.

@@ -22,11 +22,11 @@ class ParallelComposition:
     """The result of `parallel_composition`: whether ε-private releases on disjoint parts are jointly ε-private.
 
     Attributes:
-        allowed: whether parallel composition holds, by Theorem 4.2 of Blowfish (He et al. 2014); if not, budgets add
-            up.
-        reason: the reason, as a sentence.
-        constraint: the number of the constraint that prevents it, or None.
-        edge: an edge of the secret graph as a counterexample, or None.
+        allowed: whether the releases compose in parallel, by Theorem 4.2 of Blowfish (He et al. 2014); if not, their
+            budgets add up.
+        reason: a sentence that gives the reason.
+        constraint: the index of a constraint that prevents parallel composition, or None.
+        edge: an edge of the secret graph that is a counterexample, or None.
 
     >>> from mechdesign.tables import Domain
     >>> bool(parallel_composition(Policy.full(Domain({"age": range(100)}))))
@@ -45,18 +45,17 @@ class ParallelComposition:
 def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> ParallelComposition:
     """Decide whether releases on disjoint groups of people compose in parallel.
 
-    Without known counts one record changes, so only one of the releases is affected. Known counts may link a change in
-    one group to a change in another. An edge is critical to a constraint if it changes the constraint's count. Any
-    other record, in any group, may then restore the count, even by a move that is not along an edge. Releases therefore
-    compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 allows critical edges in one group,
-    but ignores moves that are not along edges.)
+    Without known counts, neighbouring databases differ in one record, which affects only one of the releases. Known
+    counts may link a change in one group to a change in another. An edge is critical to a constraint if a move along it
+    changes the constraint's count. A move of another record, in any group and between any two values, may then restore
+    the count. Releases therefore compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 allows
+    critical edges in one group, but it ignores moves that are not along edges.)
 
     Args:
         policy: the policy.
-        parts: the part of each value, shape (|T|,), if the value of a record determines the group. Then no edge may
-            join
-            two parts, so the group is not protected. By default the groups are chosen without looking at the data, and
-            any person may be in any group.
+        parts: the part of each value, shape (|T|,), if the value of a record determines the group. In this case no edge
+            may join two parts, so the group of a record is not protected. By default the groups are chosen
+            independently of the data, and any person may be in any group.
 
     Returns:
         Whether the releases compose in parallel, with the reason.
@@ -72,14 +71,19 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
     graph = as_policy(policy).secret_graph
     labels = None if parts is None else np.append(block_numbers(policy.domain, parts, "parts"), -1)
     if labels is not None and (edge := graph.crossing(labels[:-1])) is not None:
-        return ParallelComposition(False, "A record may move from one part to another, which changes both.", None, edge)
+        return ParallelComposition(
+            False, "A record may move from one part to another, and this changes both parts.", None, edge
+        )
     kinds, counted = kinds_of(policy.constraints, graph.size, null=graph.has_null)
     joined = graph.joined(kinds[: graph.size])
     critical = counted[kinds[joined[:, 0]]] != counted[kinds[joined[:, 1]]]
     for index in np.flatnonzero(critical.any(axis=0)).tolist():
         x, y = joined[np.argmax(critical[:, index])].tolist()
         where = "groups" if labels is None else "parts"
-        reason = f"People in different {where} may change the count of constraints[{index}] and restore it together."
+        reason = (
+            f"A record in one of the {where} may change the count of constraints[{index}], "
+            "and a record in another one may restore it."
+        )
         return ParallelComposition(False, reason, index, (x, y))
     if not policy.constraints:
         return ParallelComposition(True, "Two neighbouring databases differ in a single record.")
@@ -88,7 +92,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """A ledger for releases about one of several disjoint groups; `part_of` makes one.
+    """A ledger for releases about one of several disjoint groups, which `part_of` creates.
 
     Attributes:
         ledger: the ledger for all groups.
@@ -110,7 +114,7 @@ class LedgerPart:
 
     @property
     def by_policy(self) -> tuple[PolicyTotals, ...]:
-        """Return the totals spent under each policy, over all groups."""
+        """Return the totals that all groups together have spent under each policy."""
         return self.ledger.by_policy
 
     def spend(
@@ -127,7 +131,7 @@ class LedgerPart:
 
         Args:
             what: the released quantity, in words.
-            protects: the neighbouring databases, in words.
+            protects: the definition of neighbouring databases, in words.
             epsilon: the ε that is spent, or None.
             rho: the ρ that is spent, or None.
             policy: the name of the release's policy; by default the policy of this ledger.
@@ -157,7 +161,7 @@ class LedgerPart:
 
         Args:
             what: the released quantity, in words.
-            protects: the neighbouring databases, in words.
+            protects: the definition of neighbouring databases, in words.
             epsilon: the ε to be spent, or None.
             rho: the ρ to be spent, or None.
             policy: the name of the release's policy; by default the policy of this ledger.
@@ -167,20 +171,20 @@ class LedgerPart:
         self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
     def _find_part(self, policy: str | None) -> tuple[str, str]:
-        """Return the division and the group; raise `InputError` for a release under another policy."""
+        """Return the names of the division and the group; raise `InputError` for a release under another policy."""
         if policy is not None and policy != self.policy:
             raise InputError(
                 "ledger",
                 "belongs to a group under another policy; only releases under that policy compose in parallel",
                 value=policy,
                 bound=self.policy,
-                remedy="make a ledger of the group for this policy by part_of, or charge the ledger for all groups",
+                remedy="create a ledger of the group for this policy with part_of, or charge the ledger for all groups",
             )
         return self.division, self.part
 
 
 def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: ArrayLike | None = None) -> LedgerPart:
-    """Return a ledger for releases about one group of a division, if releases about its groups compose in parallel.
+    """Return a ledger for releases about one group, if releases about all groups of the division compose in parallel.
 
     The caller guarantees that no person is in two groups of the division. A release that is charged to a group must use
     only the records of this group.

@@ -28,7 +28,7 @@ from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
 
-# Exact distances are sums over the attributes; up to this bound they cannot overflow an int64.
+# Exact distances are sums over the attributes; distances up to this bound cannot overflow an int64.
 _LARGEST_DISTANCE = 2**61
 
 
@@ -36,13 +36,13 @@ _LARGEST_DISTANCE = 2**61
 class Policy:
     """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
 
-    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. Each takes the
-    keywords
+    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. All of them except
+    `union` accept two keywords:
 
     - ``constraints``: the publicly known counts, as 0/1 arrays of shape (|T|,) with 1 for the counted values, or as
       pairs (array, known count);
-    - ``unbounded``: whether a record may also be added or removed. The null node, number |T|, represents absence. It is
-      joined to every value, unless an explicit graph joins it to some values only.
+    - ``unbounded``: whether a record may also be added or removed. The null node, with index |T|, represents absence.
+      Edges join the null node to every value, unless an explicit graph joins it only to some values.
 
     Attributes:
         domain: the domain of the records.
@@ -62,7 +62,7 @@ class Policy:
 
     @classmethod
     def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Return the policy whose graph is complete; without known counts it is differential privacy.
+        """Return the policy with the complete graph; without known counts, its guarantee is differential privacy.
 
         Args:
             domain: the domain of the records.
@@ -95,11 +95,11 @@ class Policy:
     def partition(
         cls, domain: Domain, labels: ArrayLike, *, constraints: ConstraintsLike = (), unbounded: bool = False
     ) -> Policy:
-        """Return the policy that joins values in the same block; the block of a record may be released exactly.
+        """Return the policy that joins values in the same block; each record's block may be released exactly.
 
         Args:
             domain: the domain of the records.
-            labels: the block of each value, texts or numbers, shape (|T|,).
+            labels: the block of each value, a string or number, shape (|T|,).
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -126,13 +126,13 @@ class Policy:
         """Return the policy that joins values at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
 
         On one attribute with values one unit apart, θ = 1 gives the line, and θ = |T| − 1 or |T| the complete graph.
-        Values and θ mean the decimals that they print. A small tolerance allows for rounded floats. A distance may
-        exceed θ by a share of 1e-9, or by 4 units in the last place of the largest value.
+        Floats among the values and θ are read as the decimals that Python prints. For rounded floats, a distance may
+        exceed θ by a relative 1e-9, or by 4 units in the last place of the largest value.
 
         Args:
             domain: the domain of the records.
             theta: the threshold θ, at least the smallest distance between two values.
-            attributes: the attributes that may change, whose values are ascending numbers; by default all.
+            attributes: the attributes that may change, whose values are ascending numbers; by default all attributes.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -149,7 +149,7 @@ class Policy:
         """Return the policy that joins each value of one ordered attribute to the next one.
 
         Args:
-            domain: a domain with one attribute, whose values are ascending numbers.
+            domain: a domain with a single attribute, whose values are ascending numbers.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -157,7 +157,7 @@ class Policy:
             The policy.
 
         Raises:
-            InputError: The domain is not of this kind.
+            InputError: The domain has several attributes, or its values are not ascending numbers.
         """
         name = _require_domain(domain).ordered_attribute("a line policy").name
         require_room(domain.size, "a line policy")
@@ -179,7 +179,7 @@ class Policy:
         Args:
             domain: the domain of the records.
             graph: an undirected networkx graph whose nodes are the indices of the values, or a list of edges. With
-                ``unbounded`` the null node is None.
+                ``unbounded``, None represents the null node.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -235,7 +235,7 @@ class Policy:
 
     @property
     def steps(self) -> int | None:
-        """Return θ if exactly the values at most θ numbers apart are joined, else None; the null node is ignored."""
+        """Return θ if edges between values are exactly the pairs whose indices differ by at most θ, else None."""
         graph = self.secret_graph
         if isinstance(graph, UnionGraph):
             rest = [part for part in graph.parts if part.kind != "null"]
@@ -244,7 +244,7 @@ class Policy:
 
     @property
     def neighbours(self) -> str:
-        """Return the definition of neighbouring databases, which a release must not distinguish, in plain English.
+        """Return a sentence that defines neighbouring databases, which a release must not distinguish.
 
         >>> print(Policy.line(Domain({"age": range(100)})).neighbours)
         Two databases are neighbours if they have the same number of records and differ in the value of one record, \
@@ -287,7 +287,7 @@ which changes from one value of age to the next or the previous one.
             counts: the histogram, shape (|T|,).
 
         Raises:
-            InputError: A known count does not hold for the histogram.
+            InputError: The histogram violates a known count.
         """
         histogram = as_array(counts, "counts")
         if histogram.shape != (self.domain.size,):
@@ -295,25 +295,25 @@ which changes from one value of age to the next or the previous one.
         for index, constraint in enumerate(self.constraints):
             found = histogram[constraint.counted].sum().item()
             if constraint.known is not None and found != constraint.known:
-                # The message omits the count of the data, because it is not publicly known.
+                # The message omits the count in the data, because it is not publicly known.
                 raise InputError(
                     f"constraints[{index}]",
-                    "does not hold for the data",
+                    "differs from the count in the data",
                     value=constraint.known,
-                    bound="the count that the data have",
-                    remedy="correct the known count, or leave the constraint out",
+                    bound="the count in the data",
+                    remedy="correct the known count, or omit the constraint",
                 )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
-        """Return the policy-specific global sensitivity of a query: see `mechdesign.tables.sensitivity`.
+        """Return the policy-specific global sensitivity of a query; `mechdesign.tables.sensitivity` describes it.
 
         Args:
-            query: the query: a name, weights or a function.
+            query: the query, given as a name, weights or a function.
             norm: 1 for the ℓ1 norm, 2 for the ℓ2 norm.
             **options: further keywords of `mechdesign.tables.sensitivity`.
 
         Returns:
-            The sensitivity, an int or Fraction if it is exact, else a float, rounded up.
+            The sensitivity: an int or a Fraction if it is exact, else a float that is rounded up.
 
         >>> domain = Domain({"age": range(100)})
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
@@ -323,7 +323,7 @@ which changes from one value of age to the next or the previous one.
 
 
 def as_policy(policy: object, path: str = "policy") -> Policy:
-    """Return a policy itself; raise `InputError` for anything else."""
+    """Return the argument if it is a policy; raise `InputError` otherwise."""
     if not isinstance(policy, Policy):
         raise InputError(path, "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
     return policy
@@ -378,19 +378,22 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
-    """Return the values of one of `count` attributes in common steps; raise `InputError` on overflow."""
+    """Return values as multiples of the unit; raise `InputError` if a sum over `count` attributes may overflow."""
     factor = int(attribute.unit / unit)
     if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
         raise InputError(
-            f"domain[{attribute.name!r}]", "has too fine a step", bound="distances in an int64 in common steps"
+            f"domain[{attribute.name!r}]",
+            "has too small a step",
+            bound="distances that fit an int64 in multiples of the common step",
         )
     return attribute.positions * factor
 
 
 def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
-    """Return the largest distance within a threshold, with a tolerance for rounded floats.
+    """Return the largest distance that a threshold permits, including a tolerance for rounded floats.
 
-    For example 0.1 + 0.2, which prints 0.30000000000000004, is within 0.1 of 0.2. See `mechdesign.distances.reach`.
+    For example, 0.1 + 0.2, which prints 0.30000000000000004, has a distance to 0.2 within the threshold 0.1. See
+    `mechdesign.distances.reach`.
     """
     floats = [abs(float(end)) for end in ends if isinstance(end, float)]
     if not floats and (not isinstance(theta, float) or limit.denominator == 1):
@@ -399,7 +402,7 @@ def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
 
 
 def _ends(attribute: Attribute) -> list[Hashable]:
-    """Return the first and the last value of an attribute, and one of its floats if it has any."""
+    """Return the first value, the last value and, if there is one, a float of an attribute."""
     values = attribute.values
     if isinstance(values, range):
         return [values[0], values[-1]]
@@ -437,7 +440,7 @@ def _explicit(domain: Domain, graph: object, unbounded: bool) -> SecretGraph:
     edges = np.zeros((len(pairs), 2), dtype=np.int64)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"graph[{index}]", "is not an edge", value=pair, bound="a pair of numbers of values")
+            raise InputError(f"graph[{index}]", "is not an edge", value=pair, bound="a pair of indices of values")
         _check_nodes(pair, domain.size, unbounded, f"graph[{index}]")
         if pair[0] == pair[1]:
             raise InputError(f"graph[{index}]", "joins a value to itself", value=pair, bound="two different values")
@@ -454,10 +457,10 @@ def _check_nodes(nodes: Iterable[object], size: int, unbounded: bool, path: str)
         if node is None:
             raise InputError(path, "has the null node", remedy="set unbounded=True if records may be added or removed")
         if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer) or not 0 <= node < size:
-            raise InputError(path, "has a node that is not a value", value=node, bound=f"a number from 0 to {size - 1}")
+            raise InputError(path, "has a node that is not a value", value=node, bound=f"an index from 0 to {size - 1}")
 
 
-# The names of the fields that do not affect which values a graph joins.
+# The names of the fields of a graph that do not affect its edges.
 _WORDS = ("kind", "phrase")
 _DIGITS = 16
 
@@ -476,7 +479,7 @@ def describe_policy(policy: Policy) -> str:
 
 
 def name_policy(policy: Policy) -> str:
-    """Return the name of a policy in a ledger: a description, and the digest of its domain, edges and known counts.
+    """Return the name of a policy in a ledger: its description, and a digest of its domain, edges and known counts.
 
     Policies with the same name have the same neighbours. Policies with the same edges may have different names if they
     were built differently.
@@ -493,7 +496,7 @@ def name_policy(policy: Policy) -> str:
 
 
 def _content(graph: SecretGraph) -> tuple[object, ...]:
-    """Return the content that determines a graph's edges, as plain values with a stable text."""
+    """Return the plain values that determine a graph's edges; their `repr` does not depend on the program run."""
     return type(graph).__name__, *_fields(graph)
 
 
@@ -504,7 +507,7 @@ def _fields(graph: SecretGraph) -> Iterator[object]:
         value = getattr(graph, each.name)
         parts = value if isinstance(value, tuple) else (value,)
         found = [_plain(part) for part in parts]
-        # In a union the order of the parts has no meaning.
+        # The order of the parts of a union does not affect its edges.
         yield each.name, sorted(map(repr, found)) if isinstance(parts[0], SecretGraph) else found
 
 

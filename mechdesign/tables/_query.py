@@ -27,19 +27,19 @@ from mechdesign.tables._sensitivity._sensitivity import Sensitivity, as_norm, of
 
 _LIMIT = (
     "The limit is proven for linear unbiased decoding and noise of the variance of the continuous law, 2(Δ/ε)² or "
-    "Δ²/(2ρ). Noise in whole steps has a little less at large budgets."
+    "Δ²/(2ρ). At large budgets, discrete noise has a slightly smaller variance."
 )
 
 
 @dataclass(frozen=True)
 class Option:
-    """One way to answer a query.
+    """A way to answer a query, with its expected error.
 
     Attributes:
-        name: its name, as in specifications.
-        detail: its parameters, in words.
+        name: the name of the option, as in specifications.
+        detail: the parameters of the option, in words.
         error: the expected root mean squared error of an answer; 0 for exact answers.
-        limit: a lower bound on this error for all strategies of its class; None if no bound was computed.
+        limit: a lower bound on the error of every strategy of the same class; None if no bound was computed.
         taken: whether the release will use this option.
 
     >>> Option("independent", "noise on each count", 1.5).taken
@@ -63,7 +63,7 @@ class Plan:
         policy: the policy, in words.
         neighbours: the definition of neighbouring databases.
         spends: the budget that the release would spend.
-        options: the ways to answer, the best first.
+        options: the ways to answer, in ascending order of error.
         remarks: further facts for the reader.
 
     >>> from mechdesign.tables import Domain, Policy, plan_histogram
@@ -95,7 +95,7 @@ class Plan:
         options: tuple[Option, ...],
         remarks: tuple[str, ...] = (),
     ) -> Plan:
-        """Return a plan with these options, and with the remarks for its options and policy.
+        """Return a plan with the given options and with the remarks that its options and its policy require.
 
         Args:
             what: the released quantity, in words.
@@ -106,7 +106,7 @@ class Plan:
             remarks: further facts for the reader.
 
         Returns:
-            The plan, its options sorted by error.
+            The plan, with its options in ascending order of error.
         """
         if options[0].limit is None and len(options) > 1:
             options = (replace(options[0], limit=options[-1].limit), *options[1:])
@@ -124,18 +124,19 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A query under a policy. It does not depend on data, and its parts are computed only when they are needed.
+    """A query under a policy. It does not depend on data, and its parts are computed on request.
 
     Attributes:
         what: the query, in words.
         count: the number of answers.
-        sensitivity: returns the sensitivity in a norm, 1 or 2.
-        answers: checks the table, or positions, and returns the true answers in steps, int64 of shape (q,).
-        labels: returns the labels of the answers: arrays of shape (q,) by column heading.
-        classes: returns the classes of values that exact answers would distinguish.
+        sensitivity: a function that returns the sensitivity in the ℓ1 norm for 1, and in the ℓ2 norm for 2.
+        answers: a function that checks a table or positions and returns the true answers as multiples of `step`, int64
+            of shape (q,).
+        labels: a function that returns the labels of the answers, as arrays of shape (q,) by column heading.
+        classes: a function that returns the classes of values that exact answers would distinguish.
         step: the step of the answers.
-        planned: the longer description for a plan, if there is one.
-        option: the name and the detail of the option in a plan.
+        planned: a longer description for plans; if it is empty, plans use `what`.
+        option: the name and the details of the option in a plan.
     """
 
     what: str
@@ -157,7 +158,7 @@ class Question:
         labels: Callable[[], Mapping[str, NDArray[Any]]],
         planned: str = "",
     ) -> Question:
-        """Return the question of linear queries with integer weights of shape (q, |T|), in steps."""
+        """Return the question of linear queries with weights `rows` × `step`, for integer `rows` of shape (q, |T|)."""
         lattice = replace(as_lattice(rows, policy.domain.size), unit=step)
 
         def answers(data: object, positions: ArrayLike | None) -> Integers:
@@ -180,8 +181,8 @@ class Question:
 class Query(Generic[R]):
     """A query on a table, with methods for its sensitivity, its plan and its release.
 
-    A new kind of query overrides `ask`; independent noise for the joint sensitivity of all its answers is then added.
-    Or it overrides `_sensitivity`, `_plan` and `_release`. It is registered in `QUERIES`.
+    A new kind of query is registered in `QUERIES`. A query whose answers get independent noise for their joint
+    sensitivity overrides `ask`. Any other query overrides `_sensitivity`, `_plan` and `_release`.
 
     Attributes:
         released: the class of the releases that answer the query.
@@ -198,8 +199,8 @@ class Query(Generic[R]):
         """Return the largest distance between the answers on two neighbouring tables.
 
         Args:
-            policy: the Blowfish policy that the release must keep.
-            norm: 1 for the ℓ1 norm, which a budget in ε needs; 2 for the ℓ2 norm, which a budget in ρ needs.
+            policy: the Blowfish policy that the release must satisfy.
+            norm: 1 for the ℓ1 norm, which a budget in ε requires; 2 for the ℓ2 norm, which a budget in ρ requires.
 
         Returns:
             The sensitivity.
@@ -214,7 +215,7 @@ class Query(Generic[R]):
         """Return the expected error of every known way to answer, before any data are read.
 
         Args:
-            policy: the Blowfish policy that the release must keep.
+            policy: the Blowfish policy that the release must satisfy.
             budget: the ε or ρ that the release may spend.
             compare: whether to compare strategies for the same answers, if this takes only seconds.
 
@@ -244,15 +245,15 @@ class Query(Generic[R]):
 
         Args:
             data: the table, in any form that `Domain.indices` accepts.
-            policy: the Blowfish policy that the release must keep.
+            policy: the Blowfish policy that the release must satisfy.
             budget: the ε or ρ that the release may spend.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
-            positions: the numbers of the records' values, instead of `data`, which is then None.
+            positions: the indices of the records' values, given instead of `data`.
             ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to release even if this and an earlier release, one of them exact, together distinguish
-                protected values. The ledger records this choice.
+            together: whether to permit a release that is exact on values that the policy of an earlier release
+                protects, or vice versa. The ledger records this choice.
 
         Returns:
             The release, of the class `released`.
@@ -260,13 +261,14 @@ class Query(Generic[R]):
         Raises:
             InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
         return found
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
-        """Return the estimates derived from a release, by the names of the attributes of `Published`.
+        """Return the estimates derived from a release; the keys are names of attributes of `Published`.
 
         Args:
             release: the release that answered the query.
@@ -278,9 +280,9 @@ class Query(Generic[R]):
         return {}
 
     def ask(self, policy: Policy) -> Question:
-        """Return the question of this query under a policy.
+        """Return the question that this query asks under a policy.
 
-        Queries that do not use independent noise override `_sensitivity`, `_plan` and `_release` instead.
+        Queries without independent noise override `_sensitivity`, `_plan` and `_release` instead of this method.
 
         Args:
             policy: the policy.
@@ -295,7 +297,7 @@ class Query(Generic[R]):
         raise InputError("query", "is not answered with independent noise", value=type(self).__name__, bound=bound)
 
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-        """Return strategies for the same answers, best first, if finding them takes only seconds.
+        """Return strategies for the same answers in ascending order of error, if the search takes only seconds.
 
         Args:
             policy: the policy.
@@ -340,7 +342,7 @@ class Query(Generic[R]):
 
         def rehearse() -> None:
             noise.prepare()
-            # Zeros in place of the answers ensure that this step does not depend on them.
+            # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
             make_release(np.zeros_like(answers))
 
         return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)

@@ -41,13 +41,13 @@ class Description:
         neighbours: the definition of neighbouring databases, which the release does not distinguish.
         definition: the source of this definition.
         mechanism: the mechanism and the noise, in words.
-        epsilon: the ε that was spent, exact; None for a budget in ρ.
-        rho: the ρ of zero-concentrated differential privacy that was spent, exact; None for a budget in ε.
+        epsilon: the exact ε that was spent; None for a budget in ρ.
+        rho: the exact ρ of zero-concentrated differential privacy that was spent; None for a budget in ε.
         step: the step of the lattice on which the noisy answers lie.
         confidence: the least probability with which the interval of a single query contains the true answer.
-        rehearsal: whether the noise came from a given generator; then nothing is protected.
+        rehearsal: whether the noise came from a given generator; a rehearsal protects nothing.
         remarks: further facts for the reader, such as exact answers.
-        entry: the number of the ledger entry, random digits; None if no ledger was charged.
+        entry: the number of the ledger entry, which consists of random digits; None if no ledger was charged.
 
     >>> from mechdesign.tables import Domain, Policy, release_histogram
     >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.spent
@@ -69,12 +69,12 @@ class Description:
 
     @property
     def unsound(self) -> bool:
-        """Return whether an earlier version made the release, with possibly too little noise for the policy."""
+        """Return whether an earlier version computed the release, with possibly too little noise for the policy."""
         return self.definition == EARLIER
 
     @property
     def is_spent(self) -> str:
-        """Return a sentence about the spent budget, for error messages; rehearsals and exact answers spend nothing.
+        """Return a sentence about the spent budget for error messages; rehearsals and exact answers spend nothing.
 
         >>> from mechdesign.tables import Domain, Policy, release_histogram
         >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.is_spent
@@ -86,7 +86,7 @@ class Description:
 
     @property
     def spent(self) -> str:
-        """Return the spent budget as a text.
+        """Return the spent budget as a string.
 
         >>> exact_text(Fraction(1, 2))
         '0.5'
@@ -141,12 +141,12 @@ class Release:
 
     @property
     def epsilon(self) -> Fraction | None:
-        """Return the ε that was spent, exact, or None."""
+        """Return the exact ε that was spent, or None."""
         return self.description.epsilon
 
     @property
     def rho(self) -> Fraction | None:
-        """Return the ρ that was spent, exact, or None."""
+        """Return the exact ρ that was spent, or None."""
         return self.description.rho
 
     def entered(self: R, number: str | None) -> R:
@@ -161,10 +161,10 @@ class Release:
         return replace(self, description=replace(self.description, entry=number))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``answers.csv``, with a row for each query, and ``release.json``, with the rest, into a folder.
+        """Write ``answers.csv``, with a row for each query, and ``release.json``, with the description, into a folder.
 
-        Each file atomically replaces an older one. ``release.json`` is written last and contains the digest of the
-        answers.
+        Each file is replaced atomically if it already exists. ``release.json`` is written last and contains the digest
+        of the answers.
 
         Args:
             folder: the folder; it is created if necessary.
@@ -176,7 +176,7 @@ class Release:
         try:
             target.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ExportError(f"{target} could not be made: {error.strerror or error}") from error
+            raise ExportError(f"the folder {target} could not be created: {error.strerror or error}") from error
         digest = hashlib.sha256()
 
         def digest_rows() -> Iterator[bytes]:
@@ -209,7 +209,7 @@ class Release:
         write_file(target / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
 
     def _columns(self) -> dict[str, Floats]:
-        """Return the columns of numbers by the names of the attributes."""
+        """Return the numeric columns by the names of their attributes."""
         return {
             "answers": self.answers,
             "standard_errors": self.standard_errors,
@@ -218,16 +218,16 @@ class Release:
         }
 
     def _parameters(self) -> dict[str, Any]:
-        """Return the further attributes of a class of releases, as plain values by name."""
+        """Return the additional attributes of a subclass of releases, as plain values by name."""
         return {}
 
     @classmethod
     def restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
-        """Return the release with these attributes.
+        """Return the release with the given attributes.
 
         Args:
             common: the attributes of `Release`, by name.
-            parameters: the further attributes of this class, as `_parameters` returns them.
+            parameters: the additional attributes of this class, as `_parameters` returns them.
 
         Returns:
             The release.
@@ -248,12 +248,12 @@ class Release:
 
     @classmethod
     def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes from the values that `_parameters` returned."""
+        """Convert the values that `_parameters` returned to attributes."""
         return parameters
 
     def _rows(self) -> Iterator[bytes]:
         columns = self._columns()
-        # An attribute may have the name "low", so its column is renamed.
+        # If an attribute has the name of a numeric column, such as "low", its column of labels is renamed.
         headings = [f"{name} (label)" if name in columns else name for name in self.labels]
         yield ",".join(map(_quote, [*headings, *columns])).encode() + b"\n"
         for start in range(0, len(self), _ROWS_AT_ONCE):
@@ -286,7 +286,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _cells(array: Column) -> list[bytes]:
-    """Return the cells of a column as texts; floats keep all their digits."""
+    """Return the cells of a column as bytes, with all digits of floats."""
     if array.dtype.kind == "U":
         return [_quote(text).encode() for text in array.tolist()]
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2.0**53:

@@ -1,4 +1,4 @@
-"""Values and their numbers: labels for the values of a domain, and the numbers of values that a caller gives."""
+"""Labels of the values of a domain, and the indices of values that a caller gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.tables._domain import Domain
 
 
 def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
-    """Return for each attribute its value in every value of the domain, arrays of shape (|T|,) by name."""
+    """Return a column for each attribute, shape (|T|,): the attribute's entry in every value of the domain."""
     labels = {}
     repeats, tiles = domain.size, 1
     for attribute in domain.attributes:
@@ -28,7 +28,7 @@ def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
 
 
 def value_names(domain: Domain) -> NDArray[Any]:
-    """Return one label for each value, shape (|T|,): the value itself, or the values of several attributes as a text.
+    """Return a label for each value, shape (|T|,): the value itself, or a string of the values of several attributes.
 
     >>> value_names(Domain({"age": range(17, 19), "sex": ["f", "m"]})).tolist()
     ['17, f', '17, m', '18, f', '18, m']
@@ -40,32 +40,32 @@ def value_names(domain: Domain) -> NDArray[Any]:
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """Return values as the labels of a release: integers or texts."""
+    """Convert values to the labels of a release, which are integers or strings."""
     array = np.asarray(values)
     return array if array.dtype.kind in "iu" else np.array([str(value) for value in values])
 
 
 def find_label(labels: NDArray[Any], value: object, path: str) -> int:
-    """Return the position of a number among ascending labels of shape (n,); raise `InputError` if it is not there.
+    """Return the position of a number among ascending labels of shape (n,); raise `InputError` if it is absent.
 
     >>> find_label(np.array(["0.5", "1.0", "1.5"]), 1, "low")
     1
     """
     if isinstance(value, str):
-        raise InputError(path, "is a text", value=value, bound="a number among the values")
+        raise InputError(path, "is a string", value=value, bound="a number among the values")
     if isinstance(value, np.floating):
         value = float(value)
     wanted = exact(value, path)
     number = bisect.bisect_left(labels, wanted, key=_number)
     if number == len(labels) or _number(labels[number]) != wanted:
         bound = f"one of the {len(labels)} values, from {labels[0]} to {labels[-1]}"
-        remedy = "give a value of the domain; positions are given as positions="
+        remedy = "give a value of the domain, or positions as positions="
         raise InputError(path, "is not a value of the domain", value=value, bound=bound, remedy=remedy)
     return number
 
 
 def read_label(label: Any) -> int | float:
-    """Return the number of a label, as an integer if it is whole.
+    """Convert a label to a number, which is an int if the label is an integer.
 
     >>> read_label("2.50"), read_label("3.0")
     (2.5, 3)
@@ -75,7 +75,7 @@ def read_label(label: Any) -> int | float:
 
 
 def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
-    """Convert ranges, pairs of a first and a last value, to pairs of numbers of values.
+    """Convert ranges, given as pairs of a first and a last value, to pairs of indices of values.
 
     Args:
         domain: the domain of the records.
@@ -83,7 +83,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
         path: the path of the ranges, for the error message.
 
     Returns:
-        The pairs of numbers.
+        The pairs of indices.
 
     >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)], "ranges")
     [(13, 22), (0, 73)]
@@ -103,7 +103,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
 
 
 def check_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
-    """Return ranges, pairs of a first and a last position, as integers; raise `InputError` if one is invalid."""
+    """Return ranges, which are pairs of positions, as integers; raise `InputError` if a range is invalid."""
     found = []
     for index, pair in enumerate(check_pairs(ranges, path)):
         if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
@@ -119,21 +119,25 @@ def check_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
     """Return ranges as a list of pairs; raise `InputError` if an entry is not a pair."""
     listed = list(ranges) if isinstance(ranges, Iterable) and not isinstance(ranges, str | bytes) else []
     if not listed:
-        raise InputError(path, "holds no range", value=ranges, bound="at least one pair, the first and the last value")
+        raise InputError(
+            path, "contains no range", value=ranges, bound="at least one pair, the first and the last value"
+        )
     for index, pair in enumerate(listed):
         if isinstance(pair, np.ndarray):
             listed[index] = pair = pair.tolist()
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError(f"{path}[{index}]", "is not a range", value=pair, bound="a pair, its first and last value")
+            raise InputError(
+                f"{path}[{index}]", "is not a range", value=pair, bound="a pair of its first and last value"
+            )
     return listed
 
 
 def _position(domain: Domain, value: Any, path: str) -> int:
-    """Return the number of a value, which is a tuple if the domain has several attributes."""
+    """Return the index of a value, which is a tuple if the domain has several attributes."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if len(entries) != len(domain.attributes):
         bound = f"a value for each of {', '.join(domain.names)}"
-        remedy = "positions in the domain are given as positions="
+        remedy = "give positions in the domain as positions="
         raise InputError(path, "has an end that is not a value", value=value, bound=bound, remedy=remedy)
     number = 0
     for attribute, entry in zip(domain.attributes, entries, strict=True):

@@ -34,28 +34,28 @@ TOLERANCE = 5e-5
 """The relative gap at which the search for the best Gaussian strategy stops."""
 
 COMPARED = 256
-"""The largest number of values for which strategies are compared, which takes seconds."""
+"""The largest number of values for which strategies are compared; the comparison takes seconds."""
 
 _EXACT = 2.0**53
-# The squares of coefficients up to this bound, and of their reciprocals, neither overflow nor underflow.
+# For coefficients up to this bound, their squares and the squares of their reciprocals neither overflow nor underflow.
 _LARGEST = 1e100
-# The largest numbers of nonzero coefficients, with 16 bytes each, and of queries, with about 100 bytes per name.
+# The largest number of nonzero coefficients, of 16 bytes each, and of queries, with names of about 100 bytes each.
 _LARGEST_ENTRIES = 2**26
 _LARGEST_COUNT = 2**22
-# The number of queries whose columns are compared at a time: one bit each in an int64.
+# The number of queries that are compared at a time; each query uses one bit of an int64.
 _BITS = 62
 
 
 class Workload(LinearQueries, Query[Release]):
-    """Linear queries on a histogram of `size` values, answered through the strategy with the least expected error.
+    """Linear queries on a histogram of `size` values, which the strategy with the least expected error answers.
 
-    Under publicly known counts there is no strategy, and each query gets independent noise. Make a workload with
-    `identity`, `prefixes`, `all_ranges` or `marginals`, from ranges or from a matrix.
+    Under publicly known counts, which strategies do not support, each query gets independent noise. The functions
+    `identity`, `prefixes`, `all_ranges` and `marginals` build workloads; `strategy` also accepts ranges and matrices.
 
     Attributes:
         size: the number |T| of values.
         phrase: the workload in words.
-        kind: the kind of strategy; "auto" chooses the one with the least expected error.
+        kind: the kind of strategy; "auto" chooses the kind with the least expected error.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
     >>> from mechdesign.tables import Budget, Domain, Policy, prefixes
@@ -70,7 +70,7 @@ class Workload(LinearQueries, Query[Release]):
     tolerance: float = TOLERANCE
 
     def ask(self, policy: Policy) -> Question:
-        """Return the question with independent noise on each query.
+        """Return the question that adds independent noise to each query.
 
         Args:
             policy: the policy.
@@ -87,7 +87,7 @@ class Workload(LinearQueries, Query[Release]):
         """Return the same workload with another kind of strategy.
 
         Args:
-            kind: the kind of strategy, see `mechdesign.tables.strategy`.
+            kind: the kind of strategy; `mechdesign.tables.strategy` lists the kinds.
             tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
         Returns:
@@ -105,7 +105,7 @@ class Workload(LinearQueries, Query[Release]):
         return found
 
     def strategy(self, policy: Policy, noise: str = "gaussian") -> Strategy:
-        """Return the strategy with the least expected error; it is computed once.
+        """Return the strategy with the least expected error; repeated calls return the cached result.
 
         Args:
             policy: the policy, without known counts.
@@ -122,7 +122,7 @@ class Workload(LinearQueries, Query[Release]):
 
     @cached_property
     def _found(self) -> dict[tuple[Policy, str], Strategy]:
-        """Return the cache of strategies: finding one takes seconds, and both plan and release use it."""
+        """Return the cache of strategies, which plans and releases share because computing a strategy takes seconds."""
         return {}
 
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
@@ -141,24 +141,24 @@ class Workload(LinearQueries, Query[Release]):
 
     def _is_answered_directly(self, policy: Policy) -> bool:
         if policy.constraints and self.kind != "auto":
-            bound = '"auto": independent noise on each query'
-            raise InputError("kind", "does not take publicly known counts", value=self.kind, bound=bound)
+            bound = '"auto", which adds independent noise to each query'
+            raise InputError("kind", "does not support publicly known counts", value=self.kind, bound=bound)
         return bool(policy.constraints)
 
 
 @dataclass(frozen=True, eq=False)
 class RangeQueries(Workload):
-    """Counts of the records in ranges of values.
+    """Queries that count the records in ranges of values.
 
     Attributes:
         size: the number |T| of values.
-        low: the number of the first value of each range, int64 of shape (count,).
-        high: the number of the last value of each range, included, int64 of shape (count,).
+        low: the index of the first value of each range, int64 of shape (count,).
+        high: the index of the last value of each range, which is included, int64 of shape (count,).
         phrase: the queries in words.
-        names: the names of the values in `labels`, shape (size,); by default their numbers.
+        names: the names of the values in `labels`, shape (size,); by default, the indices of the values.
 
     Raises:
-        InputError: An end is not the number of a value, or a range ends before it begins.
+        InputError: An end is not the index of a value, or a range ends before it begins.
 
     >>> RangeQueries(4, np.array([0, 1]), np.array([1, 3]), "two ranges").answers(np.array([5, 1, 0, 2])).tolist()
     [6.0, 3.0]
@@ -195,10 +195,10 @@ class RangeQueries(Workload):
         return True
 
     def gram(self) -> Floats:
-        """Return for every two values the number of ranges that contain both."""
+        """Return M = WᵀW: for every two values, the number of ranges that contain both."""
         starts = np.zeros((self.size, self.size))
         np.add.at(starts, (self.low, self.high), 1.0)
-        # The number of ranges with low ≤ x and high ≥ y, for x ≤ y.
+        # For x ≤ y, the entry (x, y) is the number of ranges with low ≤ x and high ≥ y.
         holding = np.cumsum(np.cumsum(starts, axis=0)[:, ::-1], axis=1)[:, ::-1]
         upper = np.triu(holding)
         return upper + np.triu(upper, 1).T
@@ -257,10 +257,10 @@ class MatrixQueries(Workload):
     Attributes:
         rows: the coefficients W, shape (count, size).
         phrase: the queries in words.
-        names: the names of the queries; by default their numbers.
+        names: the names of the queries; by default, their indices.
 
     Raises:
-        InputError: The matrix is not sparse, a coefficient is not finite, or there is a wrong number of names.
+        InputError: The matrix is not sparse, a coefficient is not finite, or the number of names is wrong.
 
     >>> MatrixQueries(sparse.csr_array([[1, 0, 2]])).answers(np.array([3, 1, 1])).tolist()
     [5.0]
@@ -273,10 +273,12 @@ class MatrixQueries(Workload):
     def __post_init__(self) -> None:
         require_kind(self.rows, sparse.csr_array, "rows", "a scipy.sparse.csr_array of shape (queries, |T|)")
         if self.rows.ndim != 2 or self.rows.dtype.kind not in "biuf" or not np.isfinite(self.rows.data).all():
-            raise InputError("rows", "are not finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)")
+            raise InputError(
+                "rows", "are not a matrix of finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)"
+            )
         if self.names and len(self.names) != self.count:
             raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{self.count}")
-        # Strategies are cached, so the coefficients must not change.
+        # The coefficients are copied and made read-only, because strategies are cached.
         rows = self.rows.copy()
         for part in (rows.data, rows.indices, rows.indptr):
             read_only(part)
@@ -299,7 +301,7 @@ class MatrixQueries(Workload):
         if not len(entries):
             return True
         largest = float(np.abs(entries).max())
-        # The factor 4 is for differences of differences.
+        # The factor 4 allows for differences of differences of coefficients.
         return bool((entries == np.rint(entries)).all()) and 4 * largest**2 * self.count < _EXACT
 
     def gram(self) -> Floats:
@@ -313,7 +315,7 @@ class MatrixQueries(Workload):
         return result
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        """Return the names of the queries, or their numbers."""
+        """Return the names of the queries, or their indices."""
         return {"query": np.array(self.names) if self.names else np.arange(self.count)}
 
     def answers(self, histogram: NDArray[Any]) -> Floats:
@@ -370,7 +372,7 @@ def identity(size: int) -> RangeQueries:
 
 
 def prefixes(size: int) -> RangeQueries:
-    """Return the workload of the cumulative histogram: for each value the count of all values up to it.
+    """Return the workload of the cumulative histogram: for each value, the number of records with at most this value.
 
     Args:
         size: the number |T| of values.
@@ -406,14 +408,14 @@ def all_ranges(size: int) -> RangeQueries:
             "has too many ranges",
             value=count,
             bound=f"at most {_LARGEST_ENTRIES:,}",
-            remedy="release an ordered hierarchical histogram and read ranges from it, or group values",
+            remedy="release an ordered hierarchical histogram and estimate ranges from it, or group values",
         )
     low, high = np.triu_indices(size)
     return RangeQueries(size, low, high, f"all {len(low)} ranges of {size} values")
 
 
 def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> MatrixQueries:
-    """Return the workload of marginal tables of a domain.
+    """Return the workload of the given marginal tables of a domain.
 
     Args:
         domain: the domain of the records.
@@ -423,8 +425,8 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         The workload, with one query for each cell of each table.
 
     Raises:
-        InputError: There is no table, an attribute is unknown, or `ways` exceeds the number of attributes. Or there are
-            too many coefficients: each table has one for every value of the domain.
+        InputError: No table is given, an attribute is unknown, or `ways` exceeds the number of attributes. Or the
+            workload has too many coefficients; each table has a coefficient for every value of the domain.
 
     >>> marginals(Domain({"age": range(3), "sex": ["f", "m"]})).labels()["query"].tolist()
     ['age = 0', 'age = 1', 'age = 2', 'sex = f', 'sex = m']
@@ -434,13 +436,13 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 1 <= ways <= len(names):
             raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
-        # This check precedes the list of tables, which may be very long.
+        # The number of tables is checked before the tables are listed, because the list may be very long.
         _check_tables(math.comb(len(names), ways), domain.size)
         tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
     else:
         tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
     if not tables:
-        raise InputError("ways", "holds no table", bound="at least one")
+        raise InputError("ways", "contains no table", bound="at least one")
     for index, table in enumerate(tables):
         for name in table:
             if name not in names:
@@ -464,7 +466,7 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
 
 
 def _check_tables(count: int, size: int) -> None:
-    """Raise `InputError` unless the coefficients of `count` marginal tables of `size` values fit the memory."""
+    """Raise `InputError` if the coefficients of `count` tables over `size` values would exceed the memory limit."""
     if count * size > _LARGEST_ENTRIES:
         raise InputError(
             "ways",
@@ -479,23 +481,24 @@ def as_workload(workload: object, domain: Domain, *, positions: object = None) -
     """Return a workload from any supported form.
 
     Args:
-        workload: a `Workload`, or one of these names: "identity" (or "histogram"), "prefixes" (or "cumulative"),
-            "ranges" (all ranges) or "marginals" (one attribute each). Also a list of *tuples* (low, high), which are
-            ranges of values with both ends included. Also a dense or sparse matrix of coefficients of shape (queries,
-            |T|).
+        workload: a `Workload` or the name of a workload. The names are "identity" (or "histogram"), "prefixes" (or
+            "cumulative"), "ranges" (all ranges) and "marginals" (of single attributes). A list of *tuples* (low, high)
+            is read as ranges of values that include both ends. A dense or sparse matrix of coefficients of shape
+            (queries, |T|) is also accepted.
         domain: the domain of the records.
-        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`.
+        positions: ranges as pairs (low, high) of indices of values, instead of `workload`.
 
     Returns:
         The workload.
 
     Raises:
-        InputError: The name is unknown, there is no query, a range is outside the domain, or both arguments or neither
-            are given. Or the matrix has the wrong width or an entry that is not finite.
+        InputError: The name is unknown, the workload is empty, or a range is outside the domain. Or `workload` and
+            `positions` are both given, or both missing. Or the matrix has the wrong width or an entry that is not
+            finite.
     """
     if (workload is None) == (positions is None):
         problem = "is not given" if workload is None else "is given together with positions"
-        raise InputError("workload", problem, bound="a workload, or positions of ranges")
+        raise InputError("workload", problem, bound="either a workload or the positions of ranges")
     if positions is not None:
         found: Workload = _range_list(check_positions(domain, positions, "positions"), domain)
     elif isinstance(workload, Workload):
@@ -507,13 +510,13 @@ def as_workload(workload: object, domain: Domain, *, positions: object = None) -
     else:
         found = _coefficients(workload)
     if found.count == 0:
-        raise InputError("workload", "holds no query", bound="at least one")
+        raise InputError("workload", "contains no query", bound="at least one")
     check_width(found, domain.size)
     return found
 
 
 def check_width(queries: LinearQueries, size: int) -> None:
-    """Raise `InputError` unless the queries are on `size` values."""
+    """Raise `InputError` if the number of values of the queries is not `size`."""
     if queries.size != size:
         bound = f"a column for each of the {size} values"
         raise InputError("workload", "has the wrong width", value=queries.size, bound=bound)
@@ -532,7 +535,7 @@ def _find_named(name: str, domain: Domain) -> Workload:
             return marginals(domain)
         case _:
             bound = '"identity", "prefixes", "ranges", "marginals" or a matrix'
-            raise InputError("workload", "has no such name", value=name, bound=bound)
+            raise InputError("workload", "is not the name of a workload", value=name, bound=bound)
     return replace(found, names=value_names(domain))
 
 
@@ -560,8 +563,8 @@ def _coefficients(workload: Any) -> MatrixQueries:
     if not ((sizes == 0) | ((sizes >= 1 / _LARGEST) & (sizes <= _LARGEST))).all():
         raise InputError(
             "workload",
-            "has a coefficient that is not finite, or too large or too small",
-            bound="zero, or between 1e-100 and 1e100 in magnitude",
+            "has a coefficient that is infinite, undefined, too large or too small",
+            bound="zero, or a magnitude between 1e-100 and 1e100",
         )
     return MatrixQueries(matrix)
 
@@ -574,12 +577,14 @@ def _list_tables(ways: object) -> list[Any]:
     tables = list(ways)
     for index, table in enumerate(tables):
         if isinstance(table, str | bytes) or not isinstance(table, Iterable):
-            raise InputError(f"ways[{index}]", "is not a list of attributes", value=table, bound='as in ["age", "sex"]')
+            raise InputError(
+                f"ways[{index}]", "is not a list of attributes", value=table, bound='a list such as ["age", "sex"]'
+            )
     return tables
 
 
 def _choose(workload: Workload, kind: str, tolerance: float) -> Workload:
-    """Return the workload with this kind and tolerance; the defaults keep those of the workload."""
+    """Return the workload with a kind and a tolerance; default arguments keep those of the workload."""
     return workload if (kind, tolerance) == ("auto", TOLERANCE) else workload.using(kind, tolerance)
 
 
@@ -593,21 +598,21 @@ def strategy(
     positions: object = None,
     tolerance: float = TOLERANCE,
 ) -> Strategy:
-    """Choose the noisy queries from which a workload of linear queries is answered with the least error.
+    """Choose the noisy queries from which the answers to a workload are decoded with the least error.
 
-    The total squared error is compared with a proven lower bound. For Gaussian noise the best strategy is found, up to
-    a
-    gap of `tolerance`. For Laplace noise the best of several known strategies is chosen, which may stay above the
-    bound.
+    The total squared error is compared with a proven lower bound. For Gaussian noise, the strategy is optimal up to a
+    gap of `tolerance`. For Laplace noise, the best of several known strategies is chosen; its error may exceed the
+    bound by more than the tolerance.
 
     Args:
-        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". Also a list of
-            tuples (low, high), which are ranges of values with both ends included, or a matrix of shape (queries, |T|).
+        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". A list of tuples
+            (low, high) is read as ranges of values that include both ends. A matrix of coefficients of shape (queries,
+            |T|) is also accepted.
         policy: the policy, without known counts.
         noise: "gaussian" or "laplace".
         kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
             "hierarchical", "ordered-hierarchical".
-        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`, which is then None.
+        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
 
     Returns:
@@ -623,7 +628,7 @@ def strategy(
     1.3848
 
     Raises:
-        InputError: The name is unknown, or the workload has the wrong width or no query. Or the policy has known
+        InputError: The name is unknown, or the workload is empty or has the wrong width. Or the policy has known
             counts, or the domain has more than 2,048 values.
     """
     check_strategy(policy, noise)
@@ -644,19 +649,19 @@ def plan_workload(
 ) -> tuple[Plan, Strategy | None]:
     """Plan the answers to a workload, and return the plan and the strategy.
 
-    Under publicly known counts there is no strategy, and `release_linear` adds noise to each query.
+    Under publicly known counts, which strategies do not support, `release_linear` adds noise to each query.
 
     Args:
         workload: the workload, in any form that `strategy` accepts.
         policy: the policy.
-        positions: ranges as pairs (low, high) of numbers of values, instead of `workload`, which is then None.
+        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
         epsilon: ε in nats, for Laplace noise.
         rho: ρ of zero-concentrated differential privacy, for Gaussian noise; instead of `epsilon`.
         kind: the kind of strategy, as for `strategy`.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
 
     Returns:
-        The plan, and the strategy or None.
+        The plan, and the strategy (None under known counts).
 
     >>> from mechdesign.tables import Domain, Policy
     >>> plan, found = plan_workload("prefixes", Policy.line(Domain({"age": range(8)})), rho="0.5")
@@ -669,14 +674,14 @@ def plan_workload(
 
 
 def compare_strategies(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-    """Return strategies as alternatives for a query, best first, if finding them takes only seconds."""
+    """Return alternative strategies for a query in ascending order of error, if the search takes only seconds."""
     if policy.constraints or policy.domain.size > COMPARED:
         return ()
     return options_of(as_workload(workload, policy.domain).strategy(policy, budget.law), budget)
 
 
 def options_of(found: Strategy, budget: Budget) -> tuple[Option, ...]:
-    """Return the candidates of a strategy as the options of a plan."""
+    """Return the candidates of a strategy as options of a plan."""
     limit = math.sqrt(found.lower_bound(epsilon=budget.epsilon, rho=budget.rho) / found.workload.count)
     return tuple(
         Option(f"{kind} strategy", detail or f"{found.noise.title()} noise", limit * math.sqrt(ratio), limit)

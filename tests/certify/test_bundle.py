@@ -277,7 +277,7 @@ def archive(entries: dict[str, bytes]) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("x.npy", entry("|O", "(1,)", pickle.dumps([1])), "pickled objects, which are never loaded"),
+        ("x.npy", entry("|O", "(1,)", pickle.dumps([1])), "contains pickled objects, which are never loaded"),
         ("x.npy", entry("<i8", "(1000000000, 1000000000)", bytes(8)), "claims the shape"),
         ("x.npy", entry("<i8", "(999999999999999999, 999999999999999999, 0)", b""), "archive|shape"),
         ("x.npy", entry("<i8", "(2,)", bytes(8)), "claims the shape"),
@@ -287,7 +287,7 @@ def archive(entries: dict[str, bytes]) -> bytes:
         ("x.npy", entry(">i8", "(1,)", bytes(8)), "unexpected header"),
         ("x.npy", entry("<m8", "(1,)", bytes(8)), "unexpected type"),
         ("x.npy", entry("<U0", "(1,)", b""), "unexpected type"),
-        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds malformed texts"),
+        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "contains malformed texts"),
         ("x.npy", b"\x93NUMPY\x02\x00" + bytes(20), "not in the .npy format"),
         ("x.npy", b"", "not in the .npy format"),
         ("x.npy", b"\x93NUMPY\x01\x00\xff\xff{", "unexpected header"),
@@ -328,7 +328,7 @@ def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
                     written.write(bytes(2**20))
     assert len(target.getvalue()) < 2**20
     tracemalloc.start()
-    with pytest.raises(CertificateError, match=r"its arrays take 4194\d+ bytes, more than 268435456 and"):
+    with pytest.raises(CertificateError, match=r"its arrays take 4194\d+ bytes, more than the limit of 268435456"):
         _archive.unpack(target.getvalue(), CHANNEL)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
@@ -338,7 +338,7 @@ def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all(
     for size in (0, 2**28 // 100):
         assert _archive._limit_total(size) == 2**28
     assert _archive._limit_total(2**28) == 100 * 2**28
-    for size, reason in ((2**32, "is cut off"), (2**32 + 1, "claims the shape")):
+    for size, reason in ((2**32, "is truncated"), (2**32 + 1, "claims the shape")):
         header = entry("|u1", f"({size},)", b"")
         with pytest.raises(CertificateError, match=reason):
             _archive._read(io.BytesIO(header), len(header) + size, "x")
@@ -354,7 +354,7 @@ def test_archives_do_not_tell_when_or_on_which_system_they_were_made() -> None:
 def test_texts_hold_code_points_up_to_the_last() -> None:
     last, beyond = ((0x10FFFF + step).to_bytes(4, "little") for step in (0, 1))
     assert _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", last)}), CHANNEL)["x"].tolist() == [chr(0x10FFFF)]
-    with pytest.raises(CertificateError, match="holds malformed texts"):
+    with pytest.raises(CertificateError, match="contains malformed texts"):
         _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", beyond)}), CHANNEL)
 
 
@@ -402,8 +402,8 @@ STRAY = {
         (CHANNEL, {"numerators": None}, "array numerators is missing"),
         (CHANNEL, {"requirement_1_edges": None}, "array requirement_1_edges is missing"),
         (CHANNEL, {"requirement_9_error": np.zeros((1, 1))}, "requirement_9_error belongs to no requirement"),
-        (CHANNEL, {"numerators": np.eye(4)}, "numerators is <f8 of 2 axes, not <i8"),
-        (CHANNEL, {"exponent": np.array([62])}, "exponent is <i8 of 1 axes"),
+        (CHANNEL, {"numerators": np.eye(4)}, "numerators is <f8 with 2 axes, not <i8"),
+        (CHANNEL, {"exponent": np.array([62])}, "exponent is <i8 with 1 axes"),
         (CHANNEL, {"exponent": np.array(10**6)}, "exponent: is out of range"),
         (CHANNEL, {"prior": np.ones(4, dtype=np.float32)}, "prior is <f4"),
         (CHANNEL, {"prior": np.ones(4)}, "prior: does not sum to 1"),
@@ -444,33 +444,33 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
     [
         (_set("schema", "mechdesign-certificate/2"), "schema"),
         (_set("schema", None), "schema"),
-        (_set("schema", "mechdesign-certificate/3"), "which this version of mechdesign reads"),
+        (_set("schema", "mechdesign-certificate/3"), "this version of mechdesign reads only"),
         (_set("objective", "best"), "objective: is unknown"),
         (_set("objective", 1), "objective"),
         (_set("objective", ["expected"]), "objective"),
         (_set("requirements", {}), "requirements is not a list"),
-        (_set("requirements", 0, 7), r"requirements\[0\] is of an unknown kind"),
-        (_set("requirements", 0, {"kind": "metric"}), "does not state epsilon"),
+        (_set("requirements", 0, 7), r"requirements\[0\] has an unknown kind"),
+        (_set("requirements", 0, {"kind": "metric"}), "must have the texts epsilon"),
         (_set("requirements", 0, {"kind": ["metric"]}), "an unknown kind"),
-        (_set("requirements", 0, "epsilon", 0.6), "does not state epsilon as texts"),
-        (_set("requirements", 2, "radius", 2.5), "does not state epsilon, radius as texts"),
+        (_set("requirements", 0, "epsilon", 0.6), "must have the texts epsilon and"),
+        (_set("requirements", 2, "radius", 2.5), "must have the texts epsilon, radius and"),
         (_set("requirements", 0, "epsilon", "nan"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "1e999999999"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "-1"), "epsilon"),
-        (_set("requirements", 0, "radius", "1"), "or states more"),
+        (_set("requirements", 0, "radius", "1"), "and no other fields"),
         (_set("requirements", []), "belongs to no requirement"),
         (_set("certificate", []), "certificate is not an object"),
         (_set("certificate", "lower_bound", "x"), "lower_bound is not a number"),
         (_set("files", {}), "does not list channel.npz|other files"),
-        (_set("files", "../../etc/passwd", "0"), "not the name of a file"),
-        (_set("files", "certificate.json", "0"), "not the name of a file"),
+        (_set("files", "../../etc/passwd", "0"), "not a valid file name"),
+        (_set("files", "certificate.json", "0"), "not a valid file name"),
         (_set("files", CHANNEL, 5), "does not match its digest"),
         (_set("arrays", CHANNEL, 5), "arrays of channel.npz"),
         (_set("arrays", CHANNEL, {}), "does not match its digest"),
         (_set("arrays", CHANNEL, "labels", "0"), "array labels of channel.npz is missing"),
-        (_set("arrays", "x.npz", {}), "files that it does not list"),
+        (_set("arrays", "x.npz", {}), "exactly the archives that it lists"),
         (_set("metadata", None), "metadata is not an object"),
-        (_set("extra", None), "missing or unknown: extra"),
+        (_set("extra", None), "missing or unknown keys: extra"),
         (_set("certificate", "provenance", {"a": []}), "provenance"),
     ],
 )
@@ -492,7 +492,7 @@ def test_malformed_documents_are_refused(tmp_path: Path, change: Callable[[dict[
         (b'{"schema": 1e999}', "not valid JSON"),
         (b'{"a": 1, "a": 1}', "a key occurs twice"),
         (b"9" * 5000, "not valid JSON"),
-        (b'{"schema": "mechdesign-certificate/1"}', "missing or unknown: "),
+        (b'{"schema": "mechdesign-certificate/1"}', "missing or unknown keys: "),
     ],
 )
 def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -505,7 +505,7 @@ def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
     put(tmp_path, OLD)
     os.truncate(tmp_path / CERTIFICATE, 2**27)
     assert len(bundle._content(tmp_path, CERTIFICATE, bundle._ReadingLimit(tmp_path, 8, ()))) == 2**27
-    with pytest.raises(CertificateError, match=r"about 5 GiB of memory, and 2 are allowed"):
+    with pytest.raises(CertificateError, match=r"about 5 GiB of memory, but only 2 GiB are allowed"):
         verify(tmp_path)
     os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
     with pytest.raises(CertificateError, match="134217729 bytes exceed the limit"):

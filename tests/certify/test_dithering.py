@@ -321,7 +321,7 @@ def test_statements_need_whole_numbers_that_fit_the_secrets() -> None:
     stated = Stated.dithered("own", Fraction(1), EUCLIDEAN, (3, 2), STEPS)
     assert stated.claim(6) == Dithered("own", Fraction(1), EUCLIDEAN, 3, 2, *STEPS)
     assert stated.part == 0
-    with pytest.raises(InputError, match="columns: and rows make 6 anchors"):
+    with pytest.raises(InputError, match="columns: does not match: columns times rows is 6"):
         stated.claim(5)
     for name in ("norm", "columns", "rows"):
         with pytest.raises(InputError, match=f"{name}: is not a whole number; found '5/2'"):

@@ -116,7 +116,7 @@ def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(tmp_path: Path) 
     files = asking(12_000)
     assert sum(map(len, files.values())) < 20_000
     put(tmp_path, files)
-    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, and 0\.006 are allowed"):
+    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, but only 0\.006 GiB are allowed"):
         verify(tmp_path, memory=0.006)
     assert "GiB of memory are enough" in refused_with(tmp_path, 0.006)
     assert verify(tmp_path).holds

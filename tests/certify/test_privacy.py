@@ -366,7 +366,7 @@ def test_a_bound_of_another_form_has_no_least_number() -> None:
                 object.__setattr__(self, name, np.zeros(1, dtype=np.int64))
 
     assert realised(column(7, 7), 62, Another("near", Fraction(1), [0], [1], [1], [1])) == 1
-    with pytest.raises(InputError, match="is of an unknown form; found 'Stray'"):
+    with pytest.raises(InputError, match="has an unknown type; found 'Stray'"):
         realised(column(7, 7), 62, Stray())
 
 

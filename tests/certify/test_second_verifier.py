@@ -326,7 +326,7 @@ def test_what_is_true_though_weaker_is_refused_by_both(tmp_path: Path) -> None:
     put(tmp_path, bundle.encode(evidence, certificate))
     with pytest.raises(CertificateError, match="claims lower_bound"):
         verify(tmp_path)
-    assert "the lower bound is that of the multipliers" in refused(tmp_path)
+    assert "the lower bound equals the bound of the multipliers" in refused(tmp_path)
 
 
 @settings(max_examples=60)

@@ -28,7 +28,7 @@ TAKEN = [0x20, 0x7E, 0xA0, 0x200D, 0x301, 0x5D0, 0x1F3F3, 0x2029, 0x202F, 0x2065
 @pytest.mark.parametrize("code", REFUSED)
 def test_what_hides_or_turns_texts_is_refused(code: int) -> None:
     for values in (f"a{chr(code)}", {f"a{chr(code)}": 1}, {"a": [["b", chr(code)]]}):
-        with pytest.raises(InputError, match=f"holds U\\+{code:04X}") as caught:
+        with pytest.raises(InputError, match=f"contains U\\+{code:04X}") as caught:
             require_plain_texts(values, "metadata")
         assert chr(code) not in str(caught.value)
     assert chr(code) not in escape(chr(code))
@@ -42,9 +42,9 @@ def test_marks_of_ordinary_names_are_taken(code: int) -> None:
 
 def test_lines_are_taken_where_a_text_may_have_them() -> None:
     require_plain_texts({"specification": "a\n\tb\r\n"}, "metadata", lines=True)
-    with pytest.raises(InputError, match="holds U\\+000A"):
+    with pytest.raises(InputError, match="contains U\\+000A"):
         require_plain_texts({"a\n": ""}, "metadata", lines=True)
-    with pytest.raises(InputError, match="holds U\\+001B"):
+    with pytest.raises(InputError, match="contains U\\+001B"):
         require_plain_texts(["a\n\x1b"], "metadata", lines=True)
     assert escape("a\nb\r", lines=True) == "a\nb\\r"
     assert escape("a\nb") == "a\\nb"
@@ -59,7 +59,7 @@ def test_no_bundle_is_made_of_them() -> None:
             {"metadata": {f"na{chr(code)}me": 1}},
             {"metadata": {"domain": {"unit": {f"{chr(code)}": ""}}}},
         ):
-            with pytest.raises(InputError, match=f"holds U\\+{code:04X}"):
+            with pytest.raises(InputError, match=f"contains U\\+{code:04X}"):
                 bundle.encode(evidence, made, **given)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is malformed or reserved"):
         bundle.encode(evidence, made, arrays={"a\x1b": [1]})
@@ -191,5 +191,5 @@ def test_tables_are_proved_with_apostrophes_and_as_earlier_versions_wrote_them(t
         put(tmp_path, labelled(names, written))
         with pytest.raises(CertificateError, match="does not match the channel"):
             verify(tmp_path)
-        with pytest.raises(ValueError, match="holds the channel and the labels"):
+        with pytest.raises(ValueError, match="contains the channel and its labels"):
             second_verifier.prove(tmp_path)

@@ -67,7 +67,7 @@ def test_a_proposal_is_designed_as_it_is(folder: Path, name: str) -> None:
     assert box.north - box.south < 0.2
     assert 6 <= problem.secrets.size <= 12
     assert given.design().certificate.holds
-    assert "10 points outside the box left out" in " ".join(given.notes) or problem.prior.size
+    assert "10 points outside the box are left out" in " ".join(given.notes) or problem.prior.size
 
 
 def test_a_proposal_on_standard_output_is_the_same(folder: Path) -> None:
@@ -104,9 +104,9 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
         (["data.csv", "--cells", "0"], "--cells: is out of range"),
         (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "is also the column of --latitude; found 'Lat'"),
-        (["whole.csv"], "column latitude: holds whole numbers only"),
+        (["whole.csv"], "column latitude: contains only whole numbers"),
         (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
-        (["sets"], "one of the folders in it that do: one, two"),
+        (["sets"], "one of its subfolders with trajectories: one, two"),
         (["hours.csv", "--time", "time"], "line 2: time is a number, but as seconds since 1970 it is before 1980"),
         (["hours.csv", "--time", "time", "--time-format", "unix"], "--time: is within a day of 1970-01-01"),
     ],

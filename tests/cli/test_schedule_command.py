@@ -163,7 +163,7 @@ def test_settings_are_the_same_for_all(monkeypatch):
 
 @pytest.mark.parametrize(
     ("epsilons", "words"),
-    [(["0", "0.0"], "budgets.csv skips all releases"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
+    [(["0", "0.0"], "budgets.csv skips all releases"), (["0.5", "-1"], "is negative"), ([], "contains no budgets")],
 )
 def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     write_budgets(*epsilons)

@@ -59,7 +59,7 @@ def test_counts_stand_with_the_matrices_and_are_private(made: Path) -> None:
 def test_leakage_and_budget_say_what_the_counts_alone_give(made: Path) -> None:
     smoothed, plain = made / "smoothed" / "forward.csv", made / "plain" / "forward.csv"
     found = run("leakage", "--forward", smoothed, "--epsilon", 0.1, "--steps", 10, "--json")
-    assert "by the counts alone, for which no positive budget lasts for ever" in found.stderr
+    assert "by the counts alone, for which no positive constant budget bounds the leakage" in found.stderr
     alone = json.loads(found.stdout)["by the counts alone"]
     assert (
         alone
@@ -116,7 +116,7 @@ def test_a_malformed_file_of_counts_is_refused(made: Path, tmp_path: Path, chang
     shutil.copytree(made / "smoothed", tmp_path / "c")
     file = tmp_path / "c" / CHAIN_COUNTS
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
-    with pytest.raises(InputError, match=r"(?i)count the chain again") as caught:
+    with pytest.raises(InputError, match=r"(?i)estimate the chain again") as caught:
         counts_of(tmp_path / "c" / "forward.csv")
     assert CHAIN_COUNTS in caught.value.path
 

@@ -106,17 +106,17 @@ def test_json_stays_json(hostile: Path, command: str) -> None:
 def test_nothing_is_exported_of_them(hostile: Path, name: str) -> None:
     said = run("export", hostile, "--format", name)
     assert (said.exit_code, said.stdout) == (2, "")
-    assert "holds U+001B" in said.stderr
+    assert "contains U+001B" in said.stderr
     assert FORMATS[name]
 
 
 def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path) -> None:
     for labels, title, path in ((["a", "b"], "t\x1b", "title"), (["a", "b\u202e"], "", r"secrets.labels\[1\]")):
-        with pytest.raises(InputError, match=f"^{path}: holds U"):
+        with pytest.raises(InputError, match=f"^{path}: contains U"):
             made(labels, title)
     found = made(["a", "b"])
     renamed = md.Problem(found.problem.prior, found.problem.cost, found.problem.requirements, title="t\x9b")
-    with pytest.raises(InputError, match=r"^title: holds U\+009B"):
+    with pytest.raises(InputError, match=r"^title: contains U\+009B"):
         sets.encode(renamed, found.channel, found.certificate, found.evidence())
     # Joiners, accents and letters from right to left stand in ordinary names.
     saving.save(made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]), tmp_path / "city")
@@ -142,13 +142,13 @@ LINE = 'points = [[0, 0], [1, 0]]\nlabels = ["home", "{}"]'
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SPEC.format(title="a\\u001b", domain="line = 3"), "title: holds U+001B"),
-        (SPEC.format(title="a\\n", domain="line = 3"), "title: holds U+000A"),
-        (SPEC.format(title="", domain=LINE.format("b\\u202e")), "labels[1]: holds U+202E"),
-        (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: holds U+0009"),
-        (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: holds U+0007"),
-        (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "holds U+009B"),
-        (SPEC.format(title="", domain=PLACES), "row 2, column l holds U+001B"),
+        (SPEC.format(title="a\\u001b", domain="line = 3"), "title: contains U+001B"),
+        (SPEC.format(title="a\\n", domain="line = 3"), "title: contains U+000A"),
+        (SPEC.format(title="", domain=LINE.format("b\\u202e")), "labels[1]: contains U+202E"),
+        (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: contains U+0009"),
+        (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: contains U+0007"),
+        (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "contains U+009B"),
+        (SPEC.format(title="", domain=PLACES), "row 2, column l contains U+001B"),
     ],
 )  # fmt: skip
 def test_specifications_are_refused_before_anything_is_solved(tmp_path: Path, text: str, words: str) -> None:
@@ -168,9 +168,9 @@ def test_policies_of_tables_are_refused_too() -> None:
     domain += 'release = {{ kind = "histogram", epsilon = 1 }}\n'
     assert parse(domain.format("sex", "m\u200d"))
     for name, value in (("s\\u001b", "m"), ("sex", "m\\u202e")):
-        with pytest.raises(SpecificationError, match="holds U"):
+        with pytest.raises(SpecificationError, match="contains U"):
             parse(domain.format(name, value))
-    with pytest.raises(InputError, match="holds U"):
+    with pytest.raises(InputError, match="contains U"):
         md.tables.Domain({"sex": ["m\x9b", "f"]})
 
 

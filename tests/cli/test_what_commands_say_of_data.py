@@ -85,7 +85,7 @@ def test_the_order_of_the_file_is_said(header: str, form: str, words: str) -> No
 @pytest.mark.parametrize(
     ("name", "form", "words"),
     [
-        ("time", "{}", "the column time holds times, but is not named"),
+        ("time", "{}", "the column time contains times, but was not selected"),
         ("time", "about {}", "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99"),
         ("stamp", "{}", "name the column, --time COLUMN, if the time is in one of these: stamp"),
     ],
@@ -110,7 +110,7 @@ def test_blank_times_at_the_top_of_a_table_leave_the_column() -> None:
     assert "2500 of 2560 rows would be left out: 2500 without a time" in run("init", "points.csv").stderr
     assert "2500 rows without a time are left out" in made
     _, made, _ = chain("user,time,lat,lon", [f"p,,{place}" for _, place in POINTS] * 5)
-    assert "the column time is not read: it holds no times in the first 300 lines" in made
+    assert "the column time is not read: it contains no times in the first 300 lines" in made
     assert SAID in made
 
 
@@ -142,7 +142,7 @@ def test_what_is_said_of_times_is_kept(form: str) -> None:
 def test_a_form_that_does_not_fit_is_refused() -> None:
     Path("points.csv").write_text("user,time,lat,lon\np,20230401,48.1,7.1\n", encoding="utf-8")
     for form, words in (
-        ("%d.%m.%Y", "--time-format: does not fit any column of times; found '%d.%m.%Y'"),
+        ("%d.%m.%Y", "--time-format: does not match any column of times; found '%d.%m.%Y'"),
         ("%c", "--time-format: has %c, which is not supported"),
     ):
         found = run("init", "points.csv", "--time-format", form)

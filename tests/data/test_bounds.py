@@ -25,7 +25,7 @@ from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
 from mechdesign.errors import InputError
 
-MUCH = "unpacks to much more.*--memory"
+MUCH = "unpacks to much more.*raise the limit in GiB: --memory"
 KIB = 2**10
 
 
@@ -65,7 +65,7 @@ def test_archives(tmp_path: Path) -> None:
     assert bomb.stat().st_size < 2**21
     tracemalloc.start()
     for read in (read_matrix, read_only_array):
-        with pytest.raises(InputError, match=f"{MUCH}.*in GiB"):
+        with pytest.raises(InputError, match=MUCH):
             read(bomb)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -219,7 +219,7 @@ def test_parquet(tmp_path: Path, small: None) -> None:
     with pytest.raises(InputError, match=MUCH):
         read_columns(written(a=np.zeros(2_000_000)), ["a"])
     for nested in ([[1], [2]], [{"x": 1}]):
-        with pytest.raises(InputError, match="holds lists, structures and bytes only"):
+        with pytest.raises(InputError, match="contains only lists, structures and bytes"):
             read_columns(written(a=nested), ["a"])
 
 

@@ -261,7 +261,7 @@ def test_columns_of_parquet_that_hold_no_values_are_left_out(tmp_path: Path) -> 
     parquet.write_table(arrow.table(table), path)
     found, notes = told(lambda: read_columns(path, ["lat", "key"]))
     assert found == {"lat": ["1.5", "2.5"], "key": ["a", "b"]}
-    assert notes == [": columns that hold lists, structures or bytes are left out: geometry, tags, id, at"]
+    assert notes == [": columns that contain lists, structures or bytes are left out: geometry, tags, id, at"]
     for name in ("geometry", "tags", "id", "at"):
         with (
             pytest.warns(RecognisedWarning),
@@ -340,7 +340,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         46.5,
         46.25,
     ]
-    with pytest.raises(InputError, match="Name it: latitude, or --latitude"):
+    with pytest.raises(InputError, match="Name the column: latitude, or --latitude"):
         read_places(path, DEGREES)
     with reading_as(latitude="Breite", longitude="Laenge"):
         assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
@@ -406,7 +406,7 @@ def test_a_delimiter_is_no_sign_of_decimals() -> None:
 @pytest.mark.parametrize("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
 def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
     path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
-    with pytest.raises(InputError, match="which where holds, into separate columns") as caught:
+    with pytest.raises(InputError, match="Write the latitude and longitude in where into separate columns") as caught:
         inspect_data(path)
     assert "46.95" not in str(caught.value)
     with pytest.raises(InputError, match="Name them: --latitude COLUMN"):

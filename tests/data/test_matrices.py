@@ -69,7 +69,7 @@ def test_what_holds_no_matrix(tmp_path: Path, name: str, content: bytes | None, 
 def test_arrays_that_are_no_matrix_of_numbers(tmp_path: Path) -> None:
     for number, array in enumerate((np.zeros(3), np.array([["a"]]), np.zeros((1, 1), dtype=complex))):
         np.save(tmp_path / f"{number}.npy", array)
-        with pytest.raises(InputError, match="does not hold a matrix of numbers"):
+        with pytest.raises(InputError, match="does not contain a matrix of numbers"):
             read_matrix(tmp_path / f"{number}.npy")
 
 
@@ -176,6 +176,6 @@ def test_files_of_numpy_say_what_they_hold_instead_of_a_matrix(tmp_path: Path) -
     np.save(tmp_path / "complex.npy", np.eye(2) * (1 + 0j))
     np.save(tmp_path / "objects.npy", np.array([[0.5, "a"]], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "two.npz", a=np.eye(2), b=np.eye(2))
-    for name, words in (("complex.npy", "complex128"), ("objects.npy", "objects of Python"), ("two.npz", "2 arrays")):
+    for name, words in (("complex.npy", "complex128"), ("objects.npy", "Python objects"), ("two.npz", "2 arrays")):
         with pytest.raises(InputError, match=words):
             read_matrix(tmp_path / name)

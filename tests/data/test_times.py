@@ -281,7 +281,7 @@ def test_the_date_may_stand_in_a_column_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2: hour is not a time: it has no day"):
         read_checkins(path, time="hour")
     for key in ("date", "time_format"):
-        with pytest.raises(InputError, match=f"{key}: does not go without a column of times"):
+        with pytest.raises(InputError, match=f"{key}: requires a column of times"):
             read_checkins(path, **{key: "%Y"})
 
 
@@ -324,7 +324,7 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
             "name the column, --time COLUMN, if the time is in one of these: stamp",
         ),
         ("stamp,x", [("20220502", "1")], (None, None), ""),
-        ("time,x", [("", "1"), ("NaT", "2")], (None, None), "it holds no times in the first 2 lines"),
+        ("time,x", [("", "1"), ("NaT", "2")], (None, None), "it contains no times in the first 2 lines"),
         ("time,x", [("", "1"), ("2022-05-02", "2")], ("time", None), ""),
     ],
 )
@@ -349,7 +349,7 @@ def test_the_order_is_said() -> None:
 
 @pytest.mark.parametrize("time", [[20230401, 20230402], [0.5, 1.5], np.array([5, 6])])
 def test_numbers_are_no_times_of_a_trace(time: object) -> None:
-    with pytest.raises(InputError, match="time: holds numbers; must be datetime64"):
+    with pytest.raises(InputError, match="time: contains numbers; must be datetime64"):
         Trajectory("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
 
 
@@ -389,7 +389,7 @@ def test_times_of_a_trace(tmp_path: Path, text: str, states: list[int], words: s
         ("time,state\nNaT,home\n,pub\n", {}, "has no step with a time"),
         ("time,state\n2022-05-02,home\n2022-05-02\n", {}, "line 3: has the wrong number of fields"),
         ("when,state\n2022-05-02,home\n", {"time": "at"}, "has no column 'at'"),
-        ("home\npub\n", {"time_format": "unix"}, "time_format: does not go without a column of times"),
+        ("home\npub\n", {"time_format": "unix"}, "time_format: requires a column of times"),
         ("state,x\nhome,1\n", {"time_format": "%H"}, "time_format: has no year"),
     ],
 )

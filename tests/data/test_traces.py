@@ -115,10 +115,10 @@ def test_wrong_plt_lines_are_named(tmp_path, line, place, words):
 def test_wrong_plt_folders_are_refused(tmp_path):
     with pytest.raises(InputError, match="not a folder"):
         read_plt(tmp_path / "missing")
-    with pytest.raises(InputError, match="holds no trajectories"):
+    with pytest.raises(InputError, match="contains no trajectories"):
         read_plt(tmp_path)
     write(tmp_path / "000" / "Trajectory" / "a.plt", PLT_HEADER)
-    with pytest.raises(InputError, match=r"a\.plt: holds no points"):
+    with pytest.raises(InputError, match=r"a\.plt: contains no points"):
         read_plt(tmp_path)
     (tmp_path / "000" / "Trajectory" / "a.plt").write_bytes(PLT_HEADER.encode() + b"\xff\xfe,1,2\n")
     with pytest.raises(InputError, match="UTF-8"):
@@ -215,7 +215,7 @@ HEADER = "user,latitude,longitude,t\n"
     ("text", "place", "words"),
     [
         ("", "", "is empty"),
-        (HEADER, "", "holds no check-ins"),
+        (HEADER, "", "contains no check-ins"),
         ("user,lat,longitude,t\nu,1,2,3\n", "", "one of the columns user, lat, longitude, t"),
         ("user,latitude,longitude,t,t\nu,1,2,3,4\n", "", "more than one column 't'"),
         (HEADER + "u,1,2,2012-04-03\nu,1,2\n", ", line 3", "number of fields; found 3; must be 4"),
@@ -233,8 +233,8 @@ HEADER = "user,latitude,longitude,t\n"
         (HEADER + "u,1,inf,2012-04-03\n", ", line 2", "longitude is out of range"),
         (HEADER + "u,1,2,yesterday\n", ", line 2", "t is not a time; found aaaaaaaaa"),
         (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
-        (HEADER + "u,1,2,nan\n", "", "holds no check-ins with a time in the column t"),
-        (HEADER + "u,1,2,\n", "", "holds no check-ins with a time in the column t"),
+        (HEADER + "u,1,2,nan\n", "", "contains no check-ins with a time in the column t"),
+        (HEADER + "u,1,2,\n", "", "contains no check-ins with a time in the column t"),
         (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, but earlier lines are in millis"),
         (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
     ],
@@ -439,7 +439,7 @@ def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
 @pytest.mark.parametrize(
     ("latitude", "words"),
     [
-        ("46.95\N{DEGREE SIGN}", "without degree signs, minutes or letters"),
+        ("46.95\N{DEGREE SIGN}", "but without degree signs or letters"),
         ("46.95 N", "without degree signs"),
         ("\N{MINUS SIGN}46.95", "a hyphen for south and west"),
         ("469512000", "such as latitudeE7, or in meters, convert it"),

@@ -261,7 +261,7 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
         (0, {"norm": "3"}, "norm: is not known"),
         (0, {"norm": "1/2"}, "norm"),
         (0, {"columns": "4", "rows": "6"}, "does not hold|the certificate claims"),
-        (0, {"columns": "5"}, "and rows make 20 anchors"),
+        (0, {"columns": "5"}, "columns times rows is 20"),
         (0, {"columns": "1", "rows": "24"}, "columns: is out of range"),
         (0, {"step_x": "0.5"}, "does not hold"),
         (0, {"step_x": "0"}, "step_x: is not positive"),
@@ -286,7 +286,7 @@ def test_a_zero_beside_a_number_has_no_epsilon():
     found = certify(Evidence(numerators, 62, np.full(4, 0.25), np.ones((4, 2)), "expected", (stated,)))
     assert not found.holds
     assert found.epsilon == (math.inf,)
-    assert "observable 1 has probability 0 at anchor 0 and not at its neighbour 1" in found.reason
+    assert "observable 1 has probability 0 at anchor 0 but not at its neighbour 1" in found.reason
 
 
 def test_the_cost_is_that_of_raw_visits():

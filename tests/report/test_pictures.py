@@ -296,9 +296,9 @@ def test_an_outline_lies_where_its_degrees_are(tmp_path):
         ({"type": "Topology"}, "is not a supported GeoJSON object"),
         ([1], "is not a supported GeoJSON object"),
         ({"type": "FeatureCollection"}, "has no list of features"),
-        ({"type": "LineString", "coordinates": [[1], [2]]}, "holds no positions"),
-        ({"type": "Polygon", "coordinates": [["a"]]}, "holds no positions"),
-        ({"type": "Point", "coordinates": [1, 2]}, "holds no line"),
+        ({"type": "LineString", "coordinates": [[1], [2]]}, "contains no positions"),
+        ({"type": "Polygon", "coordinates": [["a"]]}, "contains no positions"),
+        ({"type": "Point", "coordinates": [1, 2]}, "contains no line"),
     ],
 )
 def test_other_files_are_no_outlines(tmp_path, document, said):

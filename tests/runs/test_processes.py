@@ -145,7 +145,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path, alone):
 @pytest.mark.parametrize(("value", "jobs"), [("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)])
 def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, value, jobs):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
-    with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is no number of processes"):
+    with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is not a number of processes"):
         run(sweep(), tmp_path / "out", jobs=jobs)
     assert not (tmp_path / "out").exists()
 

@@ -206,7 +206,7 @@ def test_traces_are_given_in_many_ways():
         ([0, "home"], "trace[1]", "is not a secret; found 'home'"),
         ([True], "trace[0]", "is not a secret"),
         ([1.5], "trace[0]", "is not a secret"),
-        ([], "trace", "holds no steps"),
+        ([], "trace", "contains no steps"),
         ([[1.0, 1.0], [99.0, 1.0]], "trace[1]", "lies outside the grid"),
         ([[1.0, float("nan")]], "trace[0]", "is not finite"),
         ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),
@@ -224,7 +224,7 @@ def test_wrong_traces(trace, path, words):
 
 def test_a_state_that_cannot_be_the_true_one():
     text = WALK.replace("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]").replace("delta = 0.1", "")
-    with pytest.raises(InputError, match=r"^trace, step 1: cannot be the true one"):
+    with pytest.raises(InputError, match=r"^trace, step 1: cannot be the true state"):
         read(text).release([0, 11])
 
 

@@ -27,5 +27,5 @@ def test_what_is_no_setting_is_named(name):
 def test_an_address_is_a_text(tmp_path):
     pytest.importorskip("distributed")
     asked = md.sweep.parse(f'{TEXT}sweep = {{ "privacy.0.epsilon" = [1, 2] }}')
-    with pytest.raises(InputError, match="dask: is of another kind; found 'bool'"):
+    with pytest.raises(InputError, match="dask: has another type; found 'bool'"):
         md.sweep.run(asked, tmp_path / "swept", dask=True)

@@ -27,7 +27,7 @@ def test_one_problem_for_each_distinct_budget(tmp_path):
     assert [made.requirements[0].epsilon for made in problems] == list(given.schedule.distinct)
     assert problems[0].cost.tolist() == problems[2].cost.tolist()
     assert given.notes == ()
-    with pytest.raises(SpecificationError, match=r"privacy\[0\].epsilon: holds 3 distinct ε"):
+    with pytest.raises(SpecificationError, match=r"privacy\[0\].epsilon: contains 3 distinct ε"):
         given.problem()
 
 
@@ -87,7 +87,7 @@ def test_warnings_of_a_schedule_are_given_once(tmp_path):
         ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
         ("step,epsilon\n0,nan\n", "line 2, column epsilon is not a number; found aaa"),
         ("0.1\n", "has the wrong header"),
-        ("step,epsilon\n", "holds no budgets"),
+        ("step,epsilon\n", "contains no budgets"),
     ],
 )
 def test_budgets_that_are_none(tmp_path, text, words):

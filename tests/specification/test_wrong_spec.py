@@ -188,7 +188,7 @@ def second(table):
         (document(cost="cost.matrix = { path = 'none.csv' }"), "cost.matrix.path", "cannot be opened"),
         (document(cost="cost.matrix = { path = 'none.npy' }"), "cost.matrix.path", "cannot be opened"),
         (document(cost="cost.matrix = { path = 'bad.npy' }"), "cost.matrix", "not a NumPy file"),
-        (document(cost="cost.matrix = { path = 'flat.npy' }"), "cost.matrix", "does not hold a matrix"),
+        (document(cost="cost.matrix = { path = 'flat.npy' }"), "cost.matrix", "does not contain a matrix"),
         (document(cost="cost.matrix = { path = 'two.csv' }"), "cost.matrix", "6 rows and 6 columns"),
         (document(cost="cost.matrix = { path = 'ragged.csv' }"), "cost.matrix", "line 2"),
         (document(cost="cost.matrix = { path = 'places.csv' }"), "cost.matrix", "line 1"),

@@ -96,7 +96,7 @@ def test_inference_is_the_nearest_monotone_vector() -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         linear = np.append(rng.normal(20, 15, 11), 40.0)
-        answers = cumulative._inferred(linear, 40)
+        answers = cumulative._fit_monotone(linear, 40)
         assert (np.diff(answers) >= 0).all()
         assert answers[0] >= 0
         assert answers[-1] == 40

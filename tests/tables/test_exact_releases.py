@@ -77,7 +77,7 @@ def exact_answers(release, policy, table):
     if not (found.epsilon or found.rho):
         return found.answers.tolist()
     said = " ".join(found.description.remarks)
-    if "number of records is public" in said or "number of records is not protected" in said:
+    if "number of records is public" in said or "not protect the number of records" in said:
         return len(table)
     if "of the policy's graph" in said:
         # Of the table that has no record the component is that of absence.

@@ -149,7 +149,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
         done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report", "--overwrite"])
         assert done.exit_code == 0, done.output
         results.append((sorted(path.name for path in Path("out").iterdir()), md.tables.load("out").description))
-        assert "holds no record" not in done.output
+        assert "contains no record" not in done.output
     assert results[0] == results[1]
 
 
@@ -161,5 +161,5 @@ def test_a_publication_of_an_empty_table_has_a_report():
 def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():
     head = 'domain.attributes.age = { range = [0, 3] }\npolicy.kind = "line"\n[release]\n'
     given = parse(head + SPECIFIED["histogram"])
-    with pytest.raises(InputError, match="holds no record"):
+    with pytest.raises(InputError, match="contains no record"):
         given.release({"age": []})

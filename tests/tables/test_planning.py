@@ -82,7 +82,7 @@ def test_a_plan_says_which_releases_use_strategies():
 
 @pytest.mark.parametrize("epsilon", ["1e-20", "1e-300"])
 def test_noise_that_is_too_large_is_the_fault_of_epsilon(epsilon):
-    with pytest.raises(InputError, match=r"^epsilon: is too small or too large: .* a scale of at most 2\^50"):
+    with pytest.raises(InputError, match=r"^epsilon: is too small or too large, .* a scale of at most 2\^50"):
         plan_cumulative(Policy.full(Domain({"a": range(20)})), epsilon, compare=False)
 
 

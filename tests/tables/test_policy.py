@@ -251,4 +251,4 @@ def test_parallel_composition_under_constraints() -> None:
     found = parallel_composition(across, [0, 0, 1, 1, 1])
     assert not found.allowed
     assert found.constraint == 0
-    assert "different parts" in found.reason
+    assert "one of the parts" in found.reason

@@ -103,7 +103,7 @@ def test_a_strategy_is_found_once_and_is_the_one_that_is_asked_for() -> None:
     workload, line = B.prefixes(12), POLICIES["line"]
     assert workload.strategy(line) is workload.strategy(line)
     assert workload.using("identity").strategy(line).kind == "identity"
-    with pytest.raises(InputError, match="kind: does not take publicly known counts"):
+    with pytest.raises(InputError, match="kind: does not support publicly known counts"):
         workload.using("identity").plan(POLICIES["known"], BUDGETS["rho"])
 
 

@@ -246,7 +246,7 @@ def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     found = md.tables.release_histogram(RECORDS, FULL, 1, rng=2)
-    with pytest.raises(InputError, match="not hold a readable release"):
+    with pytest.raises(InputError, match="not contain a readable release"):
         md.tables.load(tmp_path)
     found.save(tmp_path)
     answers, header = tmp_path / "answers.csv", tmp_path / "release.json"
@@ -257,7 +257,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     answers.write_bytes(whole)
     for change in ({"version": 3}, {"kind": "other"}, {"queries": 5}, {"epsilon": "none"}, {"more": 1}):
         header.write_text(json.dumps({**said, **change}))
-        with pytest.raises(InputError, match="not hold a readable release"):
+        with pytest.raises(InputError, match="not contain a readable release"):
             md.tables.load(tmp_path)
     header.write_text(json.dumps(said))
     assert len(md.tables.load(tmp_path)) == 12

@@ -23,7 +23,7 @@ class Counted:
 
 
 def test_counts_by_value_are_not_records():
-    with pytest.raises(InputError, match=r"holds a number for each value of 'age', as value_counts\(\) does"):
+    with pytest.raises(InputError, match=r"contains a count for each value of 'age', as value_counts\(\) returns"):
         md.tables.release_histogram(Counted("count"), FULL, 1)
     assert md.tables.release_histogram(Counted("age"), FULL, 1, rng=1).answers.shape == (74,)
 

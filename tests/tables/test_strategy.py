@@ -148,7 +148,7 @@ def test_the_line_is_best_answered_by_prefixes():
     ("arguments", "path", "words"),
     [
         ({"workload": np.ones((2, 5))}, "workload", "wrong width"),
-        ({"workload": "quantiles"}, "workload", "no such name"),
+        ({"workload": "quantiles"}, "workload", "not the name"),
         ({"workload": np.zeros((0, 6))}, "workload", "no query"),
         ({"noise": "cauchy"}, "noise", "unknown"),
         ({"kind": "best"}, "kind", "unknown"),

@@ -135,7 +135,7 @@ def test_positions_are_taken_where_they_are_called_so(kind):
     ids=lambda wrong: type(wrong).__name__ + str(len(wrong)),
 )
 def test_single_values_are_refused_where_a_record_has_several(wrong):
-    with pytest.raises(InputError, match=r"a record has 2; .* positions="):
+    with pytest.raises(InputError, match=r"a record has 2 values; .* positions="):
         TWO.indices(wrong)
     assert TWO.indices([]).tolist() == []
     assert TWO.indices([(17, "m"), (18, "f")]).tolist() == TWO.indices(positions=[1, 2]).tolist() == [1, 2]
@@ -217,7 +217,7 @@ def test_a_release_from_counts_has_the_values_from_0_on():
         ((17, 91), {}, "high: is not a value of the domain"),
         ((16, 90), {}, "low: is not a value"),
         ((30.5, 40), {}, "low: is not a value"),
-        (("30", 40), {}, "low: is a text"),
+        (("30", 40), {}, "low: is a string"),
         ((True, 40), {}, "low: is a truth value"),
         ((float("nan"), 40), {}, "low"),
         ((40, 30), {}, "low: is above high"),

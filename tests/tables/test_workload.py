@@ -71,7 +71,7 @@ def test_matrices_dense_and_sparse():
 @pytest.mark.parametrize(
     ("given", "path", "words"),
     [
-        ("deciles", "workload", "no such name"),
+        ("deciles", "workload", "not the name"),
         (np.ones((2, 6)), "workload", "wrong width"),
         (np.zeros((0, 7)), "workload", "no query"),
         ([], "workload", "wrong width"),
@@ -79,7 +79,7 @@ def test_matrices_dense_and_sparse():
         ([(0, 1), (3, 2)], "workload[1]", "ends before it begins"),
         ([(0, 1, 2)], "workload[0]", "a pair"),
         ([(0.5, 2)], "workload[0]", "not a value of the domain"),
-        (np.full((1, 7), np.nan), "workload", "not finite"),
+        (np.full((1, 7), np.nan), "workload", "infinite, undefined"),
         ([[1e200] * 7], "workload", "too large"),
         ([[1e-200] * 7], "workload", "too small"),
         ([["a"] * 7], "workload", "not a matrix"),

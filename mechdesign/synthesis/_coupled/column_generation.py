@@ -2,10 +2,10 @@
 
 The floors are Σ_k M_k d_ki >= D_i, where M_k is the probability of part k and d_ki its distortion for floor i. Given a
 price t_i >= 0 for each floor, each part is a separate program: minimise c_k − Σ_i t_i d_ki. A small master program
-mixes the proposed channels of the parts so that the floors are met at the least cost. Its multipliers are the next
-prices. The cost of a mixture is the mean of the costs. Its distortion is at least the mean of the distortions, because
-a minimum of sums is at least the sum of the minima. Every round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k −
-Σ_i t_i d_ki).
+mixes the proposed channels of the parts so that the floors are met at the least cost. The multipliers of the master
+program are the next prices. The cost of a mixture is the mean of the costs. The distortion of a mixture is at least the
+mean of the distortions: a minimum of sums is at least the sum of the minima. Every round gives the lower bound Σ_i t_i
+D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki).
 
 Source: Dantzig and Wolfe, Decomposition principle for linear programs, Operations Research, 1960.
 """
@@ -36,7 +36,7 @@ from mechdesign.synthesis._attempts import SIMPLEX_SOLVER
 from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal
 from mechdesign.synthesis._settings import SolveSettings
 
-# Gaps are relative to the cost, but to at least this share of the largest entry of the cost matrix.
+# Gaps are relative to the cost or, if the cost is smaller, to this share of the largest entry of the cost matrix.
 _UNIT = 1e-9
 
 
@@ -46,7 +46,7 @@ class PartsTuning:
 
     Attributes:
         max_rounds: Largest number of rounds.
-        gap_share: Share of the tolerance that the decomposition may use; the rest is for rounding.
+        gap_share: Share of the tolerance that the decomposition may use; rounding may use the rest.
         solver_tolerance: Feasibility tolerance and relative gap of the linear programs.
     """
 
@@ -57,7 +57,7 @@ class PartsTuning:
 
 @dataclass(frozen=True, eq=False)
 class PartColumns:
-    """The working set: the proposed channels of each class of equal parts, its constant channel first."""
+    """The working set: for each class of equal parts, its proposed channels; the constant channel is the first."""
 
     proposals: tuple[tuple[PartProposal, ...], ...]
 
@@ -103,7 +103,8 @@ class PartMixtureMaster:
         if not number:
             best.offer_point(cost, PartMixture(working.proposals, [np.ones(1) for _ in self.kinds]))
             return RestrictedSolution(working, np.zeros(self.minima.size))
-        # Costs are divided by the cost of the constant channels, and floors by their minima: numbers are of order 1.
+        # Costs are divided by the cost of the constant channels, and floors by their minima, so that all numbers are of
+        # order 1.
         scale = cost or 1.0
         found = solvers.solve(self._program(working, scale), SIMPLEX_SOLVER, self.options)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
@@ -137,7 +138,7 @@ class PartMixtureMaster:
 
 
 class PartPricer:
-    """Solves the pricing problems of all classes of parts; `rounds` counts the complete rounds."""
+    """Solves the pricing problems of all classes of parts; `rounds` is the number of complete rounds."""
 
     def __init__(self, kinds: Sequence[PartClass], minima: Floats, solver: str, options: Options) -> None:
         self.kinds, self.minima, self.solver, self.options = kinds, minima, solver, options

@@ -1,6 +1,6 @@
 """Design channels for parts with disjoint answers that share distortion floors.
 
-An answer reveals the part of the secret, so the adversary's errors for the parts add up. See
+An answer reveals which part contains the secret, so the adversary's errors for the parts add up. See
 `mechdesign.synthesis._coupled.column_generation` for the decomposition.
 """
 
@@ -34,7 +34,7 @@ _Columns = tuple[Integers, Integers, Floats]
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A part, the index of its class, and the estimates that each floor keeps."""
+    """A part, the index of its class, and for each floor the indices of the estimates in the pricing problem."""
 
     part: Part
     kind: int
@@ -45,7 +45,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     """Design a channel for parts that share floors.
 
     Args:
-        problem: The problem; see `is_decomposable` for the conditions.
+        problem: The problem, which meets the conditions of `is_decomposable`.
         parts: Its parts.
         settings: The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows
             must be "auto", "all" or "reduced".
@@ -95,8 +95,8 @@ def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
     """Return whether `couple` can solve a problem.
 
     The objective must be the expected cost, because the worst cost also couples the parts. All secrets of a part must
-    be permitted the same answers. If a floor has its own prior, it must be 0 on parts of probability 0, because such
-    parts have no scale.
+    be permitted the same answers. If a floor has its own prior, this prior must be 0 on parts of probability
+    0, because such parts have no scale.
     """
     beliefs = [floor.prior for floor in problem.floors.values() if floor.minimum > 0]
     scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)
@@ -140,7 +140,7 @@ def _round(
         if not short:
             return channels, weight
         if weight >= 1.0:
-            raise SolverError("the constant channels miss a floor that they should meet")
+            raise SolverError("the constant channels do not meet a floor that they should meet")
         weight = min(1.0, max(2 * weight, short * (1 + 1e-9) + 2.0**-50))
 
 
@@ -152,7 +152,7 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
 def _round_mixture(kind: PartClass, proposals: Sequence[PartProposal], shares: Floats, weight: float) -> Integers:
     """Mix the proposals of a class with its constant channel, which has the given weight, and round the mixture."""
     bounds = kind.problem.pair_bounds.values()
-    # For a class of probability 0 the master's choice is arbitrary, so the cheapest proposal is taken.
+    # For a class of probability 0, the mixture of the master program is arbitrary, so the cheapest proposal is used.
     if not kind.mass:
         shares = np.eye(shares.size)[int(np.argmin([one.cost for one in proposals]))]
     matrix = weight * kind.constant.matrix
@@ -174,8 +174,7 @@ def _multipliers(
 ) -> Multipliers:
     """Assemble the multipliers of the best bound.
 
-    The multipliers of a floor must sum to its price for every observable, even for observables that no secret is
-    permitted.
+    The multipliers of a floor must sum to its price for every observable, even if no secret may answer this observable.
     """
     gathered = MultiplierCollector(problem)
     if found is None:
@@ -201,7 +200,7 @@ def _multipliers(
 def _attacks(
     problem: Problem, member: _Member, answer: PartAnswer, index: int, floor: Floor, price: float
 ) -> Iterator[_Columns]:
-    """Yield estimates, observables of the part, and a floor's multipliers, which sum to the price on each observable.
+    """Yield estimates, observables and multipliers of a floor; the multipliers of each observable sum to the price.
 
     If the solver returned no multipliers for an observable, the best estimate for the part gets the whole price.
     """

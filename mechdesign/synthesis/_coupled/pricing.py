@@ -38,7 +38,7 @@ class PartAnswer:
     """The solution of a pricing problem.
 
     Attributes:
-        proposal: The channel that was found.
+        proposal: The channel of the solution.
         bound: Lower bound on the cost minus prices times distortions.
         multipliers: Multipliers that prove the bound.
     """
@@ -49,12 +49,12 @@ class PartAnswer:
 
 
 def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
-    """Return the pricing problem of a part, and the estimates that each of its floors keeps.
+    """Return the pricing problem of a part, and for each of its floors the estimates that the problem contains.
 
-    `floors` are indices among the claims. Dominated estimates, which are never better than another one for these
-    secrets, are left out. The floors of the part have the largest possible minimum, which only serves as a scale. A
-    floor is left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by the
-    part's probability under it.
+    `floors` are indices among the claims. An estimate is left out if another estimate is at least as good for each of
+    these secrets. The floors of the part get the largest possible minimum, which serves only as a scale. A floor is
+    left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by the part's
+    probability under it.
     """
     alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)
@@ -80,7 +80,7 @@ def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) ->
 
 @dataclass(eq=False)
 class PartClass:
-    """A class of equal parts at different places, with one program for all.
+    """A class of equal parts at different places, which share one program.
 
     Attributes:
         problem: The pricing problem.
@@ -119,7 +119,7 @@ class PartClass:
         at = dict(zip(self.floors, prices.tolist(), strict=True))
         for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
             cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
-            # The last row of a floor is the floor itself. A single part need not meet it.
+            # The last row of a floor is the floor itself. A single part does not have to meet the floor.
             lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):

@@ -10,7 +10,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.synthesis._rays.pricing import FloorAttack, RayProof
 
-# Decimal digits in which the means of two rays must agree to count as images of each other.
+# Two rays are treated as images of each other if their means agree to this number of decimal digits.
 _IMAGE_DIGITS = 9
 
 
@@ -38,7 +38,7 @@ class Folding:
         return 1 if self.symmetry is None else self.symmetry.order
 
     def fold(self, rays: Floats) -> Floats:
-        """Return the means of rays, shape (count, k), over each orbit of secrets; all images of a ray have the same."""
+        """Return the means of rays, shape (count, k), over each orbit of secrets; images of a ray have equal means."""
         if self.symmetry is None:
             return rays
         order = np.argsort(self.orbit, kind="stable")

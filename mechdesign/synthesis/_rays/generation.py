@@ -5,7 +5,7 @@ and the rays of an observable add up. Then the multipliers of the master are low
 `pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
 reduction become new rays.
 
-The multipliers used are the average of the master's and of the best proved ones, which stabilises the iteration
+To stabilise the iteration, a round uses the average of the master's multipliers and the best proved multipliers
 (Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
 """
 
@@ -37,23 +37,25 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 _MAX_ROUNDS = 200
-# The iteration ends after `_PATIENCE` rounds without progress: a gap below this factor times the gap at the previous
-# progress.
+# The iteration ends after `_PATIENCE` rounds without progress. A round makes progress if it lowers the gap below
+# `_PROGRESS_FACTOR` times the gap at the previous progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
-# Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
+# A round takes seconds above this number of secrets, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
 # Gaps of the master program and of the transport problems, as shares of the current gap.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
-# Limits of these gaps. Accurate transport problems take little longer, and have a third fewer flows to store.
+# Limits of the gaps of both programs. More accurate solutions of the transport problems take little more time, and
+# contain a third fewer flows.
 _MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
-# Share of the remaining time for the master program. The rest is for the pass over the observables, which proves
-# nothing unless it is completed.
+# Share of the remaining time for the master program. The pass over the observables gets the rest, and proves a bound
+# only if it is completed.
 _MASTER_TIME_SHARE = 0.6
-# Number of observables priced at the same multipliers. It is small, because each batch lowers them for the next.
+# Number of observables priced at the same multipliers. The number is small, because each batch lowers the multipliers
+# for the next batch.
 _OBSERVABLES_PER_BATCH = 8
-# Largest relative increase of the cost for replacing rare observables, as a share of the gap.
+# Largest relative increase of the cost by which rare observables may be replaced, as a share of the gap.
 _RARE_SHARE = 0.02
-# Total probabilities of rare observables that are tried, as multiples of the allowed increase.
+# Candidates for the total probability of rare observables, as multiples of the allowed increase.
 _RARE_MULTIPLES = 10.0 ** -np.arange(-1, 8)
 # Relative rounding error of sums of positive numbers.
 _ROUNDING_ERROR = 1e-13
@@ -70,7 +72,7 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
     The channel of the candidate keeps all bounds up to rounding errors, and its multipliers prove the lower bound. The
     status is STALLED if rounding errors prevent a solution of the master program, or if the gap stops shrinking. The
-    result is then the best mixture so far; the first one is the constant output.
+    result is then the best mixture so far. The first mixture is the constant output.
 
     Args:
         attempt: The normal form, with rows "rays".
@@ -114,7 +116,7 @@ class RayGeneration:
         deadline: Deadline of the design.
         mixture: The latest solution of the master program.
         serious: Whether the last pass improved the bound and found new rays.
-        halfway: Whether the last multipliers were averages with the best proved ones.
+        halfway: Whether the last round used averaged multipliers.
         count: Number of rounds.
         iterations: Total number of iterations of the master program.
     """
@@ -233,7 +235,8 @@ class RayGeneration:
     def _pool(self) -> Floats:
         """Return the columns of the best mixture as rays, or none if there are no floors.
 
-        Pooling rays never lowers the adversary's error, so a column may contribute more to a floor than its rays.
+        A column may contribute more to a floor than its separate rays, because adding rays never lowers the adversary's
+        error.
         """
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))
@@ -279,7 +282,7 @@ class RayGeneration:
                 sums = sums - self.folding.largest(np.max([np.zeros(sums.size), *lacking], axis=0))
                 proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
-        # If nothing was lacking, the next round uses the master's own multipliers.
+        # If no multiplier was lowered, the next round uses the master's own multipliers.
         better = self.best.offer_bound(lower, _PricedRays(RayPrices(sums, given.floors), proofs))
         self.serious = better and len(fresh) > 1
         return np.concatenate(fresh)
@@ -357,7 +360,7 @@ class _PooledRays:
     def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
         """Return the channel p(o|group), shape (k, m), averaged over the symmetries.
 
-        Rare observables are replaced by the cheapest other ones, as long as the relative increase of the cost is at
+        Rare observables are replaced by the cheapest other observables while the relative increase of the cost is at
         most `dearer`. The channel then has fewer columns.
         """
         owners = self._replace_rare(cost, prior, dearer, folding)

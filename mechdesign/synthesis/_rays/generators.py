@@ -1,12 +1,13 @@
 """The first rays: functions that decrease from a centre on or around the map.
 
-This implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in the cone
+This module implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in
+the cone
 if ``|f(s) − f(t)| <= E(s,t)`` for all secrets s and t. Examples are f(s) = max(E(s,c) − r, 0) for a secret c and a
 plateau r. If the metric has a layout in the plane, the distance from any point of the plane, divided by the layout's
 stretch, is another example.
 
-Centres outside the map are needed for secrets at its border: without them the master program hardly determines their
-multipliers. The constant function makes every master program feasible.
+Centres outside the map are needed for secrets at its border: otherwise the master program hardly determines the
+multipliers of these secrets. The constant function makes every master program feasible.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mechdesign.synthesis._rays.metric import PlaneLayout
 _PLATEAUS = (0.0, 1.0)
 # Centres outside the map: largest distance from the map in units of E, and least distance from a secret in steps.
 _MARGIN_EXPONENT, _MIN_DISTANCE_STEPS = 2.5, 0.75
-# Largest number of lattice points per place.
+# Largest ratio of the number of lattice points to the number of places.
 _MAX_POINTS_PER_PLACE = 100
 # Layouts with a larger stretch are not used, because they represent the metric poorly.
 _MAX_STRETCH = 1.5
@@ -49,14 +50,15 @@ def extend_into_cone(values: Floats, members: Integers, metric: Floats) -> Float
 
 
 def _place_centres(layout: PlaneLayout) -> Floats:
-    """Return centres on a lattice around the map, shape (count, 2): as dense as its places, and not many more."""
+    """Return centres on a lattice around the map, shape (count, 2), about as densely as the places."""
     points = layout.points
     if len(points) < 4 or layout.stretch > _MAX_STRETCH:
         return np.zeros((0, 2))
     tree = cKDTree(points)
     step = float(np.median(np.asarray(tree.query(points, k=2)[0])[:, 1]))
     low, high = points.min(axis=0) - _MARGIN_EXPONENT, points.max(axis=0) + _MARGIN_EXPONENT
-    # If the places are dense compared with the margin, the lattice is widened to about one centre per place.
+    # If the places are dense compared with the margin, the spacing of the lattice is increased to about one centre per
+    # place.
     step = max(step, float(np.sqrt((high - low).prod() / (2 * len(points)))), _MARGIN_EXPONENT / 8)
     if not float(((high - low) / step + 1).prod()) <= _MAX_POINTS_PER_PLACE * len(points):
         # Places that are far apart hardly interact, so no centres are needed.

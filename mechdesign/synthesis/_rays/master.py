@@ -22,21 +22,22 @@ from mechdesign.base._errors import SolverError
 _MAX_ITERATIONS = 80
 # Desired residual of the rows, relative to the right side; a final correction reduces it further.
 _RESIDUAL = 1e-9
-# Largest accepted residual: if few columns have positive weight, rounding errors prevent a smaller one.
+# Largest accepted residual: if few columns have positive weight, rounding errors prevent a smaller residual.
 _MAX_RESIDUAL = 1e-6
 # Number of iterations without a better point after which the iteration ends.
 _PATIENCE = 8
 # Share of the mean weight that every column may contribute to the final correction.
 _CORRECTION_SHARE = 1e-3
-# Allowed error of reduced costs, as a share of the gap. It may be loose, because prices are proved separately.
+# Allowed error of reduced costs, as a share of the gap. This tolerance may be large, because the prices are proved
+# separately.
 _DUAL_SHARE = 1e-2
 # Share of the distance to the boundary that a step may cover.
 _BOUNDARY_FRACTION = 0.9995
 # Number of columns that are added to the normal matrix at a time.
 _COLUMNS_PER_BATCH = 2048
-# Shorter steps end the iteration.
+# The iteration ends if a step is shorter than this.
 _MIN_STEP = 1e-8
-# Larger mean complementary products end the iteration, since the program then has no solution.
+# The iteration ends if the mean complementary product exceeds this value, because the program then has no solution.
 _MAX_PRODUCT = 1e15
 # Relative diagonal shifts for a normal matrix that is singular to working precision.
 _DIAGONAL_SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8)
@@ -47,7 +48,7 @@ class RayMixture:
     """A solution of the master program.
 
     Attributes:
-        weights: z, shape (k,), positive.
+        weights: Weights z of the columns, shape (k,), positive.
         prices: Multipliers of the rows.
         reduced: Reduced costs, shape (k,), positive.
         cost: c·z.
@@ -79,10 +80,10 @@ def solve_master(
         The solution with its multipliers.
 
     Raises:
-        SolverError: No point was found that meets the rows.
+        SolverError: No iterate meets the rows.
     """
     scale = float(np.abs(cost).max()) or 1.0
-    # An overflow gives a step that is not a number, which ends the iteration.
+    # After an overflow, the step is NaN, which ends the iteration.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         found = _solve(columns, cost / scale, right, gap, deadline)
     return RayMixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
@@ -121,7 +122,7 @@ def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: D
 
 
 def _iterate_points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterator[_MasterPoint | None]:
-    """Yield the iterates until rounding errors prevent further progress; None for iterates that miss the rows."""
+    """Yield the iterates until rounding errors prevent further progress; None replaces iterates that violate rows."""
     normal = _NormalMatrix(columns, np.ones(len(cost)))
     z, y = columns @ normal.solve(right), normal.solve(columns.T @ cost)
     s = cost - columns @ y
@@ -152,7 +153,7 @@ def _iterate_points(columns: Floats, cost: Floats, right: Floats, gap: float) ->
         after = float((z + _limit_step(z, dz) * dz) @ (s + _limit_step(s, ds) * ds)) / len(z)
         dz, dy, ds = system.direction((after / mean) ** 3 * mean - z * s - dz * ds)
         along_z, along_s = _limit_step(z, dz), _limit_step(s, ds)
-        # The negated condition is also true if a value is not a number.
+        # The negated condition is also true if a value is NaN.
         if not (max(along_z, along_s) >= _MIN_STEP and mean <= _MAX_PRODUCT):
             return
         z, y, s = z + along_z * dz, y + along_s * dy, s + along_s * ds

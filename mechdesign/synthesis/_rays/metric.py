@@ -13,7 +13,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
 
-# Relative error up to which distances count as equal.
+# Relative difference up to which distances are treated as equal.
 _ROUNDING_ERROR = 1e-9
 # Up to this number of secrets all eigenvalues are computed, which is fast and always converges.
 _MAX_FULL_EIGENVALUES = 300
@@ -88,7 +88,7 @@ def check_rays(form: NormalForm, deadline: Deadline) -> None:
 
 
 def _check_triangles(metric: Floats, deadline: Deadline) -> None:
-    """Raise InputError if some pair is farther apart than a detour through a third secret."""
+    """Raise InputError if some pair has a shorter detour through a third secret."""
     limit = metric * (1 - _ROUNDING_ERROR)
     for source in range(len(metric)):
         deadline.check()

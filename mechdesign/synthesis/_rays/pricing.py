@@ -1,13 +1,13 @@
 """Price all private columns of an observable together, and prove the lower bound.
 
-This implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i the
-multiplier of floor i with minimum D_i and errors a_i. The lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column x
-of any observable o has a negative value
+This module implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i
+the multiplier of floor i with minimum D_i and errors a_i. The lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column
+x of any observable o has a negative value
 
     Σ_s (c̃_so − λ_s) x_s − Σ_i v_i min_ŝ a_i(ŝ)·x.
 
-The minimum may be replaced by any weights q_i >= 0 on the estimates with sum v_i; this can only weaken the bound. For
-given weights, a transport problem (`transport.py`) decides, and returns the amount by which λ is too large.
+Weights q_i >= 0 on the estimates, with sum v_i, may replace the minimum; this can only weaken the bound. For given
+weights, a transport problem (`transport.py`) decides this condition, and returns the amount by which λ is too large.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.synthesis._rays.generators import extend_into_cone
 from mechdesign.synthesis._rays.transport import Choices, solve_transport
 
-# Largest exponent between a secret that lacks and a secret that gives: at larger ones hardly anything arrives.
+# Largest exponent between the two secrets of a flow: at larger exponents, almost all of the flow is lost.
 _MAX_EXPONENT = 8.0
 # Number of estimates that may have a weight at first, and largest number of retries with new weights. The retries end
-# unless the deficit falls below this share of the best one.
+# unless the deficit falls below this share of the least deficit so far.
 _FIRST_ESTIMATES, _MAX_RETRIES, _SETTLED_SHARE = 12, 6, 0.98
 _ROUNDING_ERROR = 1e-12
 
@@ -101,8 +101,8 @@ def price_observable(scene: PricingData, prices: RayPrices, observable: int, tol
     """Return the proof for one observable; `tolerance` is the relative gap of the transport problem.
 
     With floors, the weights are chosen among a few estimates, at first the best ones for the observable's home. The
-    current weights determine the secrets that lack and the secrets that give. The transport problem is therefore solved
-    again with the weights that it found.
+    current weights determine which secrets have a lack and which have a spare amount. The transport problem is
+    therefore solved again with the weights from its solution.
     """
     value = scene.cost[:, observable] - prices.sums
     home = scene.homes[observable]
@@ -125,7 +125,7 @@ def price_observable(scene: PricingData, prices: RayPrices, observable: int, tol
 def _serve(
     scene: PricingData, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
 ) -> tuple[RayProof, _Weights]:
-    """Serve secrets of negative value from secrets of positive value; return the proof and the weights found."""
+    """Serve secrets of negative value from secrets of positive value; return the proof and the new weights."""
     lowered = value - _compute_floor_terms(scene, given.standing)
     short = np.flatnonzero(lowered < 0)
     if not short.size:
@@ -153,7 +153,7 @@ def _serve(
         np.union1d(indices, (error @ ray).argmin()) for indices, error in zip(given.allowed, scene.errors, strict=True)
     ]
     lacking = np.maximum(-left, 0.0)
-    # Deficits of the size of rounding errors count as none.
+    # Deficits of the size of rounding errors are set to 0.
     served = lacking.sum() <= _ROUNDING_ERROR * np.abs(value[short]).sum()
     missing = None if served else lacking
     proof = RayProof(observable, short[s], others[t], arriving, _make_attacks(standing), missing, ray)

@@ -1,10 +1,10 @@
 """Solve the transport problem with losses that prices one observable (docs/theory/rays.md, "The lower bound").
 
 At multipliers λ of the row sums, let a_s be the reduced cost of observable o for secret s without pair multipliers. A
-multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. In terms of the
-flow f = e^(E(s,t)) y that t gives, the share e^(−E(s,t)) arrives at s.
+multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. Let f = e^(E(s,t))
+y be the flow that leaves t. The share e^(−E(s,t)) of this flow arrives at s.
 
-A secret with a_s < 0 lacks lack_s = −a_s, and a secret with a_t > 0 has spare_t = a_t. If the spares can serve all
+A secret with a_s < 0 lacks lack_s = −a_s, and a secret with a_t > 0 has spare_t = a_t. If the spares can cover all
 lacks, no private column has a negative value. As E is a metric, detours never help, so flows between these two sets
 suffice:
 
@@ -34,14 +34,14 @@ _BOUNDARY_FRACTION = 0.99
 _MAX_RESIDUAL = 1e-7
 # Shift of the unit diagonal of a matrix before it is inverted.
 _DIAGONAL_SHIFT = 1e-14
-# The smallest flows into a secret are dropped while together they serve at most this factor times the tolerance, as a
-# share of its lack.
+# The smallest flows into a secret are dropped while their sum, divided by the lack, is at most this factor times the
+# tolerance.
 _NEGLIGIBLE_SHARE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The weights to choose for floors, w in number.
+    """The w weights to choose for the floors.
 
     Attributes:
         lacks: Amount that each weight adds to the lacks, shape (w, r).
@@ -121,17 +121,17 @@ class _TransportPoint:
 def solve_transport(
     lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
 ) -> Transport:
-    """Serve the lacks from the spares with the least total deficit.
+    """Find flows from the spares to the lacks with the least total deficit.
 
     The iteration may end early if a matrix becomes singular. Flows and weights of every iterate are valid after
     scaling.
 
     Args:
-        lack: Lacks of r secrets; positive without choices.
-        spare: Spares of k other secrets; positive without choices.
+        lack: Lacks of r secrets; they are positive if there are no `choices`.
+        spare: Spares of k other secrets; they are positive if there are no `choices`.
         arrives: Share of each flow that arrives, shape (r, k), between 0 and 1.
         tolerance: Optimality gap at which to stop, as a share of the total lack.
-        choices: Weights to choose, for problems with floors.
+        choices: The weights to choose in problems with floors.
 
     Returns:
         Flows, deficits, prices and weights.
@@ -216,7 +216,7 @@ def _compute_residuals(given: _TransportProblem, primal: tuple[Floats, ...]) -> 
 
 
 class _TransportSystem:
-    """Newton's system at a point. Prices are feasible at every iterate, flows only at the end."""
+    """Newton's system at a point. Prices are feasible at every iterate, but flows only at the end."""
 
     def __init__(
         self, given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats]

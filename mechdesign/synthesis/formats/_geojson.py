@@ -41,7 +41,7 @@ def _contents(exported: Exported) -> Iterator[bytes]:
 def _features(
     domain: Domain | None, labels: tuple[str, ...], path: str, role: str = "", **columns: Floats
 ) -> list[dict[str, Any]]:
-    """Return the features of a domain, with a property for each of the `columns`."""
+    """Return the features of a domain; each of the `columns` is a property of the features."""
     known = None if domain is None else domain.degrees
     if domain is None or known is None:
         raise InputError(

@@ -31,13 +31,13 @@ _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
 def _contents(exported: Exported) -> Iterator[bytes]:
     """Yield an ES module without imports: the template `channel.js` with the channel in base64.
 
-    The module contains the data for sampling and for checking pair bounds. It contains neither the prior nor the cost,
-    and no distortion floors, which need the prior.
+    The module contains the data for sampling and for checking pair bounds. It contains neither the prior, nor the cost,
+    nor distortion floors, which depend on the prior.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
     template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-    # The data are inserted last, because they may contain the other placeholders.
+    # The data are inserted last, because they may contain text that equals another placeholder.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
@@ -77,9 +77,9 @@ def _payload(exported: Exported) -> dict[str, Any]:
 def _describe_places(domain: Domain | None) -> dict[str, Any]:
     """Return the data that map a place to a secret: borders between cells, anchors, or places.
 
-    `members` has the secret of each cell, if some cells are not secrets. `reach` is the largest distance to the nearest
-    place, in the unit of the domain, and `margin` its rounding allowance. Longitudes below `turn` are increased by 360
-    degrees.
+    `members` contains the secret of each cell, if some cells are not secrets. `reach` is the largest distance to the
+    nearest place, in the unit of the domain, and `margin` its rounding allowance. Longitudes below `turn` are increased
+    by 360 degrees.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
     nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
@@ -133,7 +133,7 @@ def _describe_anchors(lattice: Lattice) -> list[dict[str, Any]]:
 
 
 def _describe_answers(domain: Domain | None) -> dict[str, Any] | None:
-    """Return the coordinates of the answers with their names, or None if they have no places."""
+    """Return the coordinates of the answers with their names, or None if the answers have no places."""
     known = _describe_places(domain)
     if domain is None or known["axes"] is None:
         return None

@@ -63,9 +63,9 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
     The program has the irreducible privacy rows, or with `all_rows` the rows of every pair. Pairs with exponents above
-    `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If it is far from 1, it is multiplied by a power of
-    two: solvers use absolute tolerances, and would treat small costs as 0. Comments state this factor, and the factors
-    of floors. Blocks are named as in `RowReduction`.
+    `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If the cost is far from 1, it is multiplied by a
+    power of two. Solvers use absolute tolerances, and would treat small costs as 0. Comments state this factor, and the
+    factors of floors. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
     pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
@@ -78,7 +78,7 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
 def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, list[str]]:
     """Scale the program so that its cost and the errors of its floors are about 1; return it with comments.
 
-    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost have the new
+    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost use the scaled
     units.
     """
     rows, columns = np.ones(program.rows), np.ones(program.columns)
@@ -104,7 +104,7 @@ def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, lis
 
 
 def _estimate_cost(form: NormalForm) -> float:
-    """Return an estimate of the optimal cost: of the best constant answer, or the mean cost of permitted answers."""
+    """Estimate the optimal cost by the cost of the best constant answer, or by the mean cost of permitted answers."""
     problem = form.problem
     if problem.objective == "worst":
         return float(form.finite_cost.max())
@@ -153,7 +153,7 @@ NPZ = Format("npz", "arrays for NumPy, with the exact integers", (".npz",), _npz
 
 
 def _parquet_contents(exported: Exported) -> Iterator[bytes]:
-    """Yield a Parquet table of labels, indices, numerators and probabilities; its metadata has the denominator."""
+    """Yield a Parquet table of labels, indices, numerators and probabilities; its metadata contains the denominator."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 

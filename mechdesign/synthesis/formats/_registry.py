@@ -22,10 +22,10 @@ def register(form: Format) -> None:
     """Add a format to `FORMATS`.
 
     Args:
-        form: The format; its name must not be taken.
+        form: The format; its name must not be registered yet.
 
     Raises:
-        InputError: The argument is not a `Format`, or its name is taken.
+        InputError: The argument is not a `Format`, or its name is already registered.
 
     >>> register(FORMATS["csv"])
     Traceback (most recent call last):

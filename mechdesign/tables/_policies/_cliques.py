@@ -30,11 +30,11 @@ from mechdesign.tables._policies._graphs import (
 
 
 class CliqueGraph(SecretGraph):
-    """A graph that joins values in the same group of some grouping; no two groupings join the same pair."""
+    """A graph that joins two values in the same group of some grouping; at most one grouping joins any pair."""
 
     @abstractmethod
     def groupings(self) -> Iterator[Integers]:
-        """Yield the groupings: the number of each value's group, int64 of shape (|T|,)."""
+        """Yield each grouping as an array of the index of each value's group, int64 of shape (|T|,)."""
 
     @cached_property
     def edge_count(self) -> int:
@@ -46,7 +46,7 @@ class CliqueGraph(SecretGraph):
         return total
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return for each pair of nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a, b = np.where(values, first, 0), np.where(values, second, 0)
@@ -60,12 +60,12 @@ class CliqueGraph(SecretGraph):
         for groups in self.groupings():
             order = np.argsort(groups, kind="stable")
             ordered = groups[order]
-            # last[i] is one past the end of the group that contains the i-th value in this order.
+            # The group of the i-th value in this order ends before position last[i].
             last = np.searchsorted(ordered, ordered, side="right")
             yield from _pairs(order, last)
 
     def components(self) -> Integers:
-        """Return the number of each value's connected component."""
+        """Return the index of each value's connected component."""
         labels = np.arange(self.size)
         for groups in self.groupings():
             first, inverse = np.unique(groups, return_index=True, return_inverse=True)[1:]
@@ -87,14 +87,14 @@ class CliqueGraph(SecretGraph):
         return find_largest(_top_two(radii, groups, points) for groups in self.groupings())
 
     def joined(self, labels: Integers) -> Integers:
-        """Return one edge for each unordered pair of labels that an edge joins."""
+        """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
         found = [np.zeros((0, 2), dtype=np.int64)]
         extended = np.append(labels, labels.max() + 1)
         for groups in self.groupings():
             refined = _refine(groups, labels)
             order = np.argsort(refined, kind="stable")
             starts = np.flatnonzero(np.append(True, np.diff(refined[order]) != 0))
-            # Two values of each label in each group represent all of them.
+            # Two values of each label in each group represent all values with this label in the group.
             kept = np.union1d(order[starts], order[np.minimum(starts + 1, len(order) - 1)])
             by_group = kept[np.argsort(groups[kept], kind="stable")]
             last = np.searchsorted(groups[by_group], groups[by_group], side="right")
@@ -105,7 +105,7 @@ class CliqueGraph(SecretGraph):
 
 @dataclass(frozen=True, eq=False)
 class CompleteGraph(CliqueGraph):
-    """The complete graph: no value of a record can be distinguished from any other."""
+    """The complete graph, which joins every two values."""
 
     size: int
     kind: str = "full"
@@ -130,7 +130,7 @@ class CompleteGraph(CliqueGraph):
         return self.size * (self.size - 1) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return for each pair of nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes."""
         first, second = np.asarray(x), np.asarray(y)
         return np.asarray((first != second) & (first < self.size) & (second < self.size))
 
@@ -176,7 +176,7 @@ class AttributeGraph(CliqueGraph):
         return "from one value to another that differs from it in exactly one attribute"
 
     def groupings(self) -> Iterator[Integers]:
-        """Yield for each attribute the groups of values that agree in all other attributes."""
+        """Yield one grouping per attribute; the values in a group differ only in this attribute."""
         stride = self.size
         for length in self.shape:
             stride //= length
@@ -232,12 +232,12 @@ class PartitionGraph(CliqueGraph):
         return f"from one value to another in the same block of a partition into {self.block_count}"
 
     def groupings(self) -> Iterator[Integers]:
-        """Yield the only grouping, the blocks."""
+        """Yield the only grouping, which is the partition into blocks."""
         yield self.labels
 
 
 def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
-    """Return the number of each value's block, int64 of shape (|T|,), from labels that can be compared."""
+    """Return the index of each value's block, int64 of shape (|T|,), from the label of its block."""
     numbers = label_numbers(labels, path)
     if len(numbers) != domain.size:
         raise InputError(
@@ -247,7 +247,7 @@ def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> In
 
 
 def label_numbers(labels: ArrayLike, path: str) -> Integers:
-    """Return a number for each label, int64 of shape (n,); equal labels have equal numbers."""
+    """Return an integer for each label, int64 of shape (n,); equal labels have equal integers."""
     require_unmasked(labels, path)
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
         numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -282,7 +282,7 @@ def _pairs(order: Integers, last: Integers) -> Iterator[Integers]:
 
 
 def _refine(groups: Integers, labels: Integers | None) -> Integers:
-    """Return the common refinement of groups and labels, numbered from 0."""
+    """Return the common refinement of two partitions, given by groups and by labels."""
     if labels is None:
         return groups
     first = np.unique(groups, return_inverse=True)[1]
@@ -291,7 +291,7 @@ def _refine(groups: Integers, labels: Integers | None) -> Integers:
 
 
 def _whole_width(graph: SecretGraph, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-    """Return the largest change of one attribute's weight if all its values are joined."""
+    """Return the largest change of the weight of one attribute whose values are all joined to each other."""
     if len(weights) < 2:
         return Largest(0, graph.crossing())
     return along(shape, axis, CompleteGraph(len(weights)).spread(weights))
@@ -316,7 +316,7 @@ def _top_two(radii: NDArray[Any], groups: Integers, points: Integers) -> Largest
     order = np.lexsort((radii, groups))[::-1]
     dense = np.unique(groups[order], return_inverse=True)[1]
     first = order[np.unique(dense, return_index=True)[1]]
-    # The largest radius of a group pairs best with the group's largest radius at another point.
+    # The largest sum of a group consists of its largest radius and its largest radius at another point.
     other = points[order] != points[first[dense]]
     rest, leaders = order[other], first[dense[other]]
     if not len(rest):

@@ -12,33 +12,33 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.tables._policies._known_counts import Constraint, kinds_of
 
-# Above this bound a count times the solver's tolerance is no longer small.
+# For counts above this bound, the solver's relative tolerance would allow errors that are too large.
 _LARGEST_COUNT = 10**9
 
 
 def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
-    """Raise `InputError` if no table has all known counts, naming a minimal contradictory set."""
+    """Raise `InputError` with a minimal contradictory set of constraints if no table has all known counts."""
     guilty = find_contradiction(constraints, size)
     if not guilty:
         return
     shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
     problem = "counts no value" if len(guilty) == 1 else "contradict each other: no table has all these counts"
     path = f"constraints[{guilty[0]}]" if len(guilty) == 1 else "constraints"
-    raise InputError(path, problem, value=shown, remedy="correct or leave out one of them")
+    raise InputError(path, problem, value=shown, remedy="correct or omit one of these counts")
 
 
 def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
-    """Return a minimal set of constraints whose known counts no table can have together.
+    """Return a minimal set of constraints whose known counts contradict each other.
 
-    An integer program decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a =
-    count of q. The set is minimised by leaving out one constraint after another.
+    An integer program decides whether nonnegative integers n_a, the numbers of records of each kind, satisfy Σ_a Q[q,
+    a] n_a = count of q. The set is minimised by leaving out one constraint after another.
 
     Args:
         constraints: the constraints.
         size: the number |T| of values.
 
     Returns:
-        The numbers of the constraints, in order; empty if some table has all counts.
+        The indices of the constraints, in ascending order; empty if some table has all counts.
 
     Raises:
         InputError: A known count exceeds 10^9.
@@ -63,21 +63,21 @@ def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[in
 
 
 def _possible(counted: Floats, answers: Floats) -> bool:
-    """Return whether some table has the counts; a table that is found is checked with integers."""
+    """Return whether some table has the counts; the solver's table is checked in integer arithmetic."""
     result = optimize.milp(
         np.zeros(counted.shape[1]),
         integrality=np.ones(counted.shape[1], dtype=np.int64),
         bounds=optimize.Bounds(0, float(answers.max())),
         constraints=optimize.LinearConstraint(counted, answers, answers),
     )
-    # Values that no constraint counts are free; their upper bound has no effect.
+    # Kinds that no constraint counts may have any number of records, so their upper bound is irrelevant.
     if result.status == 2:
         return False
     if result.x is not None:
         records = np.rint(result.x).astype(np.int64)
         if (records >= 0).all() and (counted.astype(np.int64) @ records == answers.astype(np.int64)).all():
             return True
-    raise SolverError(f"whether the known counts agree with any table could not be decided: {result.message}")
+    raise SolverError(f"the solver could not decide whether any table has the known counts: {result.message}")
 
 
 SEARCH_STEPS = 20_000
@@ -91,8 +91,9 @@ _MOST_VECTORS = 512
 def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     """Return the multiplicity of each vector in each minimal zero sum, and whether all zero sums were found.
 
-    Minimal zero sums are the minimal solutions of Σ n_f f = 0 in natural numbers. They are enumerated by length
-    (Contejean and Devie 1994): a partial sum s is extended by f only if s·f < 0, which reaches all solutions.
+    Minimal zero sums are the minimal nonzero solutions of Σ n_f f = 0 in nonnegative integers n_f. The search
+    enumerates minimal zero sums by length: it extends a partial sum s by a vector f only if s·f < 0. This search
+    reaches all solutions (Contejean and Devie 1994).
 
     Args:
         vectors: the vectors, integers of shape (F, q).
@@ -101,7 +102,7 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     [[1, 1, 0], [0, 2, 1]]
 
     Returns:
-        The zero sums, shape (k, F), the shortest first. The second value is False if the search stopped after
+        The zero sums, shape (k, F), in ascending order of length. The second value is False if the search stopped after
         `SEARCH_STEPS` steps.
     """
     minimal = np.zeros((0, len(vectors)), dtype=np.int64)
@@ -130,18 +131,18 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
 
 
 def bound_length(dimension: int) -> int:
-    """Return an upper bound on the length of minimal zero sums of vectors with entries −1, 0 and 1 of rank q.
+    """Return an upper bound on the length of minimal zero sums of vectors of rank q with entries −1, 0 and 1.
 
-    Up to q = 3 the bound is the length of the longest zero sum: 2, 4 and 10, found by `minimal_zero_sums` for all
-    vectors. For larger q it is (2q + 1)^q. By Steinitz's lemma the vectors have an order in which all partial sums have
-    entries of at most q. Two equal partial sums would enclose a smaller zero sum. (In vectors with more entries, q of
-    the entries determine the others.)
+    For q = 1, 2 and 3 the longest minimal zero sums have lengths 2, 4 and 10, computed with `minimal_zero_sums` from
+    all vectors. For larger q the bound is (2q + 1)^q. By Steinitz's lemma, the vectors can be ordered so that the
+    entries of all partial sums are between −q and q. If two partial sums were equal, the vectors between them would be
+    a smaller zero sum. (If the vectors have more than q entries, q of the entries determine the others.)
     """
     return _LONGEST[dimension] if dimension < len(_LONGEST) else int((2 * dimension + 1) ** dimension)
 
 
 def find_rank(vectors: Integers) -> int:
-    """Return the exact rank of the rows of an array of integers, by elimination in fractions.
+    """Return the exact rank of an integer matrix, computed by elimination in fractions.
 
     >>> find_rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
     2

@@ -1,10 +1,10 @@
-"""Secret graphs: interface, explicit, null, union.
+"""Secret graphs: their interface, explicit graphs, the null graph and unions.
 
-The nodes are the numbers of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
-absent person. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
-as rules, because a policy on several attributes has too many edges to be listed. Most rules have closed forms for the
-quantities that are needed, above all the largest differences over the edges. The general method visits all edges in
-blocks.
+The nodes are the indices of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
+absent record. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
+as rules, because a policy on several attributes has too many edges for a list. Most rules have closed forms for the
+required quantities, such as the largest difference of weights over the edges. For other rules, these quantities are
+computed from all edges, in blocks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ BLOCK = 1 << 18
 """The approximate number of edges in a block."""
 
 LARGEST_ARRAY = 1 << 26
-"""The largest number of values for which an array with one entry per value is made, half a GiB."""
+"""The largest number of values for which an array with one entry per value is allocated, which takes 0.5 GiB."""
 
 
 Edge = tuple[int, int]
 
 
 class Largest(NamedTuple):
-    """The largest value of a quantity over the edges, or 0 without edges, and an edge that attains it."""
+    """The largest value of a quantity over the edges, and an edge that attains it; (0, None) without edges."""
 
     value: Any
     edge: Edge | None
@@ -53,8 +53,8 @@ class SecretGraph(ABC):
         size: the number |T| of values; node `size` is the null node.
         kind: the rule, such as ``"full"``.
         has_null: whether edges lead to the null node.
-        steps: θ if the graph joins exactly the values at most θ numbers apart, else None. The line has θ = 1, the
-            complete graph |T| − 1.
+        steps: θ if the edges are exactly the pairs of values whose indices differ by at most θ, else None. The line has
+            θ = 1, the complete graph θ = |T| − 1.
         phrase: how one record may change along an edge, such as "from any value to any other".
 
     >>> from mechdesign.tables import Domain, Policy
@@ -69,7 +69,7 @@ class SecretGraph(ABC):
 
     @property
     def steps(self) -> int | None:
-        """Return θ for a graph that joins exactly the values at most θ numbers apart, else None."""
+        """Return θ if the edges are exactly the pairs of values whose indices differ by at most θ, else None."""
         return None
 
     @property
@@ -87,8 +87,8 @@ class SecretGraph(ABC):
         """Return whether an edge joins each pair of nodes.
 
         Args:
-            x: the numbers of nodes.
-            y: the numbers of other nodes, which broadcast with `x`.
+            x: the indices of nodes.
+            y: the indices of other nodes, an array that broadcasts with `x`.
 
         Returns:
             Booleans of the broadcast shape.
@@ -118,7 +118,7 @@ class SecretGraph(ABC):
         if self.edge_count > limit:
             raise InputError(
                 "policy",
-                "has too many edges to be listed",
+                "has too many edges to list",
                 value=self.edge_count,
                 bound=f"at most {limit} edges",
                 remedy="use a smaller domain, or a query whose sensitivity has a closed form",
@@ -139,8 +139,8 @@ class SecretGraph(ABC):
 
         Args:
             weights: the weights, shape (|T|,).
-            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node
-                count.
+            within: labels of the values, shape (|T|,). If given, only edges to the null node and between values with
+                equal labels are considered.
 
         Returns:
             The largest difference, and an edge that attains it.
@@ -151,28 +151,28 @@ class SecretGraph(ABC):
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
         """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
 
-        Graphs with a closed form make no array of all values. The null node has weight 0.
+        Graphs with a closed form do not allocate an array with an entry for each value. The null node has weight 0.
 
         Args:
             shape: the number of values of each attribute; their product is |T|.
-            axis: the number of the attribute.
+            axis: the index of the attribute.
             weights: the weight of each of the attribute's values, distinct integers of shape (shape[axis],).
 
         Returns:
             The largest difference, and an edge that attains it.
 
         Raises:
-            InputError: The graph has no closed form, and an array of |T| entries would fill the memory.
+            InputError: The graph has no closed form, and an array with |T| entries would exceed the memory limit.
         """
         require_room(self.size, "the sum of an attribute under this policy")
         return self.spread(weights[np.arange(self.size) // math.prod(shape[axis + 1 :]) % shape[axis]])
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
-        """Return the largest r_x + r_y over the edges whose ends have different `points`; the null node has r = 0.
+        """Return the largest r_x + r_y over edges whose ends have different labels `points`; the null node has r = 0.
 
         Args:
             radii: the nonnegative radius r of each value, shape (|T|,).
-            points: nonnegative labels of the values, shape (|T|,); all different by default.
+            points: nonnegative labels of the values, shape (|T|,); by default all labels are different.
 
         Returns:
             The largest sum, and an edge that attains it.
@@ -185,7 +185,7 @@ class SecretGraph(ABC):
         """Return an edge between two values with different labels, or None.
 
         Args:
-            labels: labels of the values, shape (|T|,); all different by default.
+            labels: labels of the values, shape (|T|,); by default all labels are different.
 
         Returns:
             The edge, or None.
@@ -198,7 +198,7 @@ class SecretGraph(ABC):
         return None
 
     def joined(self, labels: Integers) -> Integers:
-        """Return one edge for each unordered pair of labels that an edge joins.
+        """Return one edge for each unordered pair of labels that occurs at the ends of an edge.
 
         Args:
             labels: labels of the values, shape (|T|,); the null node has a separate label.
@@ -271,16 +271,7 @@ class ExplicitGraph(SecretGraph):
         return len(self.listed)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
-
-        Args:
-            shape: the number of values of each attribute.
-            axis: the number of the attribute.
-            weights: the weight of each of its values, shape (shape[axis],).
-
-        Returns:
-            The largest difference, and an edge that attains it.
-        """
+        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute."""
         if not len(self.listed):
             return Largest(0, None)
         ends = weights[self.listed // math.prod(shape[axis + 1 :]) % shape[axis]]
@@ -294,15 +285,7 @@ class ExplicitGraph(SecretGraph):
         return np.sort(self.listed[:, 0] * (self.size + 1) + self.listed[:, 1])
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes.
-
-        Args:
-            x: the numbers of nodes.
-            y: the numbers of other nodes, which broadcast with `x`.
-
-        Returns:
-            Booleans of the broadcast shape.
-        """
+        """Return whether an edge joins each pair of nodes."""
         first, second = np.asarray(x, dtype=np.int64), np.asarray(y, dtype=np.int64)
         codes = np.minimum(first, second) * (self.size + 1) + np.maximum(first, second)
         return np.isin(codes, self._codes)
@@ -313,7 +296,7 @@ class ExplicitGraph(SecretGraph):
             yield self.listed[start : start + BLOCK]
 
     def components(self) -> Integers:
-        """Return the number of each node's connected component."""
+        """Return the index of each node's connected component."""
         return merge_labels(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
 
 
@@ -345,15 +328,7 @@ class NullGraph(SecretGraph):
         return self.size
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes.
-
-        Args:
-            x: the numbers of nodes.
-            y: the numbers of other nodes, which broadcast with `x`.
-
-        Returns:
-            Booleans of the broadcast shape.
-        """
+        """Return whether an edge joins each pair of nodes."""
         return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -363,32 +338,16 @@ class NullGraph(SecretGraph):
             yield np.column_stack((x, np.full(len(x), self.size)))
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x| over the values.
-
-        Args:
-            shape: the number of values of each attribute.
-            axis: the number of the attribute.
-            weights: the weight of each of its values, shape (shape[axis],).
-
-        Returns:
-            The largest weight, and an edge that attains it.
-        """
+        """Return the largest |w_x| over the values."""
         top = int(np.argmax(np.abs(weights)))
         return Largest(abs(as_scalar(weights[top])), (top * math.prod(shape[axis + 1 :]), self.size))
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return None, because no edge joins two values.
-
-        Args:
-            labels: labels of the values; they have no effect.
-
-        Returns:
-            None.
-        """
+        """Return None, because no edge joins two values."""
         return None
 
     def components(self) -> Integers:
-        """Return the same component for all nodes."""
+        """Return one component, which contains all nodes."""
         return np.zeros(self.size + 1, dtype=np.int64)
 
 
@@ -420,7 +379,7 @@ class UnionGraph(SecretGraph):
     @property
     def phrase(self) -> str:
         """Return how one record may change along an edge."""
-        # An explicit graph without edges adds no change.
+        # An explicit graph without edges does not allow any change.
         real = [part for part in self.parts if not isinstance(part, ExplicitGraph) or len(part.listed)]
         return ", or ".join(part.phrase for part in real or self.parts)
 
@@ -435,15 +394,7 @@ class UnionGraph(SecretGraph):
         return sum(part.kind != "null" for part in self.parts)
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes.
-
-        Args:
-            x: the numbers of nodes.
-            y: the numbers of other nodes, which broadcast with `x`.
-
-        Returns:
-            Booleans of the broadcast shape.
-        """
+        """Return whether an edge joins each pair of nodes."""
         return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -456,81 +407,41 @@ class UnionGraph(SecretGraph):
                     yield block
 
     def components(self) -> Integers:
-        """Return the number of each node's connected component."""
+        """Return the index of each node's connected component."""
         n = self.node_count
         labels = np.arange(n)
         for part in self.parts:
             own = part.components()
-            # The first node represents its component.
+            # Each component is represented by its first node.
             _, first = np.unique(own, return_index=True)
             own = np.unique(own, return_inverse=True)[1]
             labels = merge_labels(labels, labels[: len(own)], labels[first[own]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of all parts; the null node has weight 0.
-
-        Args:
-            weights: the weights, shape (|T|,).
-            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node
-                count.
-
-        Returns:
-            The largest difference, and an edge that attains it.
-        """
+        """Return the largest |w_x − w_y| over the edges of all parts; the null node has weight 0."""
         return find_largest(part.spread(weights, within) for part in self.parts)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of all parts, for weights of a single attribute.
-
-        Args:
-            shape: the number of values of each attribute.
-            axis: the number of the attribute.
-            weights: the weight of each of its values, shape (shape[axis],).
-
-        Returns:
-            The largest difference, and an edge that attains it.
-        """
+        """Return the largest |w_x − w_y| over the edges of all parts, for weights of a single attribute."""
         return find_largest(part.spread_along(shape, axis, weights) for part in self.parts)
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
-        """Return the largest r_x + r_y over the edges of all parts whose ends have different points.
-
-        Args:
-            radii: the nonnegative radius r of each value, shape (|T|,).
-            points: nonnegative labels of the values, shape (|T|,); all different by default.
-
-        Returns:
-            The largest sum, and an edge that attains it.
-        """
+        """Return the largest r_x + r_y over the edges of all parts whose ends have different points."""
         return find_largest(part.largest_sum(radii, points) for part in self.parts)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge of any part between two values with different labels, or None.
-
-        Args:
-            labels: labels of the values, shape (|T|,); all different by default.
-
-        Returns:
-            The edge, or None.
-        """
+        """Return an edge of any part between two values with different labels, or None."""
         return next((edge for part in self.parts if (edge := part.crossing(labels)) is not None), None)
 
     def joined(self, labels: Integers) -> Integers:
-        """Return one edge for each unordered pair of labels that an edge joins.
-
-        Args:
-            labels: labels of the values, shape (|T|,).
-
-        Returns:
-            The edges, shape (k, 2).
-        """
+        """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
         found = np.concatenate([part.joined(labels) for part in self.parts])
         return select_one_per_pair(found, np.append(labels, labels.max() + 1))
 
 
 def require_room(size: int, what: str) -> None:
-    """Raise `InputError` if an array with an entry for each of `size` values would fill the memory.
+    """Raise `InputError` if an array with an entry for each of `size` values would exceed the memory limit.
 
     Args:
         size: the number |T| of values.
@@ -542,18 +453,18 @@ def require_room(size: int, what: str) -> None:
             f"has too many values for {what}",
             value=size,
             bound=f"at most {LARGEST_ARRAY:,}",
-            remedy="leave out attributes that it does not need, or group values",
+            remedy="leave out attributes that are not needed, or group values",
         )
 
 
 def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
-    """Convert an edge of one attribute to an edge of the domain; all other attributes have their first values."""
+    """Convert an edge of one attribute to an edge of the domain; other attributes have their first values."""
     stride = math.prod(shape[axis + 1 :])
     return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 
 
 def find_largest(candidates: Any) -> Largest:
-    """Return the largest of several values over edges."""
+    """Return the largest of several candidates; candidates without an edge are ignored."""
     best = Largest(0, None)
     for candidate in candidates:
         if candidate.edge is not None and (best.edge is None or candidate.value > best.value):
@@ -567,14 +478,14 @@ def as_scalar(value: Any) -> Any:
 
 
 def select_one_per_pair(edges: Integers, labels: Integers) -> Integers:
-    """Return one edge for each unordered pair of labels of the edges' ends."""
+    """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
     first, second = labels[edges[:, 0]], labels[edges[:, 1]]
     codes = np.minimum(first, second) * (int(labels.max()) + 1) + np.maximum(first, second)
     return edges[np.unique(codes, return_index=True)[1]]
 
 
 def merge_labels(labels: Integers, x: Integers, y: Integers) -> Integers:
-    """Return labels after merging each label x[i] with y[i], renumbered from 0."""
+    """Return labels, renumbered from 0, after merging each label x[i] with y[i]."""
     count = int(labels.max()) + 1
     links = sparse.coo_matrix((np.ones(len(x), dtype=np.int8), (x, y)), shape=(count, count))
     _, renumbered = connected_components(links, directed=False)
@@ -597,7 +508,7 @@ class PolicyLike(Protocol):
 
     @property
     def secret_graph(self) -> SecretGraph:
-        """Return the graph on the numbers of the values."""
+        """Return the graph on the indices of the values."""
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

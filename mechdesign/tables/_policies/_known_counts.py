@@ -40,17 +40,18 @@ class Constraint:
 
 
 def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]:
-    """Return constraints from 0/1 arrays over the values, pairs (array, known count) or constraints."""
+    """Return constraints, each given as a 0/1 array over the values, a pair (array, known count) or a `Constraint`."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError("constraints", "is not a list", value=given, bound="0/1 arrays, or pairs (array, count)")
     return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
 
 
 def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, Flags]:
-    """Return the kind of each value, and a table of the constraints that count each kind.
+    """Return the kind of each value, and a table that shows which constraints count each kind.
 
-    Values are of one kind if the same constraints count them. With `null` the null node follows the values; no
-    constraint counts its kind. The shapes are (|T|,), or (|T| + 1,) with `null`, and (kinds, constraints).
+    Two values have the same kind if the same constraints count them. With `null`, the null node follows the values; no
+    constraint counts the null node. The kinds have shape (|T|,), or (|T| + 1,) with `null`; the table has shape (kinds,
+    constraints).
     """
     labels = np.zeros(size + null, dtype=np.int64)
     for constraint in constraints:
@@ -105,7 +106,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     if isinstance(entry, Constraint):
         entry = (entry.counted, entry.known)
     known: int | None = None
-    # In a pair the first entry is an array. A plain list of two numbers is an array over a domain of two values.
+    # A pair starts with an array; a plain list of two numbers is an array over a domain of two values.
     if isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 1:
         entry, answer = entry
         known = None if answer is None else _check_count(answer, path)
@@ -119,7 +120,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
         bound = f"({size},), one entry for each value"
         raise InputError(path, "has the wrong shape", value=array.shape, bound=bound, remedy=remedy)
     if array.dtype.kind not in "biuf":
-        raise InputError(path, f"holds {array.dtype}", bound="0 and 1 only")
+        raise InputError(path, f"contains entries of type {array.dtype}", bound="only 0 and 1")
     good = (array == 0) | (array == 1)
     if not good.all():
         index = int(np.argmin(good))
@@ -135,7 +136,7 @@ def _check_count(answer: object, path: str) -> int:
             raise TypeError
         number = operator.index(answer)  # type: ignore[arg-type]
     except TypeError as error:
-        raise InputError(path, "has a known count that is not a whole number", value=answer, bound=">= 0") from error
+        raise InputError(path, "has a known count that is not an integer", value=answer, bound=">= 0") from error
     if number < 0:
         raise InputError(path, "has a negative known count", value=number, bound=">= 0")
     return number

@@ -1,4 +1,4 @@
-"""Secret graphs of a distance threshold: on one ordered attribute, including the line, and on several attributes."""
+"""Secret graphs defined by a distance threshold, including the line, on one ordered attribute or on several."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OrderedGraph(SecretGraph):
 
     @cached_property
     def steps(self) -> int | None:
-        """Return θ if exactly the values at most θ numbers apart are joined, else None."""
+        """Return θ if the edges are exactly the pairs of values whose indices differ by at most θ, else None."""
         numbers = np.arange(self.size)
         theta = int(self._widths.max())
         regular = (self.reach == np.minimum(numbers + theta, self.size - 1)).all()
@@ -63,7 +63,7 @@ class OrderedGraph(SecretGraph):
         return int(self._widths.sum())
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return for each pair of nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes."""
         low, high = np.minimum(x, y), np.maximum(x, y)
         values = (low < high) & (high < self.size)
         return np.asarray(values & (high <= self.reach[np.where(values, low, 0)]))
@@ -71,7 +71,7 @@ class OrderedGraph(SecretGraph):
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
         numbers, widths = np.arange(self.size), self._widths
-        # A block covers many values if each has few edges, and few values if each has many.
+        # A block covers many values if each value has few edges, and few values if each has many edges.
         rows = max(1, BLOCK // max(1, int(widths.max())))
         for start in range(0, self.size, rows):
             width = widths[start : start + rows]
@@ -81,7 +81,7 @@ class OrderedGraph(SecretGraph):
                 yield np.column_stack((x, x + 1 + offset))
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each value: a run of values joined to the next one."""
+        """Return the index of each value's connected component: a run of values in which each is joined to the next."""
         cuts = self.reach[:-1] == np.arange(self.size - 1)
         return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(cuts)))
 
@@ -96,18 +96,19 @@ class OrderedGraph(SecretGraph):
         return super().largest_sum(radii, points) if points is not None else _highest_sum(radii, radii, self.reach)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge between two values with different labels, or None; some such edge joins consecutive values."""
+        """Return an edge between consecutive values with different labels, or None if all edges join equal labels."""
         joined = self._widths[:-1] > 0
         crosses = np.flatnonzero(joined & (labels[1:] != labels[:-1]) if labels is not None else joined)
         return (int(crosses[0]), int(crosses[0]) + 1) if len(crosses) else None
 
     def joined(self, labels: Integers) -> Integers:
-        """Return one edge for each unordered pair of labels that an edge joins."""
+        """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
         extended = np.append(labels, labels.max() + 1)
         starts = np.flatnonzero(np.append(True, np.diff(labels) != 0))
         ends = np.append(starts[1:], self.size) - 1
         longer = (ends > starts) & (self.reach[starts] > starts)
-        # Edges within a run of one label, and edges from the end of a run to the start of a later run.
+        # The list starts with edges within a run of one label. Edges from the end of a run to the start of a later run
+        # follow.
         found = np.column_stack((starts[longer], starts[longer] + 1))
         inside = np.flatnonzero(ends > starts)
         for run in inside[~longer[inside]]:
@@ -131,10 +132,10 @@ class ThresholdGraph(SecretGraph):
 
     Attributes:
         shape: the number of values of each attribute.
-        positions: for each attribute its values as integers on one lattice, in ascending order; None if the attribute
-            must not change.
-        limit: the threshold on that lattice.
-        unit: the step of that lattice, in the unit of the attributes.
+        positions: for each attribute its values as multiples of `unit`, in ascending order; None for an attribute that
+            does not change along edges.
+        limit: the threshold as a multiple of `unit`.
+        unit: the common step of all attributes that may change.
         phrase: how one record may change along an edge.
     """
 
@@ -152,15 +153,15 @@ class ThresholdGraph(SecretGraph):
 
     @cached_property
     def edge_count(self) -> int:
-        """Return the number of edges, from the number of pairs at each distance on each axis."""
+        """Return the number of edges, computed from the number of pairs at each distance along each axis."""
         counts = {0: 1}
         for length, axis in zip(self.shape, self.positions, strict=True):
             counts = _convolve(counts, _count_ordered_pairs(length, axis, self.limit), self.limit)
-        # The counts are of ordered pairs and include each value paired with itself.
+        # The counts are numbers of ordered pairs, including pairs of equal values.
         return (sum(counts.values()) - self.size) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return for each pair of nodes whether an edge joins them."""
+        """Return whether an edge joins each pair of nodes."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a = np.unravel_index(np.where(values, first, 0), self.shape)
@@ -175,7 +176,7 @@ class ThresholdGraph(SecretGraph):
         return np.asarray(fixed & (distance <= self.limit))
 
     def edge_blocks(self) -> Iterator[Integers]:
-        """Yield every edge once, grouped by the difference of its ends' numbers along each axis."""
+        """Yield every edge once, grouped by the index differences of its ends along the axes."""
         strides = np.array([math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))])
         pending: list[Integers] = []
         held = 0
@@ -190,7 +191,7 @@ class ThresholdGraph(SecretGraph):
             yield np.concatenate(pending)
 
     def _offsets(self) -> Iterator[tuple[int, ...]]:
-        """Yield the possible differences of the numbers along each axis; the first nonzero difference is positive."""
+        """Yield the possible index differences along all axes; the first nonzero difference is positive."""
         shortest = [
             _shortest(length, axis, self.limit) for length, axis in zip(self.shape, self.positions, strict=True)
         ]
@@ -223,7 +224,7 @@ class ThresholdGraph(SecretGraph):
         return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges that change only this attribute, where it is attained."""
+        """Return the largest |w_x − w_y|, which is attained by an edge that changes only the attribute `axis`."""
         if (positions := self.positions[axis]) is not None:
             reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
             found = OrderedGraph(reach, self.kind).spread(weights)
@@ -234,8 +235,8 @@ class ThresholdGraph(SecretGraph):
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None.
 
-        If such an edge exists, some such edge joins consecutive values of one attribute, on a monotone path between its
-        ends.
+        Only edges between consecutive values of one attribute are searched. If any edge joins different labels, an edge
+        on a monotone path between its ends also joins different labels.
         """
         stride = self.size
         for length, axis in zip(self.shape, self.positions, strict=True):
@@ -253,10 +254,10 @@ class ThresholdGraph(SecretGraph):
         return None
 
     def components(self) -> Integers:
-        """Return the number of each value's connected component.
+        """Return the index of each value's connected component.
 
-        If two values are joined, so are all consecutive values on a monotone path between them. Components are
-        therefore products of runs of values with gaps of at most the threshold.
+        If an edge joins two values, edges also join all consecutive values on a monotone path between them. A component
+        is therefore a product of runs of values whose gaps are at most the threshold.
         """
         labels = np.zeros(1, dtype=np.int64)
         for length, axis in zip(self.shape, self.positions, strict=True):
@@ -267,7 +268,7 @@ class ThresholdGraph(SecretGraph):
 
 
 def _highest_sum(starts: NDArray[Any], ends: NDArray[Any], reach: Integers) -> Largest:
-    """Return the largest starts[x] + ends[y] over x < y <= reach[x], by maxima over windows of 2^k values."""
+    """Return the largest starts[x] + ends[y] over x < y <= reach[x], from maxima over windows of 2^k values."""
     x = np.flatnonzero(reach > np.arange(len(reach)))
     best = Largest(0, None)
     if not len(x):
@@ -291,7 +292,7 @@ def _highest_sum(starts: NDArray[Any], ends: NDArray[Any], reach: Integers) -> L
 
 
 def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
-    """Return for each difference of numbers along an axis the least distance with this difference."""
+    """Return a dictionary from each index difference along an axis to the least distance with this difference."""
     shortest = {0: 0}
     if axis is not None:
         for step in range(1, length):
@@ -303,7 +304,7 @@ def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
 
 
 def _count_ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
-    """Return the number of ordered pairs of an axis's values at each distance of at most `limit`."""
+    """Return the number of ordered pairs of values of an axis at each distance up to `limit`."""
     pairs = {0: length}
     if axis is not None:
         for step in range(1, length):

@@ -51,26 +51,29 @@ _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 
 _MECHANISMS = ("ordered", "ordered-hierarchical", "hierarchical")
 _INFERENCE = (
-    "Isotonic regression follows the ordered and hierarchical mechanisms. It is not linear, never raises the total "
-    "squared error of the cumulative counts, and can pass the limit; the errors shown are those before it."
+    "The ordered and hierarchical mechanisms end with isotonic regression, which never increases the total squared "
+    "error of the cumulative counts. The errors in the plan exclude the effect of isotonic regression. The limit does "
+    "not apply to isotonic regression, because it is not linear."
 )
 _STRATEGIES = (
-    'A strategy errs less here. Releases of kind = "workload" use strategies, for the same ranges; a cumulative count '
-    "is the range from the first value on. This kind uses the ordered and hierarchical mechanisms alone."
+    'A strategy has a smaller error for these queries. Releases of kind = "workload" use strategies for the same '
+    "ranges, where a cumulative count is the range that starts at the first value. This kind of release uses only the "
+    "ordered and hierarchical mechanisms."
 )
 
 
 @dataclass(frozen=True)
 class Cumulative(Query[CumulativeRelease]):
-    """The cumulative histogram of one ordered attribute: for each value the number of records up to it.
+    """The cumulative histogram of one ordered attribute: for each value, the number of records with at most this value.
 
-    There are three mechanisms: ordered, ordered hierarchical and hierarchical (Blowfish, He et al. 2014, section 7).
-    They require the full, a threshold or the line policy. The ordered mechanism also works under publicly known counts.
+    The mechanisms are "ordered", "ordered-hierarchical" and "hierarchical" (Blowfish, He et al. 2014, section 7). The
+    three mechanisms require the full policy, a threshold policy or the line policy. The ordered mechanism also supports
+    publicly known counts.
 
     Attributes:
         mechanism: "auto" for the mechanism with the least expected error, or "ordered", "ordered-hierarchical" or
             "hierarchical".
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
 
     Raises:
         InputError: The mechanism is unknown, or the fan-out is below 2.
@@ -95,11 +98,11 @@ class Cumulative(Query[CumulativeRelease]):
             object.__setattr__(self, "fanout", as_fanout(self.fanout))
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        # Ranges and quantiles are computed from the cumulative counts, so this sensitivity holds for them, too.
+        # Ranges and quantiles are computed from the released cumulative counts, so they have the same sensitivity.
         return of_cumulative_counts(policy, norm)
 
     def spans(self, domain: Domain) -> Spans | None:
-        """Return the requested ranges as pairs of numbers of values; None for all cumulative counts.
+        """Return the requested ranges as pairs of indices of values; None for all cumulative counts.
 
         Args:
             domain: the domain of the records.
@@ -113,7 +116,7 @@ class Cumulative(Query[CumulativeRelease]):
         ways, size = self._ways(policy, budget), policy.domain.size
         spans = self.spans(policy.domain)
         what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
-        remarks: tuple[str, ...] = ("The number of records is public and is given exactly.", _INFERENCE)
+        remarks: tuple[str, ...] = ("The number of records is public and is released exactly.", _INFERENCE)
         best = min(error for error, _ in ways)
         others: tuple[Option, ...] = ()
         if best > 0 and compare:
@@ -146,7 +149,8 @@ class Cumulative(Query[CumulativeRelease]):
         else:
             theta = cumulative_theta(policy)
             if mechanism == "ordered-hierarchical" and theta in (1, size):
-                # For θ = 1 and θ = |T| this mechanism equals one of the others.
+                # The ordered hierarchical mechanism equals the ordered mechanism for θ = 1, and the hierarchical
+                # mechanism for θ = |T|.
                 mechanism = "ordered" if theta == 1 else "hierarchical"
             trees = (_plan_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
             found = itertools.chain([_plan_ordered(size, theta, budget)], trees)
@@ -166,7 +170,7 @@ class Ranges(Cumulative):
 
     Attributes:
         ranges: pairs of the first and the last value of each range.
-        positions: pairs of numbers of values, instead of `ranges`.
+        positions: pairs of indices of values, instead of `ranges`.
         mechanism: the mechanism, as for `Cumulative`.
         fanout: the fan-out of the trees, as for `Cumulative`.
 
@@ -193,7 +197,7 @@ class Ranges(Cumulative):
                 object.__setattr__(self, name, tuple(map(tuple, check_pairs(given, name))))
 
     def spans(self, domain: Domain) -> Spans:
-        """Return the ranges as pairs of numbers of values.
+        """Return the ranges as pairs of indices of values.
 
         Args:
             domain: the domain of the records.
@@ -233,7 +237,7 @@ class Quantiles(Cumulative):
         fanout: the fan-out of the trees, as for `Cumulative`.
 
     Raises:
-        InputError: There is no probability, or one is out of range.
+        InputError: No probability is given, or a probability is out of range.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> line, median = Policy.line(Domain({"age": range(100)})), Quantiles(["0.5"])
@@ -250,12 +254,12 @@ class Quantiles(Cumulative):
         listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else []
         if not listed:
             bound = "at least one, above 0 and at most 1"
-            raise InputError("probabilities", "hold no probability", value=given, bound=bound)
+            raise InputError("probabilities", "contain no probability", value=given, bound=bound)
         found = tuple(as_probability(each, f"probabilities[{index}]") for index, each in enumerate(listed))
         object.__setattr__(self, "probabilities", found)
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
-        """Return the estimated quantiles, as names of values.
+        """Return the estimated quantiles, which are names of values.
 
         Args:
             release: the released cumulative histogram.
@@ -295,19 +299,19 @@ def ordered(
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
 
     Each cumulative count gets two-sided geometric noise of scale Δ/ε, with the sensitivity Δ = min(θ, |T| − 1). The
-    last count is the number of records, which is public. Then isotonic regression fits monotone counts, which are
-    clipped between 0 and the number of records.
+    last count is the number of records, which is public. Then isotonic regression fits monotone counts. The fit is
+    clipped to the interval from 0 to the number of records.
 
     Args:
         counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
-        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
+        theta: θ, from 1 to |T|; values whose indices differ by at most θ stay indistinguishable.
         epsilon: ε in nats.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -315,7 +319,8 @@ def ordered(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ or ε is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
@@ -344,22 +349,22 @@ def ordered_hierarchical(
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
 
-    The cumulative counts at every θ-th value get noise of scale 1/ε_S, with ε_S + ε_H = ε. The nodes of the trees
-    between them get noise of scale 2h/ε_H, where h is the height of the trees. Weighted least squares combines all
-    measurements, and isotonic regression follows. For θ = 1 this is the ordered mechanism, and for θ = |T| the
-    hierarchical mechanism of differential privacy.
+    Every θ-th cumulative count gets noise of scale 1/ε_S. A tree of height h covers the values between two noisy
+    cumulative counts; its nodes get noise of scale 2h/ε_H. The budgets satisfy ε_S + ε_H = ε. Weighted least squares
+    combines all measurements, and isotonic regression makes the counts monotone. For θ = 1 this is the ordered
+    mechanism, and for θ = |T| the hierarchical mechanism of differential privacy.
 
     Args:
         counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
-        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
+        theta: θ, from 1 to |T|; values whose indices differ by at most θ stay indistinguishable.
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -367,7 +372,8 @@ def ordered_hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ, ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> ordered_hierarchical([5, 0, 0, 7], theta=2, epsilon=1000, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -396,13 +402,13 @@ def hierarchical(
     Args:
         counts: the number of records with each of the |T| ordered values, nonnegative integers of shape (|T|,).
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
@@ -410,7 +416,8 @@ def hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> hierarchical([5, 0, 0, 7], epsilon=100, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -441,8 +448,8 @@ def release_cumulative(
 ) -> CumulativeRelease:
     """Release a cumulative histogram under any policy with a public number of records, with or without known counts.
 
-    Each cumulative count except the last one, the public number of records, gets two-sided geometric noise. Its scale
-    is Δ/ε, where Δ is the sensitivity under the policy. Isotonic regression follows, as in `ordered`.
+    The last cumulative count is the public number of records. All other cumulative counts get two-sided geometric noise
+    of scale Δ/ε, where Δ is the sensitivity under the policy. Isotonic regression follows, as in `ordered`.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
@@ -450,20 +457,21 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
+        positions: the indices of the records' values, given instead of `data`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
 
     Raises:
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or there
-            are no records, a record is outside the domain, a known count does not hold, or ε is not positive.
+            are no records, a record is outside the domain, the data violate a known count, or ε is not positive.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -489,14 +497,15 @@ def plan_cumulative(
     """Plan a cumulative histogram, or ranges estimated from it, by the mechanisms of Blowfish (He et al. 2014).
 
     Args:
-        policy: the full, a threshold or the line policy on one ordered attribute; with known counts any policy.
+        policy: the full policy, a threshold policy or the line policy on one ordered attribute. With known counts, any
+            policy on one ordered attribute is accepted.
         epsilon: ε in nats.
-        mechanism: "auto" for the mechanism with the least expected error on these queries, or its name. With known
-            counts it is "ordered". The plan also shows the strategies of `plan_workload`, which may have smaller
-            errors.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        mechanism: the name of the mechanism, or "auto" for the mechanism with the least expected error on these
+            queries. With known counts only "ordered" is available. The plan also shows the strategies of
+            `plan_workload`, whose errors may be smaller.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
         ranges: pairs of the first and the last value of each range; by default all cumulative counts.
-        positions: pairs of numbers of values, instead of `ranges`.
+        positions: pairs of indices of values, instead of `ranges`.
         compare: whether to compare strategies for the same queries, if this takes only seconds.
 
     Returns:
@@ -516,7 +525,7 @@ def plan_cumulative(
 
 @dataclass(frozen=True)
 class _Way:
-    """A mechanism for cumulative histograms, with its names in plans and releases, and its noise."""
+    """A mechanism for cumulative histograms: its parameters, its noise, and its names in plans and releases."""
 
     option: str
     detail: str
@@ -527,7 +536,7 @@ class _Way:
     noise: RangeNoise
 
     def structure(self, size: int) -> RangeTree | None:
-        """Return the structure with the variances of the noise, or None without noise."""
+        """Return the structure that computes the variances of the estimates, or None without noise."""
         return self.noise.structure(size, self.block, self.fanout) if self.noise else None
 
 
@@ -544,14 +553,14 @@ def _plan_ordered(size: int, theta: int, budget: Budget) -> _Way:
 
 
 def _plan_by_sensitivity(policy: Policy, budget: Budget) -> _Way:
-    """Return the ordered mechanism under any policy; raise `InputError` if it does not fit the policy."""
+    """Return the ordered mechanism under a policy; raise `InputError` for a policy that it does not support."""
     policy.domain.ordered_attribute("a cumulative histogram")
     if policy.unbounded:
         raise InputError(
             "policy",
-            "lets records be added or removed",
+            "allows records to be added or removed",
             bound="a public number of records for a cumulative histogram",
-            remedy='use a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
+            remedy='use a workload of queries = "prefixes" or "ranges" instead, or release_linear in Python',
         )
     power = of_cumulative_counts(policy, 1).power
     scale = budget.laplace(power).scale if power else None
@@ -572,7 +581,7 @@ def _plan_hierarchical(size: int, theta: int, budget: Budget, fanout: int | None
 
 
 def _error(way: _Way, size: int, spans: Spans | None) -> float:
-    """Return the expected root mean squared error of ranges, or of all cumulative counts."""
+    """Return the expected root mean squared error of the given ranges, or of all cumulative counts."""
     tree = way.structure(size)
     if tree is None:
         return 0.0
@@ -590,16 +599,18 @@ def _release(
     terms: Terms,
     read: Callable[[CumulativeRelease], object] = lambda _: None,
 ) -> CumulativeRelease:
-    """Release a cumulative histogram; `read` is called on one without noise before the ledger is charged."""
+    """Release a cumulative histogram; before the charge, `read` is called on a release without noise."""
     size, records = len(histogram), int(histogram.sum())
     mechanism = f"{way.name}: {way.noise}"
-    remarks = ["The number of records is public and is given exactly."]
+    remarks = ["The number of records is public and is released exactly."]
     if way.noise:
         inference = "isotonic regression" if way.noise.tree_scale is None else "least squares and isotonic regression"
         mechanism += f", then {inference}"
         remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
         if way.noise.tree_scale is not None:
-            remarks.append("That the intervals have the stated confidence was computed for many cases, and not proven.")
+            remarks.append(
+                "The confidence of the intervals was verified numerically in many cases, but it is not proven."
+            )
     structure = way.structure(size)
     variances = np.zeros(size) if structure is None else structure.prefix_variances()
     widths = way.noise.half_widths(variances, 1, terms.level)
@@ -659,7 +670,7 @@ def _measure(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy
 
 
 def _fit_monotone(linear: Floats, records: int) -> Floats:
-    """Return the monotone fit between 0 and the number of records; the last count is the number of records."""
+    """Return the monotone fit, clipped to the possible counts; the last count is the number of records."""
     fitted = np.full(len(linear), float(records))
     if len(linear) > 1:
         fitted[:-1] = np.clip(isotonic_regression(linear[:-1]).x, 0, records)
@@ -667,7 +678,7 @@ def _fit_monotone(linear: Floats, records: int) -> Floats:
 
 
 def cumulative_theta(policy: Policy) -> int:
-    """Return the θ of a policy for the mechanisms of cumulative histograms, from 1 to |T|.
+    """Return the θ of a policy, from 1 to |T|, for the mechanisms of cumulative histograms.
 
     Args:
         policy: the policy.
@@ -675,21 +686,19 @@ def cumulative_theta(policy: Policy) -> int:
     Returns:
         θ.
 
-    Returns:
-        The release.
-
     Raises:
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or the
-            policy has known counts, or does not join exactly the values at most θ apart.
+            policy has known counts, or its edges are not exactly the pairs of values whose indices differ by at most
+            some θ.
     """
     policy.domain.ordered_attribute("a cumulative histogram")
     require_room(policy.domain.size, "a cumulative histogram")
     remedy = 'use a workload of queries = "prefixes" or "ranges" instead'
     if policy.unbounded:
-        problem = "lets records be added or removed"
+        problem = "allows records to be added or removed"
         raise InputError("policy", problem, bound="a public number of records", remedy=remedy)
     if policy.constraints:
-        bound = "none for a mechanism that depends on θ only"
+        bound = "no known counts for a mechanism that depends only on θ"
         raise InputError("policy", "has publicly known counts", bound=bound, remedy="use release_cumulative")
     size, steps = policy.domain.size, policy.steps
     if size == 1:
@@ -697,9 +706,9 @@ def cumulative_theta(policy: Policy) -> int:
     if steps is None or steps < 1:
         raise InputError(
             "policy",
-            "does not join exactly the values at most θ numbers apart",
+            "does not join exactly the values whose indices differ by at most θ",
             value=policy.secret_graph.kind,
-            bound="full, line or threshold, on values in equal steps",
+            bound="the full, line or a threshold policy, on values with equal steps",
             remedy=remedy,
         )
     return size if steps >= size - 1 else steps
@@ -719,7 +728,7 @@ def _check_arguments(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
 
 
 def _counts(policy: Policy, data: object, positions: ArrayLike | None) -> Integers:
-    """Return the histogram of a table after the checks of the policy."""
+    """Check a table against the policy and return its histogram."""
     histogram = _as_counts(policy.domain.counts(data, positions=positions))
     policy.check_counts(histogram)
     return histogram
@@ -742,5 +751,7 @@ def _as_counts(counts: ArrayLike) -> Integers:
     histogram = array.astype(np.int64)
     total = int(histogram.astype(object).sum()) if float(array.sum()) > 2**60 else int(histogram.sum())
     if total == 0 or total > LARGEST_VALUE:
-        raise InputError("counts", "hold no record" if total == 0 else "hold too many records", bound="from 1 to 2^61")
+        raise InputError(
+            "counts", "contain no record" if total == 0 else "contain too many records", bound="from 1 to 2^61"
+        )
     return histogram

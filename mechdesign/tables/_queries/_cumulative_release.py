@@ -26,7 +26,7 @@ from mechdesign.tables._values import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CumulativeRelease(Release):
-    """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
+    """Released cumulative counts; the `answers` never decrease and are between 0 and the number of records.
 
     `mechdesign.tables.range_query`, `cdf` and `quantile` derive estimates from it.
 
@@ -34,12 +34,13 @@ class CumulativeRelease(Release):
         description: the released quantity, the policy and the cost.
         labels: the values, an array of shape (|T|,) under the name of the attribute.
         answers: the cumulative counts, float64 of shape (|T|,).
-        standard_errors: the standard errors of `linear`, float64 of shape (|T|,).
+        standard_errors: the standard errors of the unbiased estimates `linear`, float64 of shape (|T|,).
         low: the lower ends of the intervals, float64 of shape (|T|,).
         high: the upper ends of the intervals, float64 of shape (|T|,).
-        linear: the unbiased estimates before isotonic regression, float64 (|T|,); the intervals are centred on them.
+        linear: the unbiased estimates before isotonic regression, the centres of the intervals, float64 of shape
+            (|T|,).
         records: the number of records, which is public.
-        theta: θ; |T| if the policy has no θ.
+        theta: θ, or |T| if the policy has no θ.
         block: the number of values from one measured cumulative count to the next.
         fanout: the fan-out of the trees within blocks.
         noise: the noise on the measured cumulative counts and on the nodes of the trees.
@@ -61,7 +62,7 @@ class CumulativeRelease(Release):
 
     @cached_property
     def structure(self) -> RangeTree:
-        """Return the structure with the variances of the noise."""
+        """Return the structure that computes the variances of the estimates."""
         return self.noise.structure(len(self), self.block, self.fanout)
 
     def _columns(self) -> dict[str, Floats]:
@@ -113,9 +114,9 @@ class Quantile:
     """An estimated quantile: the least value at which the distribution function reaches a probability.
 
     Attributes:
-        value: the value, an integer if it is whole, else a float.
-        low: the lower end of the interval, a value.
-        high: the upper end of the interval, a value.
+        value: the value, as an int if it is an integer, else as a float.
+        low: the lower end of the interval, which is a value.
+        high: the upper end of the interval, which is a value.
         confidence: the least probability with which the interval contains the true quantile.
 
     >>> Quantile(34, 30, 41, Fraction(19, 20)).interval()
@@ -147,7 +148,7 @@ class Distribution:
         low: the lower ends of the intervals, shape (|T|,).
         high: the upper ends of the intervals, shape (|T|,).
         confidence: the least probability with which a single interval contains the true share.
-        points: the values of the domain, numbers or texts, shape (|T|,).
+        points: the values of the domain, numbers or strings, shape (|T|,).
 
     >>> from mechdesign.tables import ordered
     >>> cdf(ordered([1, 0, 1], theta=1, epsilon=100, rng=1)).values.tolist()
@@ -165,15 +166,15 @@ class Distribution:
 def range_query(
     release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
 ) -> Estimate:
-    """Estimate the number of records with a value from `low` to `high`, both included.
+    """Estimate the number of records with a value from `low` to `high`, including both ends.
 
-    A release that was made from counts has the values 0, 1, …
+    If the release was computed from counts instead of a table, its values are 0, 1, …
 
     Args:
         release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
         low: the first value, a value of the domain.
         high: the last value, a value of the domain.
-        positions: the numbers of the first and the last value, from 0 to |T| − 1, instead of `low` and `high`.
+        positions: the indices of the first and the last value, from 0 to |T| − 1, instead of `low` and `high`.
 
     Returns:
         The estimated count.
@@ -204,7 +205,7 @@ def range_query(
     def difference(counts: Floats) -> float:
         return float(counts[last] - (counts[before] if first else 0.0))
 
-    # The number of cumulative counts with noise in the difference.
+    # The number of noisy cumulative counts in the difference.
     nodes = (first > 0) + (last < len(release) - 1)
     variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
     width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)
@@ -245,11 +246,12 @@ def cdf(release: CumulativeRelease) -> Distribution:
 def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     """Estimate the least value at which the distribution function is at least `probability`.
 
-    A release that was made from counts has the values 0, 1, …
+    If the release was computed from counts instead of a table, its values are 0, 1, …
 
-    The interval misses the true quantile v in two cases only. Either the interval of the cumulative count at v lies
-    below the probability, or the interval at v − 1 does not. Each case has half the error probability, because the
-    noise is symmetric.
+    The interval misses the true quantile v only in two cases. In the first case, the interval of the distribution
+    function at v lies below the probability. In the second case, the interval of the distribution function at v − 1
+    does not lie below the probability. Each case has at most half the error probability, because the noise is
+    symmetric.
 
     Args:
         release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
@@ -274,10 +276,10 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
 
 
 def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[int, int, int]:
-    """Return the numbers of three values: the lower end of the interval, the quantile, and the upper end."""
+    """Return the indices of three values: the lower end of the interval, the quantile, and the upper end."""
     require_cumulative(release)
     share = as_probability(probability, "probability")
-    # The least number of records with at least this share.
+    # The least number of records whose share is at least the probability.
     needed = math.ceil(share * release.records)
     value = int(np.argmax(release.answers >= min(float(share * release.records), float(release.records))))
     low = int(np.argmax(release.high >= needed))
@@ -292,19 +294,21 @@ def require_cumulative(release: object) -> CumulativeRelease:
             "release",
             "is not a cumulative histogram",
             value=type(release).__name__,
-            bound="the result of ordered, hierarchical or ordered_hierarchical",
+            bound="the result of release_cumulative, ordered, hierarchical or ordered_hierarchical",
         )
     return release
 
 
 def list_values(release: CumulativeRelease) -> NDArray[Any]:
-    """Return the labels of the values, ascending, shape (|T|,)."""
+    """Return the labels of the values in ascending order, shape (|T|,)."""
     return next(iter(release.labels.values()))
 
 
 def _number(value: object, path: str, labels: NDArray[Any]) -> int:
     if value is None:
-        raise InputError(path, "is not given", bound="a value of the domain", remedy="give both ends, or positions=")
+        raise InputError(
+            path, "is not given", bound="a value of the domain", remedy="give both low and high, or positions="
+        )
     return find_label(labels, value, path)
 
 
@@ -312,9 +316,9 @@ def _check_positions(positions: object, size: int) -> tuple[int, int]:
     try:
         first, last = (operator.index(end) for end in positions)  # type: ignore[attr-defined]
     except (TypeError, ValueError) as error:
-        raise InputError("positions", "are not a pair of integers", value=positions, bound="two of them") from error
+        raise InputError("positions", "are not a pair of integers", value=positions, bound="two integers") from error
     if any(isinstance(end, bool) for end in positions) or not 0 <= first <= last < size:  # type: ignore[attr-defined]
-        bound = f"two of them, 0 <= first <= last <= {size - 1}"
+        bound = f"two integers with 0 <= first <= last <= {size - 1}"
         raise InputError("positions", "are not a range of values", value=positions, bound=bound)
     return first, last
 
@@ -358,7 +362,7 @@ class NamedQuantile:
 
 
 def as_probability(value: object, path: str) -> Fraction:
-    """Return the probability of a quantile, exact; raise `InputError` unless it is above 0 and at most 1."""
+    """Return the exact probability of a quantile; raise `InputError` unless it is above 0 and at most 1."""
     share = exact(value, path)
     if not 0 < share <= 1:
         raise InputError(path, "is out of range", value=value, bound="above 0 and at most 1")

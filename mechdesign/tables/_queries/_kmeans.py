@@ -1,4 +1,4 @@
-"""Private k-means: a fixed number of Lloyd's iterations from noisy sizes and sums of the clusters."""
+"""Private k-means: a fixed number of Lloyd's iterations with noisy sizes and sums of the clusters."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class ClusteringRelease(Release):
         read_only(self.centroids)
 
     def assign(self, points: ArrayLike) -> Integers:
-        """Return the number of the nearest centroid of each point.
+        """Return the index of the nearest centroid of each point.
 
         Args:
             points: the points, shape (n, numeric attributes).
 
         Returns:
-            The numbers, int64 of shape (n,).
+            The indices, int64 of shape (n,).
         """
         places = as_floats(points, "points", "(n, d)")
         if places.shape[1] != self.centroids.shape[1]:
@@ -100,22 +100,22 @@ class ClusteringRelease(Release):
 
 @dataclass(frozen=True, eq=False)
 class KMeans(Query[ClusteringRelease]):
-    """Clusters of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
+    """A clustering of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
 
-    Every iteration assigns each value to its nearest centroid. It adds noise to the number of records in each cluster,
-    and to their sums relative to the middle of the domain's box. The quotients are the new centroids. An iteration
-    spends ε/iterations: half on the sizes and half on the sums, or all on those that need noise. The sensitivities
+    Every iteration assigns each value to its nearest centroid. Every iteration then adds noise to the size of each
+    cluster and to the sums of its records' attributes. Sums are measured from the centre of the domain's box. Each
+    noisy sum divided by the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half
+    on the sums. If only the sizes or only the sums need noise, they get the whole ε/iterations. The sensitivities
     ``"kmeans-size"`` and ``"kmeans-sum"`` hold for all clusterings, even if a record moves to another cluster.
 
-    All steps depend on the data through noisy answers only. A cluster whose noisy size is below 1 keeps its centroid,
+    All steps depend on the data only through noisy answers. A cluster whose noisy size is below 1 keeps its centroid,
     and centroids are clipped to the box.
 
     Attributes:
         k: the number of clusters.
         iterations: the number of iterations, fixed beforehand.
         initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
-            default
-            they are drawn uniformly from the box.
+            default, the centroids are drawn uniformly from the box.
 
     Raises:
         InputError: k or iterations is below 1, k is above 1,000,000, or the centroids have the wrong shape.
@@ -139,12 +139,12 @@ class KMeans(Query[ClusteringRelease]):
         object.__setattr__(self, "iterations", as_integer(self.iterations, "iterations", 1))
         if self.k > _MOST_CLUSTERS:
             bound = f"at most {_MOST_CLUSTERS:,}"
-            raise InputError("k", "is too large", value=self.k, bound=bound, remedy="ask for fewer")
+            raise InputError("k", "is too large", value=self.k, bound=bound, remedy="request fewer clusters")
         if self.initial is not None:
             object.__setattr__(self, "initial", as_floats(self.initial, "initial", "(k, d)"))
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        # A bound on the joint sensitivity of the sizes and sums of one iteration.
+        # The result bounds the joint sensitivity of the sizes and sums of one iteration.
         power = of_cluster_sizes(policy, norm).power + of_cluster_sums(policy, norm).power
         return Sensitivity(plain(power, norm, False), norm, power, False, None)
 
@@ -165,7 +165,7 @@ class KMeans(Query[ClusteringRelease]):
         return replace(plan, options=rows) if any(row.error for row in rows) else plan
 
     def _shares(self, policy: Policy, budget: Budget) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the sensitivities of sizes and sums, and the ε in one iteration for each of them that needs noise."""
+        """Return the sensitivities of sizes and sums, and the ε per iteration for each quantity that needs noise."""
         epsilon = budget.in_epsilon("k-means")
         sizes, sums = of_cluster_sizes(policy, 1).power, of_cluster_sums(policy, 1).power
         return sizes, sums, epsilon / self.iterations / ((sizes > 0) + (sums > 0) or 1)
@@ -179,7 +179,7 @@ class KMeans(Query[ClusteringRelease]):
             unit: the step of the sums.
 
         Returns:
-            The two laws, in steps; None for exact sizes or sums.
+            The law of the noise on the sizes, and the law of the noise on the sums in steps; None without noise.
         """
         sizes, sums, epsilon = self._shares(policy, budget)
         share = Budget(epsilon=epsilon)
@@ -195,7 +195,7 @@ class KMeans(Query[ClusteringRelease]):
             numbers = domain.indices(data, positions=positions)
         else:
             numbers = domain.nearest(reals)
-        # Records with the same value are counted together, so each value is assigned only once.
+        # Records with the same value are counted first, so each value is assigned to a cluster only once.
         values, weights = np.unique(numbers, return_counts=True)
         codes = np.unravel_index(values, domain.shape)
         places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
@@ -224,13 +224,13 @@ class KMeans(Query[ClusteringRelease]):
             return make_release(sizes, sums, now)
 
         def rehearse() -> None:
-            # The rehearsal is an iteration over an empty table.
+            # The rehearsal runs one iteration on an empty table.
             iterate(np.zeros_like(weights), 1, (None, None))
             for law in noise:
                 if law is not None:
                     law.prepare()
 
-        # Sizes may be noisy and sums exact: if only records in the middle of the box can be absent.
+        # If only records at the centre of the box may be absent, sizes are noisy but sums are exact.
         partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
         return terms.release(
             f"k-means with {self.k} clusters, {self.iterations} iterations",
@@ -242,7 +242,7 @@ class KMeans(Query[ClusteringRelease]):
     def _prepare_release(
         self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
     ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
-        """Return a function that makes a release of sizes, sums and centroids, relative to the middle of the box."""
+        """Return a function that builds a release from sizes, and sums and centroids relative to the box's centre."""
         names = [terms.policy.domain.names[i] for i in box.axes]
         errors = [0.0 if law is None else law.standard_deviation for law in noise]
         widths = [0 if law is None else law.half_width(terms.level) for law in noise]
@@ -255,9 +255,9 @@ class KMeans(Query[ClusteringRelease]):
             if law is not None
         ]
         remark = (
-            "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
+            "The answers are the sizes and sums of the last iteration; the budget covers all iterations."
             if named
-            else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them."
+            else "The policy leaves sizes and sums exact, because they are equal for every two neighbouring databases."
         )
         description = terms.describe(
             f"k-means clustering with {self.k} clusters",
@@ -307,32 +307,32 @@ def kmeans(
     """Cluster records by their numeric attributes with the mechanism of `KMeans`.
 
     Args:
-        points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Or
-            real points of shape (n, attributes), which are rounded to the nearest values.
+        points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Real
+            points of shape (n, attributes) are also accepted; they are rounded to the nearest values.
         k: the number of clusters.
-        policy: the Blowfish policy that the release must keep. Its domain says which values are possible, and so the
-            box and the step.
+        policy: the Blowfish policy that the release must satisfy. The domain of the policy determines the possible
+            values, and therefore the box and the step.
         epsilon: ε in nats, the total of all iterations.
         iterations: the number of iterations, fixed beforehand.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the numbers of the records' values, instead of `points`, which is then None.
+        positions: the indices of the records' values, given instead of `points`.
         initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
-            default they are drawn uniformly from the box.
+            default, the centroids are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the interval of each size and sum, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release.
 
     Raises:
-        InputError: A point is outside the domain, or there are no points and their number is public. Or k, iterations
-            or
-            ε is out of range, no attribute is numeric, or the policy has known counts.
+        InputError: A point is outside the domain, or the table is empty although the number of records is public. Or k,
+            iterations or ε is out of range, no attribute is numeric, or the policy has known counts.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))
@@ -375,8 +375,7 @@ def plan_kmeans(policy: Policy, epsilon: object, iterations: int, *, clusters: i
 def _as_reals(points: object, domain: Domain) -> Floats | None:
     """Return an array or list of real points as an array (n, attributes), or None for any other table.
 
-    Whether a point is rounded must not depend on other points, so whole numbers in a list are also read as real
-    numbers.
+    Rounding a point must not depend on other points, so integers in a list are also read as real numbers.
     """
     if not isinstance(points, np.ndarray | list | tuple):
         return None
@@ -390,11 +389,10 @@ def _as_reals(points: object, domain: Domain) -> Floats | None:
 
 
 def _nearest(points: Floats, centroids: Floats) -> Integers:
-    """Return the number of the nearest centroid, the first of equally near ones.
+    """Return the index of the nearest centroid, the least index if several centroids are equally near.
 
-    A record's cluster must be a function of its value. Squared distances are therefore computed coordinate by
-    coordinate
-    with correctly rounded operations: a matrix product could round equal rows differently.
+    A record's cluster must be a function of its value. Squared distances are therefore computed for each coordinate
+    with correctly rounded operations. A matrix product might round equal rows differently.
     """
     nearest = np.zeros(len(points), dtype=np.int64)
     least = np.full(len(points), np.inf)

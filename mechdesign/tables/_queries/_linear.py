@@ -27,9 +27,9 @@ from mechdesign.tables._sensitivity._sensitivity import find_summed_attribute, o
 from mechdesign.tables._values import as_labels, value_labels
 from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
-# The largest number of labels and answers in a histogram, 2 GiB.
+# The largest number of labels and answers in a histogram, which take 2 GiB.
 _MOST_NUMBERS = 1 << 28
-# Steps between this bound and its reciprocal, and quotients by them, are representable as floats.
+# Steps between this bound and its reciprocal, and quotients of weights by these steps, are representable as floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
 
@@ -37,12 +37,12 @@ _LEAST_STEP = Fraction(1, 10**200)
 class Histogram(Query[Release]):
     """The number of records with each value, or in each block of a partition.
 
-    Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move
-    from one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are
-    exact.
+    Each count gets independent noise for the histogram's sensitivity under the policy. The sensitivity is 2 if a record
+    may move from one count to another, and may be larger under publicly known counts. If no record may move, the
+    sensitivity is 0 and the counts are exact.
 
     Attributes:
-        partition: the block of each value, texts or numbers of shape (|T|,). By default each value is counted
+        partition: the block of each value, strings or numbers of shape (|T|,). By default each value is counted
             separately.
 
     Raises:
@@ -64,15 +64,17 @@ class Histogram(Query[Release]):
         given = self.partition
         if given is not None:
             label_numbers(given, "partition")
-            # A copy is stored, so later changes by the caller have no effect.
+            # A copy is stored, so later changes to the caller's array have no effect.
             if isinstance(given, Set | Mapping):
                 problem = "is not a list of labels: it has no order"
-                raise InputError("partition", problem, value=type(given).__name__, bound="one for each value, in order")
+                raise InputError(
+                    "partition", problem, value=type(given).__name__, bound="one label for each value, in order"
+                )
             kept = given.copy() if isinstance(given, np.ndarray) else tuple(given)  # type: ignore[arg-type]
             object.__setattr__(self, "partition", kept)
 
     def ask(self, policy: Policy) -> Question:
-        """Return the question for the counts.
+        """Return the question that asks for the counts.
 
         Args:
             policy: the policy.
@@ -120,7 +122,7 @@ class Histogram(Query[Release]):
         )
 
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-        """Return strategies for the same counts, best first, if finding them takes only seconds.
+        """Return strategies for the same counts in ascending order of error, if the search takes only seconds.
 
         Args:
             policy: the policy.
@@ -137,13 +139,13 @@ class Histogram(Query[Release]):
 
 @dataclass(frozen=True)
 class Sum(Query[Release]):
-    """The sum of a numeric attribute over the records, on the lattice of its values.
+    """The sum of a numeric attribute over the records, in steps of the lattice of its values.
 
     Attributes:
-        attribute: the name of the attribute; optional if there is only one.
+        attribute: the name of the attribute; it may be omitted if there is only one attribute.
 
     Raises:
-        InputError: The attribute is not a text.
+        InputError: The attribute is not a string.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
     >>> ages = Policy.line(Domain({"age": range(17, 91)}))
@@ -157,10 +159,10 @@ class Sum(Query[Release]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.attribute, str | None):
-            raise InputError("attribute", "is not a name", value=self.attribute, bound="a text")
+            raise InputError("attribute", "is not a name", value=self.attribute, bound="a string")
 
     def ask(self, policy: Policy) -> Question:
-        """Return the question for the sum.
+        """Return the question that asks for the sum.
 
         Args:
             policy: the policy.
@@ -169,7 +171,7 @@ class Sum(Query[Release]):
             The question.
 
         Raises:
-            InputError: The attribute is unknown or not numeric, or none is given although there are several.
+            InputError: The attribute is unknown or not numeric, or several attributes exist and none is named.
         """
         domain = policy.domain
         attribute = find_summed_attribute(domain, self.attribute)
@@ -198,20 +200,20 @@ class Sum(Query[Release]):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Query[Release]):
-    """Linear queries: sums over the records of weights that depend on the value; counts have weights 0 and 1.
+    """Linear queries: each adds up, over all records, the weight of the record's value. Counts have weights 0 and 1.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. This also answers a workload under
-    publicly known counts, for which there is no `strategy`.
+    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
+    workloads under publicly known counts, which `strategy` does not support.
 
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
-        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
-            Python prints.
-        size: the number |T| of values, if the width of the weights is to be checked immediately.
+        step: the step of the lattice; all weights and all answers are multiples of it. A float is read as the decimal
+            that Python prints.
+        size: the number |T| of values; if it is given, the width of the weights is checked immediately.
 
     Attributes:
-        rows: the weights in steps, int64 of shape (q, |T|).
+        rows: the weights as multiples of the step, int64 of shape (q, |T|).
 
     Raises:
         InputError: A weight is not on the lattice or too large, the weights have the wrong shape, or the step is out of
@@ -241,7 +243,7 @@ class Linear(Query[Release]):
         object.__setattr__(self, "step", unit)
 
     def ask(self, policy: Policy) -> Question:
-        """Return the question for the queries.
+        """Return the question that asks for the answers to the queries.
 
         Args:
             policy: the policy.
@@ -277,32 +279,33 @@ def release_histogram(
 ) -> Release:
     """Release the number of records with each value, or in each block of a partition.
 
-    Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move
-    from
-    one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are exact.
+    Each count gets independent noise for the histogram's sensitivity under the policy. The sensitivity is 2 if a record
+    may move from one count to another, and may be larger under publicly known counts. If no record may move, the
+    sensitivity is 0 and the counts are exact.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
+        positions: the indices of the records' values, given instead of `data`.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
-        partition: the block of each value, texts or numbers of shape (|T|,).
+        partition: the block of each value, strings or numbers of shape (|T|,).
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each count's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased and may be negative.
 
     Raises:
-        InputError: A record is outside the domain, the budget is not positive, or a known count does not hold. Or the
-            table is empty and the number of records is public, or labels and answers exceed 2 GiB.
+        InputError: A record is outside the domain, the budget is not positive, or the data violate a known count. Or
+            the table is empty although the number of records is public, or labels and answers exceed 2 GiB.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -330,35 +333,37 @@ def release_linear(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
-    """Release linear queries: sums over the records of weights that depend on the value; counts have weights 0 and 1.
+    """Release linear queries: each adds up, over all records, the weight of the record's value.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. This also answers a workload under
-    publicly known counts, for which there is no `strategy`.
+    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
+    workloads under publicly known counts, which `strategy` does not support.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
-        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
-            Python prints.
+        positions: the indices of the records' values, given instead of `data`.
+        step: the step of the lattice; all weights and all answers are multiples of it. A float is read as the decimal
+            that Python prints.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased.
 
     Raises:
-        InputError: A weight is not on the lattice or too large; or as for `release_histogram`.
+        InputError: A weight is not on the lattice or is too large. The causes of errors in `release_histogram` also
+            apply.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"floor": range(3)}))
@@ -385,29 +390,30 @@ def release_sum(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
-    """Release the sum of a numeric attribute over the records, on the lattice of its values.
+    """Release the sum of a numeric attribute over the records, in steps of the lattice of its values.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
-        policy: the Blowfish policy that the release must keep.
-        attribute: the name of the attribute; optional if there is only one.
+        policy: the Blowfish policy that the release must satisfy.
+        attribute: the name of the attribute; it may be omitted if there is only one attribute.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
+        positions: the indices of the records' values, given instead of `data`.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the sum's interval, in (0, 1).
-        together: whether to release even if this and an earlier release, one of them exact, together distinguish
-            protected values. The ledger records this choice.
+        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
+            vice versa. The ledger records this choice.
 
     Returns:
         The release; its answer is unbiased.
 
     Raises:
-        InputError: The attribute is unknown or not numeric; or as for `release_histogram`.
+        InputError: The attribute is unknown or not numeric. The causes of errors in `release_histogram` also apply.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+            versa.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers
@@ -425,7 +431,7 @@ def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = N
 
     Args:
         policy: the policy.
-        partition: the block of each value, texts or numbers of shape (|T|,).
+        partition: the block of each value, strings or numbers of shape (|T|,).
         epsilon: ε in nats, for two-sided geometric noise.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
 
@@ -460,8 +466,8 @@ def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: obj
 
 
 def _value_labels(domain: Domain) -> Mapping[str, NDArray[Any]]:
-    """Return the labels of all values; raise `InputError` if labels and answers would fill the memory."""
-    # A row has a label for each attribute, the answer, its standard error and the ends of its interval.
+    """Return the labels of all values; raise `InputError` if labels and answers would exceed the memory limit."""
+    # A row contains a label for each attribute, the answer, its standard error and the ends of its interval.
     columns = len(domain.attributes) + 4
     if domain.size * columns > _MOST_NUMBERS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The registry of queries, for specifications and for reading files."""
+"""The registry of queries, by the names that specifications and files use."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""Least squares on trees: structure, noise, planned errors.
+"""Least squares on trees: the structure of the measurements, their noise, and the expected errors.
 
-The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. It measures the
-cumulative count at the end of every block except the last, where it is the public number of records. In every block it
-also measures the nodes of a tree of fan-out f, except the root. The count of a root is the difference of two cumulative
-counts. A node represents a range of values; at the end of a block it may have fewer than f children.
+The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. The cumulative
+count at the end of every block is measured, except at the last block, where the count is the public number of records.
+In every block, the nodes of a tree of fan-out f are also measured, except the root. The count of a root is the
+difference of two cumulative counts. A node represents a range of values, and the last node of a level may have fewer
+than f children.
 
-A record that moves by at most θ passes the end of at most one block, which changes one cumulative count by 1. On each
-of the h levels of the trees it leaves one node and enters another. Noise of scale 1/ε_S on cumulative counts and 2h/ε_H
-on nodes is therefore (ε_S + ε_H)-private under the threshold policy.
+A record that moves by at most θ passes the end of at most one block, so at most one cumulative count changes by 1. On
+each of the h levels of the trees, the move decreases the count of one node and increases the count of another. Noise of
+scale 1/ε_S on cumulative counts and 2h/ε_H on nodes is therefore (ε_S + ε_H)-private under the threshold policy.
 
-Estimates are the weighted least squares fit to all measurements. The method of Hay, Rastogi, Miklau and Suciu (2010) is
-extended to weights and uneven trees. An upward pass estimates each node's count from its subtree. A tridiagonal system
-then yields the counts of the blocks. A downward pass distributes the residual of each node among its children in
+The estimates are the weighted least squares fit to all measurements. The algorithm extends that of Hay, Rastogi, Miklau
+and Suciu (2010) to weights and uneven trees. An upward pass estimates each node's count from its subtree. A tridiagonal
+system then yields the counts of the blocks. A downward pass distributes the residual of each node among its children in
 proportion to their variances. The estimates are unbiased, with the least variance among linear unbiased estimates.
 """
 
@@ -39,7 +40,7 @@ from mechdesign.tables._policies._graphs import require_room
 
 
 def height(size: int, fanout: int) -> int:
-    """Return the number h of levels below the root of a tree of `size` leaves: the least with fanout**h >= size."""
+    """Return the number h of levels below the root of a tree of `size` leaves, the least h with fanout**h >= size."""
     levels, reach = 0, 1
     while reach < size:
         levels, reach = levels + 1, reach * fanout
@@ -64,12 +65,12 @@ class Block:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Return the number of values of a node on each measured level, from the highest level to the leaves."""
+        """Return the number of values that a node of each measured level represents, from the top to the leaves."""
         return tuple(self.fanout**level for level in range(self.levels - 1, -1, -1))
 
     @cached_property
     def spreads(self) -> tuple[Floats, ...]:
-        """Return for each level the variance of each node's count as estimated from its subtree."""
+        """Return the variances, per level, of the estimates of the nodes' counts from their subtrees."""
         found: list[Floats] = []
         for width in reversed(self.widths):
             own = np.full(-(-self.size // width), self.variance)
@@ -78,15 +79,15 @@ class Block:
 
     @property
     def root_variance(self) -> float:
-        """Return the variance of the block's count as estimated from its tree."""
+        """Return the variance of the estimate of a block's count from its tree."""
         return float(self.spreads[0].sum())
 
     def counts(self, blocks: Integers) -> list[Integers]:
-        """Return the counts of the nodes from the counts of the values; each level has shape (blocks, nodes)."""
+        """Compute the counts of the nodes from the counts of the values; each level has shape (blocks, nodes)."""
         return [np.add.reduceat(blocks, np.arange(0, self.size, width), axis=1) for width in self.widths]
 
     def upwards(self, measured: list[Floats]) -> list[Floats]:
-        """Return for each level every node's count as estimated from its subtree."""
+        """Return the estimates, per level, of the nodes' counts from their subtrees."""
         found: list[Floats] = []
         for level in range(self.levels - 1, -1, -1):
             if not found:
@@ -98,7 +99,7 @@ class Block:
         return found[::-1]
 
     def downwards(self, upwards: list[Floats], roots: Floats) -> Floats:
-        """Return the counts of the values, shape (blocks, size), from the upward estimates and the block counts."""
+        """Compute the counts of the values, shape (blocks, size), from upward estimates and counts of blocks."""
         above = roots[:, None]
         for level, (estimate, spread) in enumerate(zip(upwards, self.spreads, strict=True)):
             parent = self._parents(level)
@@ -120,14 +121,14 @@ class Block:
         return a[..., 0], np.maximum(t[..., 0], 0.0)
 
     def prefix_moments(self) -> tuple[Floats, Floats]:
-        """Return `moments` of the sums of the first 1, …, size values."""
+        """Return `moments` for the sum of the first k values, for k = 1, …, size."""
         leaves = np.arange(self.size)
         a, t = np.ones(self.size), np.zeros(self.size)
         for level in range(self.levels - 1, -1, -1):
             spread = self.spreads[level]
             node = leaves // self.widths[level]
             parent = self._parents(level)[node]
-            # The sum of the variances of a node's preceding siblings.
+            # For each node, the variances of its preceding siblings are added up.
             before = np.cumsum(spread) - spread
             before -= before[np.arange(0, len(spread), self._branching(level))][self._parents(level)]
             total = self._children(spread, level)[parent]
@@ -140,11 +141,11 @@ class Block:
         return self.fanout if level else len(self.spreads[0])
 
     def _parents(self, level: int) -> Integers:
-        """Return for each node of a level the number of its parent."""
+        """Return the index of the parent of each node of a level."""
         return np.arange(len(self.spreads[level])) // self._branching(level)
 
     def _children(self, values: Floats, level: int) -> Floats:
-        """Return the sums over the children in `level` of each node of the level above, along the last axis."""
+        """Sum the values of the nodes in `level` over the children of each parent, along the last axis."""
         starts = np.arange(0, values.shape[-1], self._branching(level))
         sums: Floats = np.add.reduceat(values, starts, axis=-1)
         return sums
@@ -156,7 +157,7 @@ class Block:
 
 @dataclass(frozen=True)
 class RangeTree:
-    """The structure over all values, with the variances of its estimates.
+    """The measurements of all blocks and trees, with the variances of the estimates from them.
 
     Attributes:
         size: |T|.
@@ -187,13 +188,13 @@ class RangeTree:
 
     @cached_property
     def shapes(self) -> tuple[tuple[Block, int], ...]:
-        """Return the shapes of the blocks with their numbers: first the full blocks, then a shorter last block."""
+        """Return each shape of block with the number of its blocks: the full blocks, then a shorter last block."""
         whole, rest = divmod(self.size, self.theta)
         sizes = [(self.theta, whole), (rest, 1)] if rest else [(self.theta, whole)]
         return tuple((Block(size, self.fanout, self.levels, self.tree_variance), number) for size, number in sizes)
 
     def pieces(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """Split an array over the values into one array of shape (blocks, size of a block) for each shape.
+        """Split an array over the values into one array of shape (blocks, size of a block) for each shape of block.
 
         Args:
             values: the array, shape (|T|,).
@@ -212,7 +213,7 @@ class RangeTree:
         """Return the least squares fit of the cumulative counts.
 
         Args:
-            nodes: the measured cumulative counts at the ends of all blocks but the last, shape (blocks - 1,).
+            nodes: the measured cumulative counts at the ends of all blocks except the last, shape (blocks - 1,).
             trees: the measured counts for each shape of block and each level, shape (blocks, nodes).
             records: the number of records.
 
@@ -229,7 +230,7 @@ class RangeTree:
         for (block, number), levels in zip(self.shapes, upwards, strict=True):
             counts = block.downwards(levels, totals[start : start + number])
             inside = np.cumsum(counts, axis=1)
-            # The last value of a block gets its cumulative count exactly, without the rounding errors of the sums.
+            # The cumulative count at the end of a block is inserted directly, without the rounding errors of the sums.
             inside[:, -1] = totals[start : start + number]
             before = ends[start : start + number] - totals[start : start + number]
             parts.append((before[:, None] + inside).ravel())
@@ -239,11 +240,11 @@ class RangeTree:
         return fitted
 
     def variance(self, low: int, high: int) -> float:
-        """Return the variance of the estimated count of the values low, …, high, both included.
+        """Return the variance of the estimated number of records with the values low, …, high.
 
         Args:
-            low: the number of the first value.
-            high: the number of the last value.
+            low: the index of the first value.
+            high: the index of the last value.
 
         Returns:
             The variance.
@@ -266,7 +267,7 @@ class RangeTree:
         shares, rest = [], 0.0
         for (block, _), rows in zip(self.shapes, self.pieces(weights), strict=True):
             share = rows[:, 0].astype(np.float64)
-            # Blocks whose values all have the same weight have no variance inside.
+            # If all values of a block have the same weight, the trees add no variance.
             mixed = np.flatnonzero((rows != rows[:, :1]).any(axis=1))
             if mixed.size:
                 share[mixed], extra = block.moments(rows[mixed].astype(np.float64))
@@ -296,7 +297,8 @@ class RangeTree:
 
     def mean_range_error(self) -> float:
         """Return the expected squared error of a range query, averaged over all |T|(|T| + 1)/2 ranges."""
-        # Σ_{a<b} (x_a − x_b)² = m Σ x² − (Σ x)² over the m = |T| + 1 cumulative counts, including the empty one.
+        # The identity Σ_{a<b} (x_a − x_b)² = m Σ x² − (Σ x)² is used for the m = |T| + 1 cumulative counts, including
+        # 0.
         alone = float(self.prefix_variances().sum())
         together = self.variance_of(np.arange(self.size, 0, -1, dtype=np.float64))
         return 2 * ((self.size + 1) * alone - together) / (self.size * (self.size + 1))
@@ -315,7 +317,7 @@ class RangeTree:
         return bands
 
     def _chain(self, nodes: Floats, roots: Floats, records: int) -> Floats:
-        """Return the cumulative counts at the ends of blocks; the last one is the number of records."""
+        """Return the cumulative counts at the ends of blocks; the last count is the number of records."""
         if len(nodes) == 0:
             return np.array([float(records)])
         pulls = roots / self._root_variances
@@ -338,7 +340,7 @@ class RangeTree:
 
 
 def _solve(bands: Floats, right: Floats) -> Floats:
-    # LAPACK's tridiagonal solver refuses a system of one equation.
+    # LAPACK's tridiagonal solver does not accept a system of one equation.
     solution: Floats = right / bands[1] if len(right) == 1 else solveh_banded(bands, right)
     return solution
 
@@ -358,7 +360,7 @@ def _law(scale: Fraction) -> DiscreteLaplace:
     try:
         return DiscreteLaplace(scale)
     except InputError as error:
-        problem = "is too small or too large: the noise has a scale that is out of range"
+        problem = "is too small or too large, because the scale of the noise is out of range"
         raise InputError("epsilon", problem, value=f"{nearest(scale):.4g}", bound="a scale of at most 2^50") from error
 
 
@@ -409,7 +411,7 @@ class RangeNoise:
                 law.prepare()
 
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
-        """Return the structure with the variances of the noise.
+        """Return the structure of the measurements with the variances of their noise.
 
         Args:
             size: the number |T| of values.
@@ -420,10 +422,10 @@ class RangeNoise:
             The structure.
 
         Raises:
-            InputError: Its arrays would fill the memory.
+            InputError: The arrays of the structure would exceed the memory limit.
         """
         require_room(size, "ranges")
-        # Weights are inverse variances; the variance of noise that is never drawn has no effect.
+        # Weights are inverse variances. If a kind of noise is not used, its variance is set to 1, which has no effect.
         laws = (self.node_law, self.tree_law)
         variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
         return RangeTree(size, block, fanout, *variances)
@@ -431,19 +433,16 @@ class RangeNoise:
     def half_widths(self, variances: Floats, counts: int, confidence: Fraction) -> Floats:
         """Return half-widths of the intervals around unbiased estimates.
 
-        Without trees an estimate is one noisy count or the difference of two, and the half-width is exact. With trees
-        the
-        error is a weighted sum of independent Laplace variables. The half-width is its standard deviation, times the
-        larger
-        unit-variance quantile of a Laplace and a normal variable, plus 0.2 %. It is not proven that no such sum has a
-        larger
-        quantile. In the worst computed case, two almost equal terms at 90.7 %, 0.05 % would suffice. The standard
-        deviation
-        is that of continuous noise; half a step is added because the noise is discrete.
+        Without trees, an estimate is one noisy count or the difference of two noisy counts, and the half-width is
+        exact. With trees, the error of an estimate is a weighted sum of independent Laplace variables. The half-width
+        is the standard deviation, times the larger of the Laplace and normal quantiles for variance 1, plus 0.2 %. That
+        every weighted sum has a smaller quantile is not proven. In the worst computed case, a sum of two almost equal
+        terms at the level 90.7 %, a margin of 0.05 % would suffice. The standard deviation is computed for continuous
+        noise, and half a step is added because the noise is discrete.
 
         Args:
             variances: the variances of the estimates.
-            counts: the number of noisy counts in an estimate, 1 or 2, without trees.
+            counts: the number of noisy counts in an estimate, 1 or 2; with trees, this argument has no effect.
             confidence: the confidence level, in (0, 1).
 
         Returns:
@@ -472,8 +471,8 @@ def interval_about(linear: Any, width: Any, answer: Any, records: int) -> tuple[
 def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
     """Return the least integer t with P(|X − Y| > t) <= outside for two independent draws of the law.
 
-    P(|X − Y| > t) = 2((1−q)/(1+q))² q^(t+1) ((t + 1 + c)/(1−q) + q/(1−q)²) with c = (1+q²)/(1−q²), from the convolution
-    P(X − Y = k) = ((1−q)/(1+q))² q^k (k + c) for k >= 0.
+    The convolution is P(X − Y = k) = ((1−q)/(1+q))² q^k (k + c) for k >= 0, with c = (1+q²)/(1−q²). Summation gives
+    P(|X − Y| > t) = 2((1−q)/(1+q))² q^(t+1) ((t + 1 + c)/(1−q) + q/(1−q)²).
     """
     rate = nearest(1 / law.scale)
     q, gap = math.exp(-rate), -math.expm1(-rate)
@@ -482,7 +481,7 @@ def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
     def beyond(t: int) -> float:
         return 2 / (1 + q) ** 2 * math.exp(-rate * (t + 1)) * ((t + 1 + c) * gap + q)
 
-    # The small reduction covers rounding errors.
+    # The error probability is reduced slightly to allow for rounding errors.
     allowed = outside * (1 - 1e-9)
     low, high = -1, 1
     while beyond(high) > allowed:
@@ -501,7 +500,7 @@ _SHARES = 2**20
 _LEAST_EPSILON = Fraction(1, 10**6)
 _LARGEST_EPSILON = 10**100
 _LARGEST_FANOUT = 2**31
-# Fan-outs are skipped if their error without least squares exceeds the best one by more than this factor.
+# A fan-out is skipped if its error without least squares exceeds this factor times the least such error.
 _WORTH_A_LOOK = 2.0
 
 
@@ -513,8 +512,8 @@ class RangePlan:
         size: the number |T| of values.
         theta: θ.
         fanout: f.
-        epsilon_nodes: ε_S, for the cumulative counts at the ends of blocks; 0 for a single block.
-        epsilon_tree: ε_H, for the trees within blocks; 0 if θ = 1.
+        epsilon_nodes: ε_S, the budget of the cumulative counts at the ends of blocks; 0 for a single block.
+        epsilon_tree: ε_H, the budget of the trees within blocks; 0 if θ = 1.
 
     >>> plan = RangePlan(8, 4, 2, Fraction(1, 2), Fraction(1, 2))
     >>> plan.levels, plan.noise.tree_scale
@@ -534,7 +533,7 @@ class RangePlan:
 
     @property
     def noise(self) -> RangeNoise:
-        """Return the noise: of scale 1/ε_S on cumulative counts, and 2h/ε_H on nodes of trees."""
+        """Return the noise, with scale 1/ε_S on cumulative counts and scale 2h/ε_H on nodes of trees."""
         return RangeNoise(
             1 / self.epsilon_nodes if self.epsilon_nodes and self.size > self.theta else None,
             2 * self.levels / self.epsilon_tree if self.epsilon_tree else None,
@@ -542,12 +541,12 @@ class RangePlan:
 
     @property
     def structure(self) -> RangeTree:
-        """Return the structure with the variances of the noise."""
+        """Return the structure of the measurements with the variances of their noise."""
         return self.noise.structure(self.size, self.theta, self.fanout)
 
     @property
     def error(self) -> float:
-        """Return the expected squared error of a range query by least squares, averaged over all ranges.
+        """Return the expected squared error of the least squares answer to a range query, averaged over all ranges.
 
         The value is exact for the discrete noise. The isotonic regression that follows does not increase the total
         squared error of the cumulative counts.
@@ -557,7 +556,7 @@ class RangePlan:
 
 @in_own_arithmetic
 def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tuple[float, float, float]:
-    """Return (ε_S, ε_H, expected squared error) of the ordered hierarchical mechanism by its formula.
+    """Return ε_S, ε_H and the expected squared error of the ordered hierarchical mechanism by a closed formula.
 
     The average squared error of a range query, without least squares, is about
 
@@ -597,8 +596,9 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
     """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
 
     A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1).
-    With continuous noise its error is 4Δ²/ε² for every |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges
-    that start at the first or end at the last value need only one count. Isotonic regression can only reduce the error.
+    With continuous noise the error is 4Δ²/ε² for every |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). A range
+    that starts at the first value or ends at the last value requires only one noisy count. Isotonic regression can only
+    reduce the error.
 
     Args:
         size: the number |T| of values.
@@ -625,13 +625,14 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
 def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
     """Plan the ordered hierarchical mechanism: choose the fan-out and the budget split with the least expected error.
 
-    The error is the exact least squares error, averaged over all ranges. Larger domains are represented by 64 blocks.
+    The error is the exact least squares error, averaged over all ranges. A domain of more than 64 blocks is
+    approximated by a domain of 64 blocks.
 
     Args:
         size: the number |T| of values.
         theta: θ, from 1 to |T|.
         epsilon: ε in nats.
-        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        fanout: the fan-out of the trees, at least 2. The default is the fan-out with the least expected error.
 
     Returns:
         The plan.
@@ -670,7 +671,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
 
 
 def _fanouts(size: int, theta: int) -> list[int]:
-    """Return the least fan-out for each height of the trees, without fan-outs with much larger errors."""
+    """Return the least fan-out for each height of the trees, omitting fan-outs with much larger errors."""
     errors = {}
     for levels in range(1, theta.bit_length() + 1):
         fanout = max(2, math.floor(theta ** (1 / levels)))

@@ -1,1 +1,1 @@
-"""How much a query changes between neighbouring tables."""
+"""Sensitivities: the largest change of a query between neighbouring tables."""

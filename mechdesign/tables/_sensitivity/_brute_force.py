@@ -1,4 +1,4 @@
-"""Sensitivity of any function by enumerating all pairs of neighbouring databases of a tiny domain."""
+"""Compute the sensitivity of any function by enumerating all pairs of neighbouring databases of a tiny domain."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 LARGEST_SEARCH = 200_000
-"""The largest number of databases, or with known counts of pairs of databases, that is enumerated."""
+"""The largest number of databases that is enumerated; with known counts, the largest number of pairs."""
 
 Database = tuple[int, ...]
 
 
 def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[Database, Database]]:
-    """Yield every pair of neighbouring databases of `records` records, once.
+    """Yield every pair of neighbouring databases of `records` records once.
 
-    A database is a tuple with the number of each record's value, or |T| for an absent record. Two databases are
-    neighbours if three conditions hold. Both have the known counts, or equal counts if a known count is not given. At
-    least one changed record moves along an edge. No proper subset of the moves preserves the counts. These pairs
+    A database is a tuple of the index of each record's value, or |T| for an absent record. Two databases are neighbours
+    under three conditions. First, both have the given known counts, and both have the same counts for constraints
+    without a given count. Second, at least one changed record moves along an edge. Third, no nonempty proper subset of
+    the moves preserves the counts. These pairs
     include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
     `mechdesign.tables._sensitivity._constrained`.
 
@@ -41,13 +42,13 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
         Pairs of databases.
 
     Raises:
-        InputError: There are more than `LARGEST_SEARCH` databases, or pairs of databases.
+        InputError: The number of databases, or with known counts the number of pairs, exceeds `LARGEST_SEARCH`.
     """
     n = as_integer(records, "records", 1)
     nodes = policy.secret_graph.node_count
     work = nodes**n if not policy.constraints else nodes ** (2 * n)
     if work > LARGEST_SEARCH:
-        raise InputError("records", "leads to too many databases", value=work, bound=f"at most {LARGEST_SEARCH}")
+        raise InputError("records", "requires too many databases", value=work, bound=f"at most {LARGEST_SEARCH}")
     edges = {tuple(edge) for edge in policy.secret_graph.edges().tolist()}
     members = [np.append(constraint.counted, False) for constraint in policy.constraints]
     answers = {

@@ -1,8 +1,9 @@
-"""Sensitivity of the queries of k-means: the sizes of the clusters and the sums over the clusters.
+"""Sensitivities of the two queries of k-means: the sizes of the clusters and the sums over the clusters.
 
-A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', where o and
-o' are the origins of the two sums. The distance ‖x − y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is then too small.
-For example, on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
+A record that moves along an edge from x to y may also move to another cluster. The sum of the old cluster with origin o
+then decreases by x − o. The sum of the new cluster with origin o' increases by y − o'. In this case the distance ‖x −
+y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is too small. For example, on a line with centroids 2 and 7, the move from
+4 to 5 changes the sums with origin 0 by 9.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
 
 
-# Up to this number of edges of a threshold graph, distances within and between given clusters are found edge by edge.
+# For threshold graphs with at most this number of edges, distances for given clusters are computed edge by edge.
 _EDGES_TO_WALK = 20_000_000
 
 
 def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> LargestChange:
-    """Return the largest change of the sizes of the clusters; the ℓ1 norm and the squared ℓ2 norm are equal.
+    """Return the largest change of the sizes of the clusters; its ℓ1 norm equals its squared ℓ2 norm.
 
-    Without `clusters` the result holds for every clustering that depends on the numeric attributes only.
+    Without `clusters`, the result holds for every clustering that depends only on the numeric attributes.
     """
     labels = _places(policy.domain) if clusters is None else _check_clusters(policy.domain, clusters)
     return counts(policy.secret_graph, labels)
@@ -46,7 +47,7 @@ def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> LargestChang
 def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> LargestChange:
     """Return the largest change of the sums of the clusters, to the power `norm`.
 
-    Without `clusters` the ends of an edge that changes the numeric attributes may be in different clusters. The sums
+    Without `clusters`, an edge that changes a numeric attribute may join values x and y in different clusters. The sums
     then change by ‖x − o‖₁ + ‖y − o‖₁ in the ℓ1 norm, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2) in the ℓ2 norm. If both ends are
     in the same cluster, the change is ‖x − y‖.
     """
@@ -58,7 +59,9 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
         found = [_find_change(part, moved, labels, norm) for part in parts]
     else:
         if origins is not None:
-            raise InputError("origins", "are given without clusters", remedy="give clusters, the cluster of each value")
+            raise InputError(
+                "origins", "are given without clusters", remedy="give clusters=, the cluster of each value"
+            )
         box = box_of(domain)
         found = [change for part in parts for change in _any_clusters(part, domain, box, norm)]
     return max(found, key=lambda change: change.power)
@@ -66,17 +69,17 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
 
 @dataclass(frozen=True)
 class Box:
-    """The numeric attributes relative to the middle of their box: on attribute i this is `axes[i]` × `unit`."""
+    """The numeric attributes relative to the centre of their box; the values of attribute i are `axes[i]` × `unit`."""
 
     axes: dict[int, Integers]
     unit: Fraction
 
 
 def box_of(domain: Domain, finer: int = 2) -> Box:
-    """Return the box of a domain; raise `InputError` if no attribute is numeric, or a step is too fine."""
+    """Return the box of a domain; raise `InputError` if no attribute is numeric, or if a step is too small."""
     numeric = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if not numeric:
-        raise InputError("domain", "has no numeric attribute", bound="at least one for sums")
+        raise InputError("domain", "has no numeric attribute", bound="at least one numeric attribute for sums")
     unit = Fraction(1, math.lcm(*(attribute.unit.denominator for _, attribute in numeric)) * finer)
     axes = {}
     largest = 0
@@ -85,7 +88,7 @@ def box_of(domain: Domain, finer: int = 2) -> Box:
         low, high = int(attribute.positions.min()), int(attribute.positions.max())
         largest += (high - low) * factor
         if 4 * largest * largest >= 1 << 62:
-            raise InputError(f"domain[{attribute.name!r}]", "has too fine a step for exact sums", value=str(unit))
+            raise InputError(f"domain[{attribute.name!r}]", "has too small a step for exact sums", value=str(unit))
         axes[i] = (attribute.positions - low) * factor - (high - low) * factor // 2
     return Box(axes, unit)
 
@@ -113,7 +116,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return the largest move of each attribute alone, for graphs that are defined by attributes, else None."""
+    """Return, for each attribute, the largest index to which an edge moves each value; None without closed form."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):
@@ -129,7 +132,7 @@ def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
 def _on_a_box(
     domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
 ) -> LargestChange:
-    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all others stay at their largest r_i."""
+    """Return the largest Σ r_i(x_i) + r_i(y_i), where one attribute changes and all others have their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
     best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():
@@ -144,7 +147,7 @@ def _on_a_box(
 
 
 def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
-    """Return the largest ‖x − y‖₂² over the edges, in squared units, or an upper bound for a threshold graph."""
+    """Return the largest ‖x − y‖₂² over edges in squared units, or an upper bound for a threshold graph."""
     widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
@@ -153,7 +156,8 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     if isinstance(part, OrderedGraph):
         return Fraction(part.spread(box.axes[0]).value ** 2)
     assert isinstance(part, ThresholdGraph)
-    # The sum of squares is convex in the distances along the axes, so the widest axes use up the threshold first.
+    # The sum of squares is convex in the distances along the axes, so the maximum distributes the threshold over the
+    # widest axes first.
     left = part.limit * part.unit / box.unit
     total = Fraction(0)
     for i, width in sorted(widths.items(), key=lambda item: -item[1]):
@@ -165,7 +169,7 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
 
 
 def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm: int) -> LargestChange:
-    """Return the largest change for given clusters, or an upper bound for a threshold graph with very many edges."""
+    """Return the largest change for given clusters, or an upper bound if a threshold graph has too many edges."""
     radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
     walked = isinstance(part, OrderedGraph | ThresholdGraph)
     if not walked or part.edge_count <= _EDGES_TO_WALK:
@@ -193,7 +197,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if given.ndim != 2 or given.shape[1] != len(axes) or given.shape[0] < number:
         raise InputError(
-            "origins", "have the wrong shape", value=given.shape, bound=f"({number}, {len(axes)}) or more rows"
+            "origins", "have the wrong shape", value=given.shape, bound=f"({number}, {len(axes)}), or more rows"
         )
     points = [
         [exact(value, f"origins[{r},{c}]") for c, value in enumerate(row)] for r, row in enumerate(given.tolist())
@@ -201,7 +205,9 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     finer = math.lcm(2, *(value.denominator for row in points for value in row))
     largest = max(abs(value) for row in points for value in row)
     if finer >= 1 << 24 or largest * finer >= 1 << 28:
-        raise InputError("origins", "have too many digits for exact sums", remedy="round them to the domain's step")
+        raise InputError(
+            "origins", "have too many digits for exact sums", remedy="round them to multiples of the domain's step"
+        )
     box = box_of(domain, finer)
     rows = []
     for column, (i, attribute) in enumerate(axes):
@@ -222,7 +228,7 @@ def _spread_out(domain: Domain, box: Box) -> Integers:
 
 
 def _places(domain: Domain) -> Integers | None:
-    """Return labels that are equal for values with the same numeric attributes, or None if all labels differ."""
+    """Return labels that are equal for values with equal numeric attributes, or None if all labels are different."""
     if all(attribute.numeric for attribute in domain.attributes):
         return None
     require_room(domain.size, "k-means with attributes that are not numeric")

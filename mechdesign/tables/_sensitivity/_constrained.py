@@ -1,39 +1,41 @@
 """Sensitivity under publicly known counts of a table (Blowfish, He et al. 2014, Definition 4.1 and section 8).
 
 Two tables with the same known counts may differ in several records: if one move changes a known count, other moves must
-restore it. Definition 4.1 requires that at least one of these moves is along an edge of the secret graph. All other
-moves may be between any two values. This is necessary. Suppose that only a record with an unprotected value can restore
-the count. If its move were not allowed, the secret would be released exactly.
+restore it. By Definition 4.1, at least one of these moves is along an edge of the secret graph. The other moves may be
+between any two values. This freedom is necessary, because sometimes only a record with an unprotected value can restore
+the count. If the move of this record were excluded, an exact release of the secret would be allowed.
 
 **The neighbours used here** are the pairs of tables with the same known counts such that
 
 1. at least one record that differs moves along an edge of the secret graph G, and
 2. no nonempty proper subset of the moves preserves all the counts.
 
-**These pairs include all neighbours of Definition 4.1.** This is the proof. Let D and D' be neighbours by that
-definition, and let M be the records in which they differ. Let T be the records of M that move along an edge. T is not
-empty, which is condition 1. Suppose that the moves of a subset S of M preserve the counts. Then the moves of M without
-S preserve them, too. If both sets contain records of T, the table that differs from D only by S has fewer
-discriminative pairs. This contradicts condition 3(a) of the definition. If one set contains no record of T, the other
-contains all of T and has fewer changes. This contradicts condition 3(b).
+**These pairs include all neighbours of Definition 4.1.** The proof is as follows. Let D and D' be neighbours by
+Definition 4.1, and let M be the records in which they differ. Let T be the records of M that move along an edge. The
+set T is not empty, so condition 1 holds. Suppose that the moves of a nonempty proper subset S of M preserve the counts.
+Then the moves of the records in M ∖ S also preserve the counts. Case 1: S and M ∖ S both contain records of T. Then the
+table that differs from D only by the moves of S has fewer discriminative pairs, which contradicts condition 3(a) of the
+definition. Case 2: one of the two sets contains all of T. Then the moves of this set have the same discriminative pairs
+and fewer changes, which contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading.** In it all changed records must move along edges. Such
-pairs satisfy condition 1, and condition 2 is minimality in that reading. Neither reading includes the other, and a
-bound for the pairs above holds for both.
+**These pairs also include all neighbours of another reading.** In it, all changed records move along edges, and the set
+of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other, and a bound for the
+pairs above is valid for both.
 
-**The distance of these pairs.** Values that the same known counts include are of one *kind*; the null node is of the
-kind without counts. A move within a kind preserves all the counts, so by condition 2 it is the only move, along an
-edge. All other sets consist of moves between kinds. Their effects on the counts are vectors with entries −1, 0 and 1,
-which add up to zero, and no proper subset does: *minimal zero sums*. For disjoint and nested counts the count vectors
-of the kinds are affinely independent. Minimal zero sums are then simple cycles of kinds: at most one record leaves each
-kind, and at most one enters it. Otherwise the zero sums are enumerated. If the search reaches its limit, an upper bound
-on the number of moves is used. It is 10 for three counts, and (2q + 1)^q for q > 3 (see `bound_length`). Each of these
-moves is then assumed to be between the two most distant values.
+**The distance of these pairs.** Two values have the same *kind* if the same known counts include them. The null node
+has the kind of values that no count includes. A move within a kind preserves all the counts. By condition 2, a move
+within a kind is the only move, and by condition 1 it is along an edge. In all other pairs, every move is between two
+kinds. The effects of the moves on the counts are vectors with entries −1, 0 and 1. These vectors are a *minimal zero
+sum*: they add up to zero, and no nonempty proper subset of them adds up to zero. For disjoint or nested counts, the
+count vectors of the kinds are affinely independent. The minimal zero sums are then simple cycles of kinds, in which at
+most one record leaves each kind and at most one enters it. For other counts, the minimal zero sums are enumerated. If
+the search reaches its limit, an upper bound on the number of moves is used. This bound is 10 for three counts and (2q +
+1)^q for q > 3 counts (see `bound_length`). Each move is then assumed to be between the two most distant values.
 
-A query adds up the contributions of the records. Its change therefore depends only on the values that records leave and
-enter, not on which records move. A value that is left and a value that is entered within one kind are paired. Each pair
-contributes at most the distance of the most distant values of its kind. Each unpaired move contributes at most the
-largest distance of all.
+A query adds up the contributions of the records. The change of a query therefore depends only on the multisets of old
+and new values of the moved records. Old values and new values of the same kind are paired. Each pair contributes at
+most the largest distance between values of its kind. Each unpaired move contributes at most the largest distance
+between any two values.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
 
 
-# Up to this number, edges are listed and separated into edges within a kind and between kinds.
+# Up to this number of edges, the edges are listed and classified as edges within a kind or between kinds.
 _EDGES_TO_LIST = 1 << 18
 # The largest number of combinations of moves between kinds that are enumerated.
 _MOST_WAYS = 20_000
@@ -77,7 +79,7 @@ class ConstraintSensitivity:
 
     Attributes:
         value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
-        exact: whether some pair has this distance, for some values of the known counts.
+        exact: whether some neighbouring databases attain the bound for some values of the known counts.
         moves: an upper bound on the number of records in which two neighbouring databases differ.
 
     >>> ConstraintSensitivity(value=4, exact=True, moves=2).moves
@@ -93,7 +95,7 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     """Return the ℓ1 sensitivity of the histogram of all values under the policy's constraints.
 
     Neighbours are defined in `mechdesign.tables._sensitivity._constrained`. The published bound 2·max(|Q|, 1) is too
-    small: one range can reach 4, and two chained ranges 6.
+    small: with one known range the sensitivity can be 4, and with two chained ranges 6.
 
     Args:
         policy: the policy.
@@ -119,9 +121,8 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
 def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> LargestChange:
     """Return an upper bound on the change of a query between neighbours under known counts, to the power `norm`.
 
-    The bound is attained by tables with enough records if `exact` is true. In the ℓ1 norm this holds for few queries,
-    and
-    for the histogram without the null node.
+    The bound is attained by tables with enough records if `exact` is true. In the ℓ1 norm the bound is attained for few
+    queries, and for the histogram of a policy without the null node.
     """
     return _largest(_Dependence(policy.secret_graph, policy.constraints), query, norm)
 
@@ -140,12 +141,13 @@ def _largest(ties: _Dependence, query: Additive, norm: int) -> LargestChange:
 
 @dataclass(frozen=True, eq=False)
 class _Ways:
-    """The combinations of moves between kinds that preserve the counts, with at least one move along an edge.
+    """The combinations of moves between kinds that preserve the counts and include a move along an edge.
 
     Attributes:
         left: the number of records that leave each kind, shape (k, kinds).
         taken: the number of records that enter each kind, shape (k, kinds).
-        way: the row in `left` of each combination with a chosen move along an edge, shape (n,).
+        way: the row of each combination in `left`, repeated for every move along an edge that may be chosen, shape
+            (n,).
         first: the kind that the chosen move leaves, shape (n,).
         last: the kind that the chosen move enters, shape (n,).
     """
@@ -158,7 +160,7 @@ class _Ways:
 
 
 class _Dependence:
-    """The dependence of records under known counts: kinds of values, edges within and between them, and zero sums.
+    """The dependence of records under known counts: kinds of values, edges within and between kinds, and zero sums.
 
     Args:
         graph: The secret graph.
@@ -177,14 +179,14 @@ class _Dependence:
 
     @cached_property
     def members(self) -> list[tuple[Integers, bool]]:
-        """Return for each kind its values, and whether it contains the null node."""
+        """Return the values of each kind, and whether the kind contains the null node."""
         size = self.graph.size
         found = (np.flatnonzero(self.labels[:size] == kind) for kind in range(len(self.counted)))
         null = self.labels[size] if self.graph.has_null else -1
         return [(values, kind == null) for kind, values in enumerate(found)]
 
     def widest(self, query: Additive, norm: int, kind: int | None = None) -> LargestChange:
-        """Return the largest change between any two nodes of a kind, or of all kinds."""
+        """Return the largest change between two nodes of a kind, or between any two nodes if no kind is given."""
         values, null = (np.arange(self.graph.size), self.graph.has_null) if kind is None else self.members[kind]
         if len(values) + null < 2:
             return LargestChange(Fraction(0), None)
@@ -204,7 +206,7 @@ class _Dependence:
 
     @cached_property
     def between(self) -> Integers:
-        """Return the ordered pairs of different kinds that an edge joins, shape (k, 2)."""
+        """Return the ordered pairs of different kinds whose values an edge joins, shape (k, 2)."""
         edges = self.graph.joined(self.labels[: self.graph.size]) if self.edges is None else self.edges
         first, last = self.labels[edges[self._cross(edges)]].T
         number = len(self.counted)
@@ -212,10 +214,10 @@ class _Dependence:
 
     @cached_property
     def ways(self) -> _Ways | None:
-        """Return all combinations of moves, or None if there are too many to be enumerated."""
+        """Return all combinations of moves, or None if there are too many to enumerate."""
         number = len(self.counted)
         if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
-            # A cycle through all kinds can change a query at least as much as a shorter cycle.
+            # The largest change by a cycle through all kinds is at least the largest change by a shorter cycle.
             once = np.ones((1, number), dtype=np.int64)
             return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
         sums, effects, finished = self._zero_sums
@@ -238,7 +240,7 @@ class _Dependence:
 
     @cached_property
     def moves(self) -> int:
-        """Return a bound on the number of records that move together."""
+        """Return an upper bound on the number of records in which two neighbours differ."""
         if not len(self.between):
             return int(self.graph.edge_count > 0)
         if (ways := self.ways) is not None:
@@ -252,9 +254,9 @@ class _Dependence:
 
     @cached_property
     def _zero_sums(self) -> tuple[Integers, list[list[tuple[int, int]]], bool]:
-        """Return the minimal zero sums of effects, the moves with each effect, and whether all zero sums were found.
+        """Return the minimal zero sums of effects, the moves with each effect, and whether the search was complete.
 
-        For more than 64 kinds there is no search.
+        For more than 64 kinds, no search takes place and the first result is empty.
         """
         number = len(self.counted)
         if number > _MOST_KINDS:
@@ -289,7 +291,7 @@ class _Dependence:
 
 
 def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: list[LargestChange]) -> LargestChange:
-    """Return the largest change by dependent moves between kinds; `inside` has the largest change within each kind."""
+    """Return a bound on the change by dependent moves between kinds, given the largest change `inside` each kind."""
     widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
     if ways is None or not widest:
@@ -313,16 +315,17 @@ def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: l
 
 
 def _length(found: LargestChange, norm: int) -> Fraction:
-    """Given the power of the norm of a change, return the norm, rounded up."""
+    """Return the norm of a change, rounded up, from the power of its norm."""
     return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
 
 
 def _bound_by_pairing(
     ways: _Ways, inside: list[LargestChange], widest: Fraction, ties: _Dependence, query: Additive, norm: int
 ) -> Fraction:
-    """Return a bound on the change by the triangle inequality, with paired values of each kind.
+    """Return a bound on the change by the triangle inequality, in which old and new values of a kind are paired.
 
-    There are two bounds: over all moves, and with a separate term for the move along an edge. The smaller one is used.
+    The result is the smaller of two bounds. The first bound pairs all moves; the second has a separate term for the
+    move along an edge.
     """
     left, taken = ways.left, ways.taken
     edge = widest if ties.edges is None else _length(query.change(ties.across, norm), norm)
@@ -333,7 +336,7 @@ def _bound_by_pairing(
     matched = np.minimum(left, taken).astype(object)
     whole = matched @ widths + (left.sum(axis=1) - matched.sum(axis=1)) * most
     way, first, last = ways.way, ways.first, ways.last
-    # Without the move along an edge, its kinds may lose a matched pair.
+    # If the move along an edge is removed, each of its two kinds may lose a matched pair.
     lost_first = (left[way, first] <= taken[way, first]).astype(object)
     lost_last = (taken[way, last] <= left[way, last]).astype(object)
     rest = (lost_first + lost_last - 1) * most - lost_first * widths[first] - lost_last * widths[last]
@@ -341,11 +344,11 @@ def _bound_by_pairing(
 
 
 def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
-    """Return a bound on the ℓ1 norm, and on the change of each row of the query.
+    """Return a bound on the ℓ1 norm of the change, and a bound on the change of each row of the query.
 
-    A row changes most if every record that leaves a kind had the least weight and every record that enters it gets the
-    largest weight. For one row this is exact. For few rows, all combinations of signs are tried, so the ℓ1 norm is
-    exact. For many rows the norm is at most the sum of the changes of the rows.
+    The change of a row is largest if every old value has the least weight of its kind, and every new value the largest
+    weight. For one row the bound is exact. For few rows, all combinations of signs are evaluated, so the ℓ1 norm is
+    exact. For many rows, the norm is at most the sum of the changes of the rows.
     """
     matrix, unit = query.matrix, query.unit
     if matrix is not None and len(matrix) <= FEW_ROWS:
@@ -359,7 +362,7 @@ def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fracti
 
 
 def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
-    """Return a bound on the change of each row, by its extreme weights in each kind; None if this would take long."""
+    """Return a bound on each row's change from its extreme weights per kind; None if this would take long."""
     most: Any = 0
     for kind, (values, absent) in enumerate(ties.members):
         top, bottom = extremes(values, absent)
@@ -370,7 +373,7 @@ def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[An
 
 
 def _row_changes(ties: _Dependence, ways: _Ways, matrix: Objects) -> list[Any]:
-    """Return the largest change of each row of an exact matrix (q, |T|), with one move along an edge."""
+    """Return the largest change of each row of an exact matrix (q, |T|) if one move is along an edge."""
     columns = np.zeros((len(ties.labels), len(matrix)), dtype=object)
     columns[: ties.graph.size] = matrix.T
     members = [columns[ties.labels == kind] for kind in range(len(ties.counted))]

@@ -1,4 +1,4 @@
-"""Linear queries: their largest changes over the edges, which are differences of two columns of weights."""
+"""The largest changes of linear queries over the edges, where each change is a difference of two columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW_ROWS = 6
 ALL = slice(None)
 Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
 
-# Up to this number of entries, differences are computed edge by edge; above it, equal columns are merged first.
+# Up to this number of entries, differences are computed for each edge; above it, equal columns are merged first.
 _ENTRIES_TO_WALK = 200_000_000
 _DISTINCT_COLUMNS = 4096
 _ENTRIES_AT_ONCE = 4_000_000
@@ -30,11 +30,11 @@ _FLOATS_TO_READ = 20_000
 
 @dataclass(frozen=True)
 class LargestChange:
-    """The largest change of the answers over single edges.
+    """The largest change of the answers by a move along one edge.
 
     Attributes:
         power: the ℓ1 norm or the squared ℓ2 norm of the change, never below the true value.
-        edge: an edge that attains it, or None.
+        edge: an edge that attains the largest change, or None.
         exact: whether `power` is the true value rather than a bound.
         floats: whether numbers that are not integers are shown as floats.
     """
@@ -49,7 +49,7 @@ class Change(Protocol):
     """A function that returns the largest change of the answers by one move along an edge."""
 
     def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
-        """Return the largest change to the power `norm`; node i of the graph is value i, or `members[i]`."""
+        """Return the largest change to the power `norm`; node i of the graph represents the value `members[i]`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +57,12 @@ class Additive:
     """Linear queries: every record adds the weight of its value to the answers, and an absent record adds nothing.
 
     Attributes:
-        change: returns the largest change by one move along an edge of a graph, to the power of a norm.
-        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object; None for many queries.
-        extremes: returns the largest and the least weight (q,) of some values, optionally with an absent record, in
-            steps
-            of `unit`; None for rounded weights.
-        unit: the step.
+        change: a function that returns the largest change by one move along an edge of a graph, to the power of a norm.
+        matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). For too
+            many queries, `matrix` is None.
+        extremes: a function that returns the largest and the least weight among some values, in steps of `unit`, shape
+            (q,). The values may include an absent record with weight 0. For rounded weights, `extremes` is None.
+        unit: the step of the weights.
         whole: whether the query is the histogram of all values.
     """
 
@@ -74,7 +74,7 @@ class Additive:
 
 
 def histogram(size: int, blocks: Integers | None) -> Additive:
-    """Return the counts of all values, or of all blocks of values."""
+    """Return the queries that count the records with each value, or in each block of values."""
     number = size if blocks is None else int(blocks.max()) + 1
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -93,14 +93,14 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
 
 
 def cumulative(size: int) -> Additive:
-    """Return the cumulative counts of all values."""
+    """Return the queries that count the records with at most each value."""
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
         first, last = (members[0], members[-1]) if len(members) else (size, size)
         numbers = np.arange(size)
         return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
 
-    # A record with value x is in all cumulative counts from x on, so a move to y changes |x − y| counts by 1.
+    # A record with value x contributes to all cumulative counts from x on, so a move to y changes |x − y| counts by 1.
     weights = (size - np.arange(size))[None]
 
     def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
@@ -111,7 +111,7 @@ def cumulative(size: int) -> Additive:
 
 
 def from_weights(lattice: LatticeMatrix) -> Additive:
-    """Return the linear queries of a matrix."""
+    """Return the linear queries whose weights are the rows of a matrix."""
     entries = lattice.entries
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -133,7 +133,7 @@ def from_weights(lattice: LatticeMatrix) -> Additive:
 
 
 def counts(graph: SecretGraph, labels: Integers | None) -> LargestChange:
-    """Return the largest change of the counts of labelled values; the ℓ1 norm and the squared ℓ2 norm are equal."""
+    """Return the largest change of the counts of labels; its ℓ1 norm equals its squared ℓ2 norm."""
     if (edge := graph.crossing(labels)) is not None:
         return LargestChange(Fraction(2), edge)
     if graph.has_null:
@@ -149,7 +149,8 @@ def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integer
         graph: the secret graph.
         matrix: A, shape (q, |T|).
         norm: 1 or 2.
-        within: labels of the values. If given, only edges within one label and to the null node count.
+        within: labels of the values. If given, only edges to the null node and between values with equal labels are
+            considered.
 
     Returns:
         The largest change.
@@ -162,8 +163,8 @@ def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integer
         largest = _over_edges(graph, entries, norm, within)
     power = Fraction(largest.value)
     if matrix.rounded and power:
-        # A difference is rounded once, a sum of q terms q − 1 times and a square once more. Each relative error is at
-        # most 2^-53. A square that underflows has an error of at most the least normal number.
+        # A difference is rounded once, a sum of q terms is rounded q − 1 times, and a square is rounded once more. Each
+        # relative error is at most 2^-53. If a square underflows, its error is at most the least normal number.
         q = len(entries)
         power = power * (1 + Fraction(2 * q + 4, 1 << 53)) + Fraction(q, 1 << 1022)
     return LargestChange(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
@@ -189,7 +190,7 @@ def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: In
 
 
 def _edges_that_matter(graph: SecretGraph, columns: NDArray[Any], within: Integers | None) -> Any:
-    """Return blocks of edges; for few distinct columns and many edges, one edge for each pair of columns."""
+    """Return blocks of edges; many edges between few distinct columns are reduced to one edge per pair of columns."""
     if within is None and columns.dtype.kind != "O" and graph.edge_count * columns.shape[1] > _ENTRIES_TO_WALK:
         distinct, labels = np.unique(columns[:-1], axis=0, return_inverse=True)
         if len(distinct) <= _DISTINCT_COLUMNS:

@@ -1,4 +1,4 @@
-"""Exact arrays: matrices as integers times one unit, and roots and floats that are rounded up."""
+"""Exact arithmetic: matrices of integers times one unit, and roots and floats that are rounded up."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
 
-# Sums over the rows of squared differences of entries stay below 2^62.
+# The sum of the squared differences of two columns must be below 2^62.
 _LARGEST_BITS = 62
-# Norms of differences of floats up to this bound do not overflow.
+# Norms of differences of two floats up to this bound do not overflow.
 _LARGEST = 1e300
-# Squares of floats up to this bound, of their reciprocals and of their differences neither overflow nor underflow. A
-# nonzero difference is at least 2**-53 times its subtrahend.
+# For floats up to this bound, squares of the floats, of their reciprocals and of their differences neither overflow nor
+# underflow. The magnitude of a nonzero difference is at least 2**-53 times its subtrahend.
 _LARGEST_FLOAT = 2.0**400
 
 
@@ -30,10 +30,10 @@ class LatticeMatrix:
     """The matrix `entries` × `unit`.
 
     Attributes:
-        entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object) or
-            floats.
-        unit: the unit, positive.
-        floats: whether the matrix was given in floats.
+        entries: an array of shape (q, |T|) of int64, Python integers or floats; sums and squares of int64 entries
+            cannot overflow.
+        unit: a positive unit.
+        floats: whether the matrix was given as floats.
     """
 
     entries: NDArray[Any]
@@ -47,10 +47,10 @@ class LatticeMatrix:
 
 
 def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
-    """Return a matrix or a single row over the values as integers times a unit, if this is possible exactly.
+    """Return a matrix, or a single row over the values, as integers times a unit if the conversion is exact.
 
-    Floats mean their exact binary values; they stay floats if their integers would not fit into an int64. Fractions,
-    Decimals and texts in arrays of objects are converted exactly.
+    Floats are converted by their exact binary values, or stay floats if the integers would not fit into an int64.
+    Fractions, Decimals and strings in object arrays are converted exactly.
     """
     require_unmasked(matrix, path)
     try:
@@ -66,11 +66,11 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
         return _from_floats(array.astype(np.float64), path)
     if array.dtype.kind == "O":
         return _from_objects(array, path)
-    raise InputError(path, f"holds {array.dtype}", bound="an array of real numbers")
+    raise InputError(path, f"contains entries of type {array.dtype}", bound="an array of real numbers")
 
 
 def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
-    """Return Δ from Δ^norm: an int if Δ is an integer, else a Fraction, or a float rounded up."""
+    """Return Δ, given Δ^norm, as an int if it is an integer, else as a Fraction or as a float rounded up."""
     if norm == 2:
         numerator, denominator = math.isqrt(power.numerator), math.isqrt(power.denominator)
         if Fraction(numerator, denominator) ** 2 != power:
@@ -82,8 +82,8 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 
 def root_up(power: Fraction) -> float:
-    """Return approximately the least float whose square, exact or of its printed decimal, is not below `power`."""
-    # The fraction is scaled near 1, so neither it nor its root leaves the range of floats.
+    """Return approximately the least float whose square, and that of its printed decimal, is at least `power`."""
+    # The fraction is scaled to a value near 1, so the fraction and its root are in the range of floats.
     shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
     number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)
     if not power:
@@ -96,7 +96,7 @@ def root_up(power: Fraction) -> float:
 
 
 def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
-    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python integers."""
+    """Return integers as int64 if sums of their squared differences cannot overflow, else as Python integers."""
     largest = max(abs(int(array.max())), abs(int(array.min())))
     fits = 4 * largest * largest * len(array) < 1 << _LARGEST_BITS
     return array.astype(np.int64 if fits else object)

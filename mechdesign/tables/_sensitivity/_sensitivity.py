@@ -1,4 +1,4 @@
-"""Policy-specific global sensitivity: the largest distance of a query's answers on neighbouring databases."""
+"""Policy-specific global sensitivity: the largest distance between a query's answers on neighbouring databases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sensitivity:
     """The largest ℓ1 or ℓ2 distance between the answers to a query on two neighbouring databases.
 
     Attributes:
-        value: the sensitivity Δ: an int or a Fraction if it is exact, else a float, rounded up.
+        value: the sensitivity Δ, an int or a Fraction if it is exact, else a float that is rounded up.
         norm: 1 or 2.
         power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the true value.
         exact: whether `power` is the true value; if not, it is a proven upper bound.
@@ -67,40 +67,41 @@ def sensitivity(
 ) -> Sensitivity:
     """Return the policy-specific global sensitivity of a query (Blowfish, He et al. 2014, Definition 5.1).
 
-    Without constraints it is the largest norm of the change over all edges (x, y), when one record moves from x to y.
-    With constraints several records may move together, at least one along an edge and the others between any two
-    values. The result is then an upper bound; `Sensitivity.exact` is true if it is attained. See
-    `mechdesign.tables._sensitivity._constrained`. k-means is refused with constraints.
+    Without constraints, the sensitivity is the largest norm of the change when one record moves along any edge (x, y).
+    With constraints, several records may move together: at least one along an edge, and the others between any two
+    values. The result is then an upper bound, and `Sensitivity.exact` is true if the bound is attained (see
+    `mechdesign.tables._sensitivity._constrained`). k-means does not support constraints.
 
     Args:
         policy: the policy.
         query: one of
 
             - ``"histogram"``: the count of every value, or of every block of `partition`;
-            - ``"cumulative"``: for each value of one ordered attribute the count of all values up to it;
+            - ``"cumulative"``: for each value of one ordered attribute, the number of records with at most this value;
             - ``"sum"``: the sum of a numeric attribute, named by `attribute` if there are several;
-            - ``"kmeans-sum"``: for each cluster the sum of its records' numeric attributes, relative to the middle of
-              their box. For all clusterings, or for given `clusters` and `origins`;
-            - ``"kmeans-size"``: the number of records in each cluster, for all or for given `clusters`;
+            - ``"kmeans-sum"``: for each cluster, the sum of its records' numeric attributes relative to the centre of
+              their box. The result is valid for all clusterings, or for given `clusters` and `origins`;
+            - ``"kmeans-size"``: the number of records in each cluster, for all clusterings or for given `clusters`;
             - an array of shape (|T|,) or (q, |T|): linear queries, whose columns are the contributions of a record with
               each value to the answers;
-            - a function of a database, an int64 array of the numbers of its records' values, that returns a number or
-              an array. It is evaluated on all databases of `records` records.
+            - a function that returns a number or an array for a database, which is an int64 array of the indices of its
+              records' values. It is evaluated on all databases of `records` records.
 
         norm: 1 or 2.
         attribute: the attribute that ``"sum"`` adds up.
         partition: the block of each value, shape (|T|,), for ``"histogram"``.
         clusters: the cluster of each value, integers from 0 on, shape (|T|,).
-        origins: the point that is subtracted in each cluster, shape (k, numeric attributes); by default the middle of
-            the box.
-        records: the number of records for a function; with the null node the largest number.
+        origins: the point that is subtracted from the values of each cluster, shape (k, numeric attributes); by default
+            the centre of the box.
+        records: the number of records of the databases on which a function is evaluated; with the null node, the
+            largest number.
 
     Returns:
-        The sensitivity, with an edge that attains it if there is one.
+        The sensitivity, with an edge that attains it if such an edge exists.
 
     Raises:
         InputError: The query or the norm is unknown, an option belongs to another query, or an array has the wrong
-            shape. Or the query is of k-means and the policy has known counts.
+            shape. Or the query is one of k-means and the policy has known counts.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> sensitivity(Policy.full(Domain({"age": range(100)})), "cumulative").value
@@ -151,7 +152,7 @@ def of_cumulative_counts(policy: PolicyLike, norm: int) -> Sensitivity:
 
 
 def of_weights(policy: PolicyLike, norm: int, weights: ArrayLike) -> Sensitivity:
-    """Return the sensitivity of linear queries, weights of shape (|T|,) or (q, |T|)."""
+    """Return the sensitivity of linear queries with weights of shape (|T|,) or (q, |T|)."""
     return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
 
 
@@ -161,7 +162,7 @@ def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensiti
 
 
 def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
-    """Return the sensitivity of the sum of a numeric attribute; under known counts it makes an array of all values."""
+    """Return the sensitivity of a sum; under known counts, an array with an entry per value is allocated."""
     domain = policy.domain
     axis = domain.names.index(find_summed_attribute(domain, attribute).name)
     summed = domain.attributes[axis]
@@ -174,7 +175,7 @@ def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensi
 
 
 def find_summed_attribute(domain: Domain, name: str | None) -> Attribute:
-    """Return the attribute that a sum adds up; raise `InputError` if there are several and none is named."""
+    """Return the attribute to add up; raise `InputError` if no name is given and there are several attributes."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     return domain.attributes[0] if name is None else domain.attribute(name)
@@ -220,9 +221,9 @@ def refuse_kmeans(policy: PolicyLike) -> None:
             "policy",
             "has publicly known counts",
             value=len(policy.constraints),
-            bound="none for k-means",
+            bound="no known counts for k-means",
             remedy="release a histogram, which supports known counts, and cluster its answers. Under known counts "
-            "several records of neighbouring tables differ, and no bound on their joint change is proven",
+            "neighbouring tables may differ in several records, and no bound on their joint change is proven",
         )
 
 

@@ -1,1 +1,1 @@
-"""Strategies: noisy queries from which a workload is decoded."""
+"""Strategies: noisy queries from which the answers to a workload are decoded."""

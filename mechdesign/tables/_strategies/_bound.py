@@ -14,9 +14,9 @@ from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._strategies._gaussian import EdgeSpace
 
 _UNIT = 2.0**-53
-# Up to a loss of twice this share, no better conditioned H is searched for.
+# If H is shrunk by at most this share, the search for a better conditioned H stops.
 _ENOUGH = 4.0**-8
-# The shares by which H is shrunk, in the order of trial: from 4^-20 (about 1e-12) to 1/4.
+# H is shrunk by each of these shares in turn, from 4^-20 (about 1e-12) to 1/4.
 _SLACKS = tuple(4.0**-power for power in range(20, 0, -1))
 
 
@@ -25,8 +25,8 @@ class StrategyBound:
     """A proven lower bound on tr(X⁺M) over all X with eᵀXe ≤ 1 on the edges.
 
     Attributes:
-        value: the bound.
-        weights: integers w ≥ 0 on the edges, as floats, summing to less than 2⁵³.
+        value: the lower bound.
+        weights: integer weights w ≥ 0 of the edges, stored as floats, with a sum below 2⁵³.
         multiplier: H in the coordinates of the spanning forest, of shape (d, d), with H·M·Hᵀ ⪯ Σ w_e c_e c_eᵀ.
 
     >>> StrategyBound(2.0, np.ones(1), np.ones((1, 1))).value
@@ -42,26 +42,28 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     """Return a proven lower bound on the error of every strategy with unit sensitivity.
 
     Let H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ, and let X be feasible. Then tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e, by
-    completing the square in X^{1/2}. The best scaling of H and w gives the bound **tr(HM)²/Σw**. The value τ²/Σw is
-    attained by H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M. The proof holds for every H that satisfies the inequality, so
-    H may be rounded. Only the inequality must be checked, in the coordinates of the spanning forest:
+    completing the square in X^{1/2}. The best scaling of H and w gives the bound **tr(HM)²/Σw**. For H =
+    E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M, the bound equals τ²/Σw. The proof holds for every H that satisfies the
+    inequality, so H may be rounded. Only the inequality must be verified, in the coordinates of the spanning forest.
+    Four facts are used:
 
-    - the weights are integers below 2⁵⁰ in total and the paths are 0/1, so that E is exact in float64;
-    - M is exact for integral workloads, else |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
-    - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), whose norm is at most its largest row sum;
-    - if a floating-point Cholesky factorisation of A − cI succeeds, then A ⪰ 0. Here c is at least γ_{d+2}·tr A/(1 −
-      γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
+    - the weights are integers with a sum below 2⁵⁰, and the entries of the paths are 0 or 1, so E is exact in float64;
+    - M is exact for integral workloads; for other workloads |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
+    - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), and the norm of the right-hand side is at most
+    its largest row sum;
+    - if the floating-point Cholesky factorisation of A − cI succeeds for some c ≥ γ_{d+2}·tr A/(1 − γ_{d+2}), then A ⪰
+      0 (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
 
-    H is shrunk until the check succeeds; if it never succeeds, the bound is 0. No product underflows if coefficients of
-    the workload are zero or between 1e-100 and 1e100 in magnitude.
+    H is shrunk until the inequality is verified; if every trial fails, the bound is 0. No product underflows if the
+    coefficients of the workload are zero or have magnitudes between 1e-100 and 1e100.
 
     Args:
         workload: the queries.
         space: the span of the edges.
-        weights: μ ≥ 0 on the edges, not all zero, with any sum.
+        weights: weights μ ≥ 0 of the edges, which are not all zero; their sum is arbitrary.
 
     Returns:
-        The bound, with its proof.
+        The bound and its proof.
 
     >>> from mechdesign.tables import edge_space, identity
     >>> space = edge_space(2, np.array([[0, 1]]))
@@ -73,7 +75,7 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     spectrum, vectors = eigh(gram)
     sizes = np.sqrt(np.diag(gram))
     best = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    # Small eigenvalues of M and small weights add little to the bound and make H ill-conditioned.
+    # Small eigenvalues of M and small weights contribute little to the bound, but they make H ill-conditioned.
     for cut, floor in itertools.product((1e-13, 1e-10, 1e-7), (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)):
         kept = spectrum > cut * max(float(spectrum[-1]), 0.0)
         if not kept.any():
@@ -105,7 +107,7 @@ def _multiplier(inner: Floats, roots: Floats, vectors: Floats) -> Floats:
 
 
 def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: float) -> float | None:
-    """Return the first s for which ((1 − s)H)·M·((1 − s)H)ᵀ ⪯ E is proven, or None."""
+    """Return the least share s for which ((1 − s)H)·M·((1 − s)H)ᵀ ⪯ E is proven, or None if every trial fails."""
     rank = len(inner)
     magnitude = np.abs(multiplier)
     sizes = np.sqrt(np.diag(gram))
@@ -116,7 +118,7 @@ def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: fl
     largest = float(np.trace(inner)) + float(np.linalg.norm(product))
     shift = 1.01 * (error + 2 * _gamma(rank + 8) * largest)
     for slack in _SLACKS:
-        # The constants in γ include the rounding of the entries of (1 − s)H.
+        # The indices of γ include terms for the rounding of the entries of (1 − s)H.
         try:
             cholesky(inner - (1.0 - slack) ** 2 * product - shift * np.eye(rank), lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -126,7 +128,7 @@ def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: fl
 
 
 def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
-    """Return weights scaled to integers with a sum below 2⁵⁰, at least the share `floor` on the spanning forest."""
+    """Scale weights to integers with a sum below 2⁵⁰; edges of the forest get a share of about `floor` or more."""
     shares = weights / weights.sum()
     if floor > 0:
         shares = np.where(space.in_forest, np.maximum(shares, floor), shares)
@@ -135,7 +137,7 @@ def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats
 
 
 def _forest_gram(workload: LinearQueries, space: EdgeSpace) -> tuple[Floats, float]:
-    """Return M in the coordinates of the forest, and γ with |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
+    """Return M in the coordinates of the forest, and a γ for which its error is |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
     if workload.integral:
         if workload.gram_is_quick or workload.count > workload.size:
             return space.congruence(workload.gram()), 0.0
@@ -147,6 +149,6 @@ def _forest_gram(workload: LinearQueries, space: EdgeSpace) -> tuple[Floats, flo
 
 
 def _gamma(terms: int) -> float:
-    """Return an upper bound of γ_n = nu/(1 − nu)."""
+    """Return an upper bound on γ_n = nu/(1 − nu), where u is the unit roundoff."""
     product = terms * _UNIT
     return math.nextafter(1.001 * product / (1 - product), math.inf)

@@ -33,23 +33,23 @@ from mechdesign.tables._strategies._strategy import Strategy
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
 _FANOUTS = (2, 4, 16)
-# This multiple of the identity is added for workloads of lower rank than the policy without an exact basis.
+# This multiple of the identity is added if the workload has a lower rank than the policy and no exact basis.
 _RIDGE = 1e-10
 _RANK = 1e-11
-# The largest number of coefficients among which a basis is searched for.
+# The largest number of coefficients of a workload for which a basis is computed.
 _LARGEST_BASIS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class StrategyProgram:
-    """The optimisation problem of a strategy: the workload, the edges, and the best X for Gaussian noise.
+    """The optimisation problem of a strategy: the workload, the edges, and the optimal X for Gaussian noise.
 
     Attributes:
         workload: the queries.
-        space: the edges.
+        space: the span of the edges.
         gram: M in the coordinates of the spanning forest.
-        basis: independent integer rows that span the differences of the workload, shape (r, d); None for the basis of
-            the forest.
+        basis: independent integer rows that span the differences of the workload, shape (r, d). None if the edges of
+            the forest are the basis.
         best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
@@ -62,14 +62,14 @@ class StrategyProgram:
 
 @dataclass(frozen=True)
 class StrategyCandidate:
-    """A strategy that was considered.
+    """A candidate for the best strategy.
 
     Attributes:
         kind: one of `KINDS`.
-        detail: its parameters in words.
-        error: Δ²·tr(M(AᵀA)⁺), the total squared error if the noise on every row has the variance Δ².
-        coefficients: C, shape (k, r) or, without a basis, (k, d).
-        basis: the integers B that C multiplies, shape (r, d), or None.
+        detail: the parameters of the strategy, in words.
+        error: Δ²·tr(M(AᵀA)⁺), the total squared error if the noise on every row has variance Δ².
+        coefficients: the coefficients C, shape (k, r), or (k, d) without a basis.
+        basis: the integer matrix B of the product A = CB, shape (r, d), or None.
     """
 
     kind: str
@@ -85,13 +85,13 @@ class StrategyCandidate:
 
 
 def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
-    """Return the optimisation problem with the best matrix for Gaussian noise; some edge must change the workload.
+    """Solve the optimisation problem for Gaussian noise; at least one edge must change an answer to the workload.
 
     Args:
         workload: the queries.
-        space: the edges.
+        space: the span of the edges.
         shape: the number of values of each attribute.
-        tolerance: stop when upper/lower − 1 is no more than this.
+        tolerance: the search stops if upper/lower − 1 is at most this number.
 
     Returns:
         The problem.
@@ -99,7 +99,7 @@ def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], t
     if workload.integral:
         inside = space.centred(space.centred(workload.gram()).T)
     else:
-        # The common part of each row is removed before squaring, so small differences are preserved.
+        # The mean of each row is removed before squaring, so that small differences are preserved.
         centred = space.centred(workload.matrix())
         inside = centred.T @ centred
     inside = (inside + inside.T) / 2
@@ -123,7 +123,7 @@ def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool
     Args:
         kind: one of `KINDS`.
         programme: the workload and the edges.
-        norm: 1 for Laplace, 2 for Gaussian noise.
+        norm: 1 for Laplace noise, 2 for Gaussian noise.
         balance: whether to optimise the budgets of the levels of trees.
 
     Returns:
@@ -139,7 +139,7 @@ def _build_optimal(programme: StrategyProgram, norm: int, balance: bool) -> Stra
         inverse = decoder(basis)
         gram = inverse.T @ gram @ inverse
     gram = (gram + gram.T) / 2
-    # Every square root gives the same ℓ2 sensitivity; the ℓ1 sensitivity differs.
+    # All square roots have the same ℓ2 sensitivity, but different ℓ1 sensitivities.
     values, vectors = eigh(gram)
     values = np.maximum(values, 1e-12 * values[-1])
     roots = [(vectors * np.sqrt(values)) @ vectors.T]
@@ -191,7 +191,7 @@ _BUILDERS: dict[str, Callable[[StrategyProgram, int, bool], StrategyCandidate | 
 def _build_balanced(
     kind: str, words: str, trees: dict[int, list[Floats]], programme: StrategyProgram, norm: int, balance: bool
 ) -> StrategyCandidate:
-    """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
+    """Choose the fan-out for equal budgets of the levels, then optimise the budgets."""
     equal = []
     for fanout, levels in trees.items():
         rows = programme.space.differences(np.concatenate(levels))
@@ -228,24 +228,24 @@ def _choose_best(
 
 
 def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
-    """Return `rank` independent rows of differences of the workload that span all, if they are integers."""
+    """Return `rank` independent rows that span the differences of the workload, or None without an integer basis."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
     _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
     basis: Floats = rows[order[:rank]]
-    # If a direction were missing, the answers would be biased.
+    # If the rows did not span all differences, the answers would be biased.
     left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
     return basis if left_out <= 1e-8 * np.abs(rows).max() else None
 
 
 _LARGEST_SIZE = 2048
-# The number of bits available for sums of squares of differences of the rounded rows in an int64.
+# Sums of squared differences of the rounded rows must fit into an int64 with this number of bits.
 _BITS = 61
 
 
 def check_choice(kind: object, tolerance: object) -> None:
-    """Raise `InputError` for an unknown kind, or a tolerance that is not between 0 and 1."""
+    """Raise `InputError` if the kind is unknown or the tolerance is not between 0 and 1."""
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
     if not 0 < as_number(tolerance, "tolerance") < 1:
@@ -253,7 +253,7 @@ def check_choice(kind: object, tolerance: object) -> None:
 
 
 def check_strategy(policy: Policy, noise: object) -> None:
-    """Raise `InputError` for a policy or noise without strategies; see `mechdesign.tables.strategy`."""
+    """Raise `InputError` for a policy or a noise that `mechdesign.tables.strategy` does not support."""
     if noise not in ("gaussian", "laplace"):
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if as_policy(policy).constraints:
@@ -261,7 +261,7 @@ def check_strategy(policy: Policy, noise: object) -> None:
             "policy",
             "has count constraints",
             value=len(policy.constraints),
-            bound="none for a strategy",
+            bound="no count constraints for a strategy",
             remedy="release these queries with release_linear, which adds noise to each query",
         )
     if policy.domain.size > _LARGEST_SIZE:
@@ -269,13 +269,13 @@ def check_strategy(policy: Policy, noise: object) -> None:
             "policy",
             "has too many values",
             value=policy.domain.size,
-            bound=f"at most {_LARGEST_SIZE} for a strategy",
+            bound=f"at most {_LARGEST_SIZE} values for a strategy",
             remedy="release an ordered hierarchical histogram, or group values",
         )
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
-    """Return the strategy with the least expected error, of one kind or of any; the arguments must be checked."""
+    """Return the strategy with the least expected error, of one kind or of all; arguments are not checked."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
@@ -283,7 +283,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    # Other kinds can improve on the Gaussian optimum by at most the tolerance, so their budgets are not optimised.
+    # For Gaussian noise, no kind improves on "optimal" by more than the tolerance, so budgets are not optimised.
     balance = noise == "laplace" or kind != "auto"
     kinds = KINDS if kind == "auto" else (kind,)
     found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
@@ -292,7 +292,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
             "kind",
             "does not fit the policy",
             value=kind,
-            bound="edges between values more than one number apart",
+            bound="edges between values whose indices differ by more than 1",
         )
     found.sort(key=lambda one: one.error)
     best = found[0]
@@ -313,10 +313,10 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
 
 
 def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
-    """Return whether any edge changes the answer to any query.
+    """Return whether some edge changes the answer to some query.
 
-    The Gram matrix of integer coefficients is exact. The Gram matrix of other coefficients is rounded and may hide a
-    difference. Two floats, however, differ if and only if their difference is not zero.
+    For integer coefficients, the Gram matrix is exact and is used. For other coefficients, the Gram matrix is rounded,
+    so the differences are tested directly. The computed difference of two floats is zero only if the floats are equal.
     """
     if space.rank == 0:
         return False
@@ -327,7 +327,7 @@ def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
 def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    reason = "the policy protects no query of the workload: all answers are exact"
+    reason = "all answers are exact, because the policy does not protect any query of the workload"
     rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
     return Strategy(
         queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
@@ -335,10 +335,10 @@ def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: E
 
 
 def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
-    """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
+    """Return a strategy's integer rows over the values, their unit, and the integer rows over the forest's edges."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
-    # Differences are at most twice the largest entry; another factor of two allows for rounding.
+    # A difference is at most twice the largest entry; another factor of two allows for rounding.
     bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
     integers = np.rint(np.ldexp(coefficients, bits))
     lattice = integers if best.basis is None else integers @ best.basis

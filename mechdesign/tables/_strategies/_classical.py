@@ -1,4 +1,4 @@
-"""Strategies from the literature: trees, and trees between cumulative counts, with a budget for each level."""
+"""Strategies from the literature: trees, or trees between cumulative counts, with a budget for each level."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def build_hierarchical_levels(size: int, fanout: int) -> list[Floats]:
 
 
 def build_ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
-    """Return the levels of the ordered hierarchical strategy: cumulative counts at every θ-th value, trees in between.
+    """Return the levels of the ordered hierarchical strategy: every θ-th cumulative count, then levels of trees.
 
-    A move by at most θ values changes one cumulative count and two counts on each lower level (He et al. 2014, section
-    7.2).
+    A move by at most θ values changes at most one cumulative count, and two counts per lower level (He et al. 2014,
+    section 7.2).
     """
     ends = np.append(np.arange(theta - 1, size - 1, theta), size - 1)
     levels = [(np.arange(size) <= ends[:, None]).astype(float)]
@@ -40,15 +40,15 @@ def build_ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> lis
 
 
 def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
-    """Weight the levels of a strategy for the least error at fixed privacy.
+    """Choose weights of the levels of a strategy that minimise the error at a fixed budget.
 
-    Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
-    for the ℓ2 norm, where s_l is the sensitivity of level l. Budgets for which the sum is singular in floating point
-    are skipped; the result is the best budgets that the search visited.
+    The objective is tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² for weights u > 0. Here Δ(u) = Σ u_l s_l in the ℓ1 norm and Δ(u)² =
+    Σ u_l² s_l² in the ℓ2 norm, where s_l is the sensitivity of level l. Weights for which the sum is singular in
+    floating point are skipped. The best weights that the search evaluates are used.
 
     Args:
-        levels: the rows of each level, on the values; rows without effect on any edge are left out.
-        space: the edges.
+        levels: the rows of each level, over the values; rows that no edge changes are omitted.
+        space: the span of the edges.
         gram: M in the coordinates of the spanning forest.
         norm: 1 or 2.
 
@@ -64,7 +64,7 @@ def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, nor
     visited: list[tuple[float, Floats]] = []
 
     def objective(logs: Floats) -> tuple[float, Floats]:
-        # Only the ratios of the budgets matter; with the largest budget 1, none overflows.
+        # Only ratios of weights matter, so the largest weight is scaled to 1 to prevent overflow.
         logs = logs - logs.max()
         squares = np.exp(2 * logs)
         total = sum(square * part for square, part in zip(squares, grams, strict=True))
@@ -84,7 +84,7 @@ def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, nor
         visited.append((value, logs))
         return value, slopes / trace + 2 * shares / shares.sum()
 
-    # The ℓ1 problem is not convex. It has two starting points: equal budgets, and most of the budget on the leaves.
+    # The ℓ1 problem is not convex, so the search runs from two points: equal weights, and a large weight on the leaves.
     last = np.arange(len(parts)) == len(parts) - 1
     starts = [np.zeros(len(parts)), np.where(last, 0.0, -3.0)][: 2 if norm == 1 else 1]
     options: Any = {"maxiter": 15, "maxfun": 20}
@@ -95,14 +95,14 @@ def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, nor
 
 
 def largest_change(rows: Floats, space: EdgeSpace, norm: int) -> float:
-    """Return the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, in floating point; for comparisons only."""
+    """Return an approximation of the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, for comparisons."""
     columns = np.ascontiguousarray(space.paths @ rows.T)
     distances = cdist(columns, columns, "cityblock" if norm == 1 else "sqeuclidean")
     return float(distances[space.edges[:, 0], space.edges[:, 1]].max())
 
 
 def decoder(rows: Floats) -> Floats:
-    """Return A⁺ for rows A of full rank, shape (d, k)."""
+    """Return the pseudoinverse A⁺ of a matrix A of full rank, shape (d, k)."""
     if len(rows) < rows.shape[1]:
         return decoder(rows.T).T
     orthogonal, triangular = qr(rows, mode="economic", check_finite=False)
@@ -110,12 +110,12 @@ def decoder(rows: Floats) -> Floats:
 
 
 def find_squared_error(decoding: Floats, gram: Floats) -> float:
-    """Return tr(M·A⁺(A⁺)ᵀ): the total squared error over the workload at noise of unit variance."""
+    """Return tr(M·A⁺(A⁺)ᵀ), the total squared error over the workload for noise of unit variance."""
     return float((decoding * (gram @ decoding)).sum())
 
 
 def _blocks(size: int, width: int, period: int) -> Floats:
-    """Return the indicators of blocks of `width` values; the blocks start again after every `period` values."""
+    """Return the indicators of blocks of `width` values; a new block also starts after every `period` values."""
     values = np.arange(size)
     labels = (values // period) * (-(-period // width)) + (values % period) // width
     _, numbers = np.unique(labels, return_inverse=True)

@@ -17,21 +17,21 @@ from mechdesign.base._values import cached_property
 
 @dataclass(frozen=True)
 class EdgeSpace:
-    """A spanning forest of a graph on values 0 … size − 1, with the null node numbered `size`.
+    """A spanning forest of a graph on the values 0 … size − 1; the null node is `size`.
 
-    Edges change a query a only through its differences α along the d edges of the forest. An edge (x, y) changes the
-    answer by a_x − a_y = (c_x − c_y)·α, where c_x is the 0/1 indicator of the path from the root to x. A histogram h is
-    determined by the counts v = Cᵀh below each edge of the forest and by the totals of the components. If a vanishes at
-    the roots, a·h = α·v. The totals are outside the span of the edges: no edge changes them.
+    Let α be the differences of the weights a of a query along the d edges of the forest. Let c_x be the 0/1 indicator
+    of the path from the root to x. A move along an edge (x, y) changes the answer by a_x − a_y = (c_x − c_y)·α. A
+    histogram h is determined by the counts v = Cᵀh below each edge of the forest and by the totals of the components.
+    If a is zero at the roots, then a·h = α·v. No edge changes the totals, so they are outside the span of the edges.
 
     Attributes:
         size: the number |T| of values.
-        edges: the pairs of values of every edge, int64 of shape (m, 2); the null node is `size`.
-        paths: C, 0/1 of shape (size + 1, d), float64.
+        edges: the pair of nodes of every edge, int64 of shape (m, 2).
+        paths: the matrix C with entries 0 and 1, float64 of shape (size + 1, d).
         children: the lower end of each edge of the forest, int64 of shape (d,).
         parents: the upper end of each edge of the forest, int64 of shape (d,).
-        component: the number of each value's component, int64 of shape (size,).
-        free: the components without the null node, whose totals no edge changes, int64.
+        component: the index of each value's component, int64 of shape (size,).
+        free: the indices of the components without the null node, whose totals no edge changes, int64.
 
     >>> edge_space(4, np.array([[0, 1], [1, 2]])).rank
     2
@@ -58,12 +58,12 @@ class EdgeSpace:
 
     @cached_property
     def totals(self) -> Floats:
-        """Return the queries outside the span: one 0/1 row for each component whose total no edge changes."""
+        """Return the queries that no edge changes: a 0/1 row for each component without the null node."""
         totals: Floats = (self.component[None, :] == self.free[:, None]).astype(float)
         return totals
 
     def differences(self, rows: Floats) -> Floats:
-        """Return the differences of rows along the forest.
+        """Return the differences of rows along the edges of the forest.
 
         Args:
             rows: the rows, shape (k, size).
@@ -76,7 +76,7 @@ class EdgeSpace:
         return result
 
     def congruence(self, matrix: Floats) -> Floats:
-        """Return TᵀMT for a symmetric M on the values, where T takes the differences along the forest.
+        """Return TᵀMT for a symmetric matrix M over the values; Tᵀ takes differences along edges of the forest.
 
         Args:
             matrix: M, shape (size, size).
@@ -87,10 +87,10 @@ class EdgeSpace:
         return self.differences(self.differences(matrix).T)
 
     def histogram(self, below: Floats) -> Floats:
-        """Return the histogram T·v for columns v of counts below the edges of the forest.
+        """Return the histogram T·v, where each column of v contains the counts below the edges of the forest.
 
         Args:
-            below: v, shape (d, …).
+            below: the counts v, shape (d, …).
 
         Returns:
             The histogram, shape (size, …).
@@ -101,7 +101,7 @@ class EdgeSpace:
         return result[: self.size]
 
     def centred(self, rows: Floats) -> Floats:
-        """Return the orthogonal projections of rows on the span of the edges.
+        """Return the orthogonal projections of rows onto the span of the edges.
 
         Args:
             rows: the rows, shape (k, size).
@@ -130,10 +130,10 @@ class EdgeSpace:
 
 
 def edge_space(size: int, edges: Integers) -> EdgeSpace:
-    """Return the span of the edges of a graph on values 0 … size − 1; the null node is `size`.
+    """Return the span of the edges of a graph on the values 0 … size − 1; the null node is `size`.
 
-    The forest has the least total length, where an edge's length is the difference of its numbers. It is a chain if
-    consecutive numbers are joined.
+    The forest has the least total length, where the length of an edge is the difference of the indices of its ends. If
+    edges join all consecutive values, the forest is a chain.
 
     Args:
         size: the number of values.
@@ -147,9 +147,9 @@ def edge_space(size: int, edges: Integers) -> EdgeSpace:
     """
     nodes = size + 1
     first, second = edges.T
-    # A length of 0 would mean no edge; edges to the null node are shorter than all others.
+    # SciPy ignores edges of length 0, so edges to the null node have length 0.5, which is less than all other lengths.
     lengths = np.where(np.maximum(first, second) == size, 0.5, np.abs(first - second).astype(float))
-    # SciPy before 1.17 computes spanning trees only for 32-bit indices.
+    # SciPy before version 1.17 computes spanning trees only for 32-bit indices.
     places = (first.astype(np.int32), second.astype(np.int32))
     graph = coo_array((lengths, places), shape=(nodes, nodes)).tocsr()
     tree = minimum_spanning_tree(graph)
@@ -181,11 +181,11 @@ _RANK = 1e-11
 
 @dataclass(frozen=True)
 class OptimalGram:
-    """The Gram matrix X = AᵀA of a strategy and the weights of edges that bound its error from below.
+    """The Gram matrix X = AᵀA of a strategy, and weights of edges that prove a lower bound on its error.
 
     Attributes:
-        gram: X on the values, symmetric, of shape (size, size), with eᵀXe ≤ 1 on every edge up to rounding.
-        weights: μ ≥ 0, one for each edge, summing to one.
+        gram: the symmetric matrix X over the values, shape (size, size), with eᵀXe ≤ 1 for every edge up to rounding.
+        weights: a weight μ ≥ 0 for each edge; the sum of the weights is 1.
         lower: the lower bound τ²/Σμ in floating point; `certified_bound` computes a proven bound from the weights.
         upper: the error κτ of `gram`, in floating point.
         iterations: the number of updates of the weights.
@@ -209,27 +209,27 @@ def optimal_gram(
     iterations: int = 1000,
     exponent: float = 2.5,
 ) -> OptimalGram:
-    """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 on every edge e = e_x − e_y of the policy.
+    """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 for every edge e = e_x − e_y of the policy.
 
-    For weights μ ≥ 0 on the edges let E = Σ μ_e eeᵀ, M = FᵀF, S = FEFᵀ and τ = tr S^{1/2}. Then τ²/Σμ is a lower bound
-    on the optimum. The matrix X = FᵀS^{-1/2}F/κ with κ = max_e eᵀFᵀS^{-1/2}Fe is feasible and has the value κτ. Each
-    step multiplies the weights by (eᵀFᵀS^{-1/2}Fe/τ)^β, which is mirror ascent of the concave dual in log μ. Nesterov's
-    momentum is added and restarted whenever the bound decreases. Thresholds then need about a hundred steps instead of
-    a thousand.
+    For weights μ ≥ 0 of the edges, let E = Σ μ_e eeᵀ, M = FᵀF, S = FEFᵀ and τ = tr S^{1/2}. Then τ²/Σμ is a lower bound
+    on the optimum. The matrix X = FᵀS^{-1/2}F/κ with κ = max_e eᵀFᵀS^{-1/2}Fe is feasible, and its objective is κτ.
+    Each step multiplies the weights by (eᵀFᵀS^{-1/2}Fe/τ)^β, which is mirror ascent on the concave dual in log μ. The
+    method adds Nesterov's momentum and restarts it whenever the bound decreases. With momentum, threshold policies
+    require about a hundred steps instead of a thousand.
 
-    A symmetry of the program splits F into two blocks, the even and the odd part, which divides the cost by four.
+    A symmetry of the program splits F into a block of even vectors and a block of odd vectors, which divides the cost
+    by four.
 
     Args:
-        gram: M = WᵀW of the workload projected on the span of the edges, of shape (size, size).
+        gram: M = WᵀW of the workload, projected onto the span of the edges, shape (size, size).
         space: the edges.
-        mirrors: commuting permutations of the values, each its own inverse, that map M and the set of edges to
-            themselves (see `symmetries`).
-        tolerance: stop when upper/lower − 1 is no more than this.
+        mirrors: commuting involutions of the values that map M and the set of edges to themselves (see `symmetries`).
+        tolerance: the search stops if upper/lower − 1 is at most this number.
         iterations: the largest number of updates.
-        exponent: β. For β = 2 ascent is guaranteed; slightly larger values are faster.
+        exponent: the exponent β. For β = 2 the bound is guaranteed to increase; slightly larger values are faster.
 
     Returns:
-        The best matrix and the best weights that were visited.
+        The best matrix and the best weights of all steps.
     """
     start = time.perf_counter()
     blocks = _blocks(gram, space.size, mirrors)
@@ -276,9 +276,9 @@ def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[I
     """Return the reversals of a single attribute that map the workload and the policy to themselves.
 
     Args:
-        gram: M = WᵀW of the workload projected on the span of the edges.
+        gram: M = WᵀW of the workload, projected onto the span of the edges.
         space: the edges.
-        shape: the number of values of each attribute, the last fastest.
+        shape: the number of values of each attribute; the index of the last attribute changes fastest.
 
     Returns:
         The permutations of the values.
@@ -296,7 +296,7 @@ def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[I
 
 
 class _Orbits:
-    """The orbits of the edges under the mirrors; each orbit has one weight."""
+    """The orbits of the edges under the symmetries; all edges of an orbit have the same weight."""
 
     def __init__(self, space: EdgeSpace, mirrors: Sequence[Integers]) -> None:
         self._nodes = space.size + 1
@@ -313,7 +313,7 @@ class _Orbits:
         self.representatives = space.edges[index]
 
     def laplacian(self, weights: Floats) -> Floats:
-        """Return the Laplacian without the null node; each orbit's weight is divided evenly among its edges."""
+        """Return the Laplacian without the null node; the weight of an orbit is divided equally among its edges."""
         first, second = self.representatives.T
         pairs = coo_array((weights, (first, second)), shape=(self._nodes, self._nodes)).toarray()
         pairs += pairs.T
@@ -322,7 +322,7 @@ class _Orbits:
         return (np.diag(pairs.sum(axis=0)) - pairs)[:-1, :-1]
 
     def spread(self, weights: Floats) -> Floats:
-        """Return the weights of the edges from the weights of the orbits."""
+        """Compute the weights of the edges from the weights of the orbits."""
         spread: Floats = (weights / self.multiplicities)[self._orbit]
         return spread
 
@@ -338,7 +338,7 @@ def _keys(edges: Integers, size: int) -> Integers:
 
 
 def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[Floats, csr_array]]:
-    """Return a factor F of M and an orthonormal basis for each joint eigenspace of the mirrors."""
+    """Return a factor F of M and an orthonormal basis for each joint eigenspace of the symmetries."""
     bases = [csr_array(np.eye(size))]
     for mirror in mirrors:
         flip = csr_array((np.ones(size), (np.arange(size), mirror)), shape=(size, size))
@@ -354,10 +354,10 @@ def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[
 
 
 def _part(basis: csr_array, flip: csr_array, sign: int) -> csr_array | None:
-    """Return an orthonormal basis of the even or odd vectors in the span of the sparse columns of `basis`."""
+    """Return an orthonormal basis of the even or the odd vectors in the span of the columns of `basis`."""
     moved = (basis + sign * (flip @ basis)).toarray()
     moved = moved[:, np.abs(moved).max(axis=0) > 0]
-    # The vectors of a basis have disjoint supports, so their first entries identify them.
+    # The basis vectors have disjoint supports, so the index of the first nonzero entry identifies a vector.
     _, kept = np.unique(np.argmax(moved != 0, axis=0), return_index=True)
     moved = moved[:, kept]
     return csr_array(moved / np.linalg.norm(moved, axis=0)) if moved.size else None

@@ -1,4 +1,4 @@
-"""Strategies: noisy queries, and the answers to a workload that are decoded from them."""
+"""Strategies: noisy queries, and the decoding of the answers to a workload from them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ _FINE = 2.0**20
 
 
 def half_widths(law: DiscreteNoise, errors: Floats, rows: int, level: Fraction) -> Floats:
-    """Return half-widths t of intervals for sums Σ w_i X_i of noise with P(|Σ w_i X_i| ≤ t) at least the level.
+    """Return half-widths t for sums Σ w_i X_i of noise, so that |Σ w_i X_i| ≤ t with at least the given probability.
 
     The result is the least of these bounds, where s is the standard error and α = 1 − level:
 
     - Gaussian: √(2 ln(2/α))·s, because the law is sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17). On a
-      fine lattice also the normal quantile for a reduced α. The reduction is the total variation between the discrete
-      Gaussian and a rounded normal variable, at most 1/(10σ²) for each row.
-    - Laplace: max(2/(3√α), √(8/3))·s, the inequality of Vysochanskij and Petunin, because sums of symmetric unimodal
-      variables are unimodal. Also Chernoff's bound min_λ (ln(2/α) − ln(1 − λ²))/λ in units of the scale.
+      fine lattice, the normal quantile for a reduced α is another bound. The reduction is the total variation between
+      the discrete Gaussian and a rounded normal variable, which is at most 1/(10σ²) for each row.
+    - Laplace: max(2/(3√α), √(8/3))·s by the inequality of Vysochanskij and Petunin, because sums of symmetric unimodal
+      variables are unimodal. Another bound is Chernoff's bound min_λ (ln(2/α) − ln(1 − λ²))/λ in units of the scale.
 
-    If a continuous variable replaces its rounded value, half a step is added for each row: at most √rows/2 times s.
+    If continuous variables replace their rounded values, the half-width increases by half a step for each row: in total
+    by at most √rows/2 times s.
     """
     outside = float(1 - level)
     deviation = law.standard_deviation
@@ -67,23 +68,24 @@ def _scale(law: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """Noisy queries, chosen so that the answers to a workload decoded from them have small errors.
+    """Noisy queries from which the answers to a workload are decoded with small errors.
 
     Attributes:
         workload: the queries to be answered.
-        policy: the Blowfish policy that the release must keep.
+        policy: the Blowfish policy that the release must satisfy.
         noise: ``"gaussian"`` or ``"laplace"``.
         kind: the kind of strategy, such as ``"optimal"`` or ``"hierarchical"``.
-        reason: the reason for this kind.
-        candidates: kind, parameters and expected error (relative to the lower bound) of every strategy considered, best
-            first.
-        rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. They agree with `matrix` on every edge.
+        reason: the reason why this kind was chosen.
+        candidates: the kind, the parameters and the expected error of every candidate, in ascending order of error.
+            Errors are relative to the lower bound.
+        rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. Along every edge, `rows` × `unit` and
+            `matrix` have the same differences.
         unit: the step of the lattice on which the noisy answers lie.
-        power: the exact sensitivity of `rows` in units: Δ for Laplace, Δ² for Gaussian noise.
-        bound: the lower bound τ²/Σμ with the weights that prove it, for Δ = 1 and noise of variance 1.
+        power: the exact sensitivity of `rows`: Δ for Laplace noise, Δ² for Gaussian noise.
+        bound: the lower bound τ²/Σμ for Δ = 1 and noise of variance 1, with the weights that prove it.
         space: the span of the edges.
-        decoding: (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k).
-        trace: tr(M(AᵀA)⁺) for the integer rows A.
+        decoding: the matrix (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k).
+        trace: the trace tr(M(AᵀA)⁺) for the integer rows A.
 
     >>> from mechdesign.tables import Domain, Policy, strategy
     >>> found = strategy("identity", Policy.line(Domain({"age": range(4)})), "laplace", kind="identity")
@@ -115,12 +117,12 @@ class Strategy:
 
     @property
     def matrix(self) -> Floats:
-        """Return the strategy A, shape (k, |T|): the noisy rows, projected on the span of the edges."""
+        """Return the strategy A, shape (k, |T|): the noisy rows, projected onto the span of the edges."""
         return self.space.centred((self.rows * float(self.unit)).astype(np.float64))
 
     @property
     def exact_rows(self) -> Floats:
-        """Return the exactly released queries, which no edge changes, 0/1 of shape (c, |T|)."""
+        """Return the queries that are released exactly because no edge changes them, 0/1 of shape (c, |T|)."""
         return self.space.totals
 
     @property
@@ -130,10 +132,10 @@ class Strategy:
         if count == 0:
             return "Nothing is released exactly."
         if count == 1 and (self.space.component == self.space.free[0]).all():
-            return "The number of records is not protected by the policy and is released exactly."
+            return "The policy does not protect the number of records, which is released exactly."
         if count == 1:
             return (
-                "The number of records in one component of the policy's graph is not protected and is released exactly."
+                "One component of the policy's graph has an unprotected number of records, which is released exactly."
             )
         return (
             f"The numbers of records in the {count} components of the policy's graph are not protected and are "
@@ -142,7 +144,7 @@ class Strategy:
 
     @property
     def sensitivity(self) -> float:
-        """Return Δ of `matrix` over all edges: in the ℓ2 norm for Gaussian, in the ℓ1 norm for Laplace noise."""
+        """Return the sensitivity of `matrix`: in the ℓ2 norm for Gaussian noise, in the ℓ1 norm for Laplace noise."""
         power = float(self.power)
         return float(self.unit) * (power if self.noise == "laplace" else math.sqrt(power))
 
@@ -151,7 +153,7 @@ class Strategy:
 
         Two-sided geometric noise of scale Δ₁/ε is ε-private. Discrete Gaussian noise with σ² = Δ₂²/(2ρ) is ρ-zCDP
         (Canonne,
-        Kamath and Steinke 2020). Both guarantees hold exactly for integers.
+        Kamath and Steinke 2020). Both guarantees are exact for integer answers.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -168,8 +170,8 @@ class Strategy:
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
 
-        It is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is fine
-        enough for discrete noise to have this variance.
+        The error is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is
+        so fine that discrete noise has the variance of the continuous law.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -186,10 +188,10 @@ class Strategy:
     def lower_bound(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return a lower bound on the expected total squared error of linear strategies with continuous noise.
 
-        For Gaussian noise it is τ²/Σμ/(2ρ), for all linear strategies with the same noise on every row. For Laplace
-        noise it is 2/ε²·τ²/Σμ, for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2 sensitivity.
-        Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. So can integer noise that
-        is mostly zero, as in `release_histogram` for ε of about 3 or more, because counts are integers.
+        For Gaussian noise the bound is τ²/Σμ/(2ρ) for all linear strategies with equal noise on every row. For Laplace
+        noise the bound is 2/ε²·τ²/Σμ for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2
+        sensitivity. Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. Integer noise
+        that is mostly zero can also have a smaller error, for example in `release_histogram` for ε of about 3 or more.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -203,11 +205,11 @@ class Strategy:
         return self.bound.value * float(scale) * (1 - 2**-50)
 
     def estimate(self, noisy: NDArray[Any], exact_counts: NDArray[Any]) -> Floats:
-        """Return the histogram decoded from noisy answers, in units of `unit`, and exact component totals.
+        """Decode a histogram from noisy answers, which are in units of `unit`, and exact totals of the components.
 
         Args:
             noisy: the noisy answers to `rows`, shape (k,).
-            exact_counts: a histogram with the true totals of the components, shape (|T|,).
+            exact_counts: a histogram that contains the true totals of the components, shape (|T|,).
 
         Returns:
             The estimated histogram, shape (|T|,).
@@ -232,7 +234,7 @@ class Strategy:
             spread = self.space.histogram(self.decoding) * float(self.unit)
             variances = self.workload.variances(spread @ spread.T)
         else:
-            # The common part of a query's coefficients would hide small differences.
+            # Differences are used, because a large mean of a query's coefficients would cause cancellation.
             spread = self.space.differences(self.workload.matrix()) @ self.decoding * float(self.unit)
             variances = (spread**2).sum(axis=1)
         result: Floats = np.sqrt(law.variance * variances)
@@ -254,35 +256,36 @@ class Strategy:
 
         Args:
             data: the table, in any form that `Domain.indices` accepts.
-            positions: the numbers of the records' values, instead of `data`.
+            positions: the indices of the records' values, instead of `data`.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
             ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to release even if this and an earlier release, one of them exact, together distinguish
-                protected values. The ledger records this choice.
+            together: whether to permit a release that is exact on values that the policy of an earlier release
+                protects, or vice versa. The ledger records this choice.
 
         Returns:
             The answers with their standard errors and intervals, and a description.
 
         Raises:
-            InputError: A value is outside the domain, the budget is of the other kind, or there are no records and
-                their number is public.
+            InputError: A value is outside the domain, the budget does not match the noise, or the table is empty
+                although the number of records is public.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
+                versa.
         """
         budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
 
     def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
-        """Answer the workload from a table on given terms; see `release`.
+        """Answer the workload from a table under the given terms, as in `release`.
 
         Args:
             terms: the terms of the release, with the policy of the strategy.
             data: the table, in any form that `Domain.indices` accepts.
-            positions: the numbers of the records' values, instead of `data`.
+            positions: the indices of the records' values, instead of `data`.
 
         Returns:
             The release.
@@ -311,14 +314,14 @@ class Strategy:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
-        # Only the totals, which the policy does not protect, are used without noise.
+        # Only the totals are used without noise, because the policy does not protect them.
         if law is None:
             return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
 
         def rehearse() -> None:
             noise.prepare()
-            # Zeros in place of the answers ensure that this step does not depend on them.
+            # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
             make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
@@ -327,7 +330,7 @@ class Strategy:
         return terms.release(what, draw, rehearse, self._classes_of_totals if len(space.free) else None)
 
     def _classes_of_totals(self) -> Partition:
-        """Return the classes that the exact totals distinguish; values joined to absence are in no total."""
+        """Return the classes of values that exact totals distinguish; no total includes values joined to absence."""
         component, free = self.space.component, self.space.free
         return Partition.of(np.append(np.where(np.isin(component, free), component + 1, 0), 0))
 
@@ -347,7 +350,7 @@ class Strategy:
         budget = self._check_budget(epsilon, rho)
         amount = budget.epsilon if self.noise == "laplace" else budget.rho
         assert amount is not None
-        # This raises an error for a budget that no release accepts.
+        # This call raises an error for a budget that `release` does not accept.
         self.law(epsilon=epsilon, rho=rho)
         return amount
 
@@ -357,15 +360,15 @@ class Strategy:
             if budget.epsilon is None:
                 raise InputError(
                     "rho",
-                    "does not measure Laplace noise",
+                    "is not a budget for Laplace noise",
                     value=rho,
                     bound="epsilon",
-                    remedy='ε-privacy implies ρ-zCDP with ρ = ε²/2: give epsilon = √(2ρ), or use noise="gaussian"',
+                    remedy='use noise="gaussian", or epsilon = √(2ρ), because ε-privacy implies zCDP with ρ = ε²/2',
                 )
         elif budget.rho is None:
             raise InputError(
                 "epsilon",
-                "does not measure Gaussian noise, which is ε-private for no ε",
+                "is not a budget for Gaussian noise, which does not satisfy ε-privacy for any ε",
                 value=epsilon,
                 bound="rho",
                 remedy='give rho, or use noise="laplace"',
