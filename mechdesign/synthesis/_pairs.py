@@ -29,7 +29,8 @@ _NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
 def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
     """Mark the pairs (s, t) whose bound is not implied by two shorter bounds.
 
-    `exponents` (k, k) is infinite without a bound. A pair is left out if, for some r, ``exponents[s, r] + exponents[r,
+    `exponents` (k, k) is infinite for pairs without a bound. A pair is left out if, for some r, ``exponents[s, r] +
+    exponents[r,
     t] <= dilation * exponents[s, t]`` and both summands are smaller than ``exponents[s, t]``.
 
     With ``dilation=1`` the remaining pairs imply all others, up to a relative rounding error of 1e-12, which rounding
