@@ -98,7 +98,7 @@ def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
 
 
 def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
-    """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
+    """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents multiplied by δ.
 
     This dilation is the largest ratio, over all pairs, of the shortest path through kept pairs to the exponent of the
     pair. The dilation is infinite if the kept pairs do not connect some pair. Raises OutOfTimeError at the time limit.

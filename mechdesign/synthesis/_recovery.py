@@ -125,7 +125,8 @@ _MENDING_MARGIN = 1 + 1e-9
 def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
     """Return multipliers that usually prove a better bound than the given ones.
 
-    The multipliers of each floor are scaled to the same sum for every observable, because only the least sum counts.
+    The multipliers of each floor are scaled to the same sum for every observable, because the lower bound uses only the
+    least sum.
     Then pair multipliers are reduced step by step until r >= λ, or until nothing improves. Without potentials, the
     given multipliers are returned.
     """

@@ -360,7 +360,7 @@ def format_count(number: int) -> str:
 
 
 def _search_largest(good: Callable[[int], bool], most: int) -> int:
-    """Return the largest good number from 1 to `most`, or 0; numbers below a good number must be good."""
+    """Return the largest good number from 1 to `most`, or 0; all numbers below a good number must be good."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

@@ -95,7 +95,7 @@ class _TransportPoint:
     """An iterate, or a step of the iteration.
 
     Attributes:
-        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses at the lacks, weights.
+        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses over the lacks, weights.
         dual: Reduced costs of the primal variables.
         x: Prices of the lacks.
         v: Prices of the spares.
