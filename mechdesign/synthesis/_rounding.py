@@ -56,9 +56,9 @@ def round_channel(
        every satisfied bound with g >= 1 and adds a slack λ u_o (g−1), which covers violations and rounding. The first λ
        is max v / (v + u_o (g−1)), where v is the violation including rounding.
     3. To meet violated floors, the channel is mixed with the cheapest constant output, which is independent of the
-       secret. If the weight of this output is large and a floor is near its largest possible value, a distribution
-       proportional to the columns' largest entries is also tried, and the cheaper result is kept. This distribution may
-       need a far smaller weight, because it strengthens the best estimate in every column.
+       secret. If this output needs a large weight to meet a floor near the largest possible value, another distribution
+       is also tried. It is proportional to the columns' largest entries, and may need a far smaller weight, because it
+       strengthens the best estimate in every column. The cheaper result is kept.
 
     Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 

@@ -148,7 +148,8 @@ class RowInverse:
         )
 
     def bound(self, solution: Solution) -> float:
-        """Return the dual objective of a solution in the unit of the cost; it is inexact by the dual infeasibility."""
+        """Return the dual objective of a solution in the unit of the cost; its error depends on the dual
+        infeasibility."""
         return solution.residuals.bound / self.scale / self.magnification
 
 
