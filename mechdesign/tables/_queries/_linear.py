@@ -23,7 +23,7 @@ from mechdesign.tables._policies._cliques import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
-from mechdesign.tables._sensitivity._sensitivity import find_numeric_attribute, of_counts, of_sum
+from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, value_labels
 from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
@@ -174,7 +174,7 @@ class Sum(Query[Release]):
             InputError: The attribute is unknown or not numeric, or several attributes exist and none is named.
         """
         domain = policy.domain
-        attribute = find_numeric_attribute(domain, self.attribute)
+        attribute = find_attribute(domain, self.attribute)
         name, values, unit = attribute.name, attribute.positions, attribute.unit
 
         def total(data: object, positions: ArrayLike | None) -> Integers:
