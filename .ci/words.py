@@ -26,8 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Guides, README and the landing page have readers of another kind, and are checked by their own tests.
 CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
-# The sentences of the figures are part of the gallery, which belongs to the guides.
-EXCLUDED = ("benchmarks/figures",)
+# The messages of the figures are part of the gallery, which belongs to the guides.
+MESSAGES_EXCLUDED = ("benchmarks/figures",)
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.
 MIN_WORDS_OF_MESSAGE = 4
@@ -204,10 +204,9 @@ def sentences(paths: list[Path]) -> Iterator[Sentence]:
     """Yield the sentences of files and folders."""
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if any(place in file.as_posix() for place in EXCLUDED):
-                continue
             if file.suffix in (".py", ".pyi"):
-                yield from python_sentences(file)
+                excluded = any(place in file.as_posix() for place in MESSAGES_EXCLUDED)
+                yield from (each for each in python_sentences(file) if not excluded or each.kind != "message")
             elif file.suffix == ".md":
                 yield from page_sentences(file)
 
@@ -266,8 +265,6 @@ def check_names(package: Path) -> Iterator[str]:
     kept |= public_methods(package, kept)
     classes: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(package.rglob("*.py")):
-        if any(place in path.as_posix() for place in EXCLUDED):
-            continue
         place = path.relative_to(package.parent)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
@@ -307,7 +304,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / name for name in CHECKED])
     parser.add_argument("--names", action="store_true", help="check names of functions and classes")
-    parser.add_argument("--sample", type=int, metavar="COUNT", help="print this number of random sentences (all, if there are fewer)")
+    parser.add_argument(
+        "--sample", type=int, metavar="COUNT", help="print this number of random sentences (all, if there are fewer)"
+    )
     parser.add_argument("--seed", default="0")
     arguments = parser.parse_args()
     if arguments.sample:

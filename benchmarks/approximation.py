@@ -2,11 +2,11 @@
 
     python benchmarks/approximation.py [--grid 10x8] [--radii 1.5 2.5 3.5] [--cost hamming] [--time-limit 600]
 
-The approximation keeps only rows whose places lie within a radius: the two secrets, and secret and observable. HiGHS
-IPX solves it, without crossover. Its actual ε is the largest log-ratio per cell over *all* pairs with numerators above
-10⁻⁶. Denominators are raised to 10⁻¹², as a zero would make ε infinite; the result is a lower bound. The exact program
-(joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) has all rows. The block method solves it without
-symmetry, and the result is rounded and certified.
+The approximation keeps only rows in which the two secrets, and secret and observable, lie within a radius. HiGHS IPX
+solves the approximation without crossover. The actual ε of the approximation is the largest log-ratio per cell over
+*all* pairs with numerators above 10⁻⁶. Denominators are raised to 10⁻¹², as a zero would make ε infinite; the result is
+a lower bound. The exact program (joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) keeps all rows. The
+block method solves the exact program without symmetry; the result is rounded and certified.
 """
 
 from __future__ import annotations

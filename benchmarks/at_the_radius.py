@@ -1,22 +1,22 @@
-"""Count the pairs of grids at exactly a radius that are bounded, and those beyond the margin that are.
+"""Count the bounded pairs at a distance of exactly the radius, and the bounded pairs beyond the margin.
 
     python benchmarks/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
 
 *Grids*: n × n cells, n from 2 to 13, with sides from 0.05 to 2.00 in hundredths (every `step`-th). Distances are
 Euclidean, Manhattan, Chebyshev, and shortest paths between cells that share a side. Radii are the decimals of 1, 2, … n
 − 1 sides. The result of `distance <= radius` is compared with whole numbers of steps, so that every pair is decided
-exactly. The same grid in metres is compared, too. For sides that are multiples of 0.1 or 0.07, `ThresholdPrivacy` and
+exactly. Each grid is also compared in metres. For sides that are multiples of 0.1 or 0.07, `ThresholdPrivacy` and
 `policy.threshold` are compared as well, also with distances in plain floats.
 
 *Points*: lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin. Coordinates are the
-decimals themselves, products of floats, and running sums, in all three norms. A pair is owed if its steps are within
-the radius; nothing else may be bounded, since the next longer distance lies beyond the margin.
+decimals themselves, products of floats, and running sums, in all three norms. A pair must be bounded if its number of
+steps is within the radius. No other pair may be bounded, because the next longer distance lies beyond the margin.
 
 *Margin*: pairs of points, and matrices, at random distances around the radius. Pairs within the margin are bounded;
 pairs beyond twice the margin are not.
 
-Each count is compared with that of plain floats, √Σ(x − y)² <= radius: the number of radii that lose or gain a pair.
-Exits with 1 if a pair is missed, or one beyond the margin bounded.
+Each count is compared with the count of plain floats, √Σ(x − y)² <= radius. The output is the number of radii that lose
+or gain a pair. Exits with 1 if a pair is missed, or if a pair beyond the margin is bounded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NORMS = ("euclidean", "manhattan", "chebyshev", "shortest path")
 
 
 def steps_within(n: int, norm: str, radius: int) -> np.ndarray:
-    """Return which ordered pairs of n × n cells are at most `radius` sides apart, exactly, the diagonal left out."""
+    """Return which ordered pairs of n × n cells are at most `radius` sides apart, exactly, without the diagonal."""
     row, column = np.divmod(np.arange(n * n), n)
     across, up = np.abs(column[:, None] - column), np.abs(row[:, None] - row)
     within = {
@@ -54,7 +54,7 @@ def steps_within(n: int, norm: str, radius: int) -> np.ndarray:
 
 
 def lengths(n: int, side: Decimal, norm: str, scale: int) -> np.ndarray:
-    """Return the distances of the package between n × n cells of a side, in units of 1/`scale` of that of the side."""
+    """Return the package's distances between n × n cells of a side, in units of 1/`scale` of the unit of the side."""
     if norm == "shortest path":
         graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(n, n), ordering="sorted")
         nx.set_edge_attributes(graph, float(side * scale), "length")
@@ -81,7 +81,7 @@ def bounded(distance: np.ndarray, radius: object, margin: float = 0.0) -> np.nda
 
 
 def joined(graph: nx.Graph) -> np.ndarray:
-    """Return which ordered pairs a policy graph joins."""
+    """Return the ordered pairs that are edges of a policy graph."""
     return nx.to_numpy_array(graph, nodelist=range(graph.number_of_nodes())) > 0
 
 
@@ -114,7 +114,7 @@ def grid(n: int, side: Decimal, norm: str, requirement: bool) -> Counter[str]:
 
 
 def lattices(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, Decimal]]:
-    """Yield 36 places as three ways of writing make them, far from the origin, with the side of their lattice."""
+    """Yield 36 places far from the origin in three notations, with the side of their lattice."""
     side = Decimal(int(rng.integers(5, 200))) / 100
     start = [side * int(10.0 ** rng.uniform(1, 9)) for _ in range(2)]
     cells = list(itertools.product(range(6), repeat=2))
@@ -173,7 +173,7 @@ def margins(rng: np.random.Generator) -> Counter[str]:
                 distance = float(radius + beyond)
                 found = bounded(np.array([[0.0, distance], [distance, 0.0]]), radius)
                 measured = Fraction(distance) - radius
-            # Between the margin and twice the margin either is right; the float next to it belongs to both.
+            # Between the margin and twice the margin both results are right, also at the adjacent float.
             if measured <= allowed * Fraction(99, 100):
                 count[f"{name}: within the margin"] += 1
                 count[f"{name}: missed"] += int(not found[0, 1])
@@ -184,7 +184,7 @@ def margins(rng: np.random.Generator) -> Counter[str]:
 
 
 def wrong(count: Counter[str]) -> int:
-    """Return how many pairs were missed, or bounded beyond the margin."""
+    """Return the number of pairs that were missed, or bounded beyond the margin."""
     return sum(number for name, number in count.items() if name.endswith((": missed", ": added")))
 
 
@@ -209,7 +209,7 @@ def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> i
 
 
 def report(title: str, count: Counter[str], say: Callable[[str], None]) -> None:
-    """Print the counts, one line for each way of asking."""
+    """Print the counts, one line for each kind of comparison."""
     say(f"\n{title}")
     names = dict.fromkeys(name.partition(":")[0] for name in count)
     for name in names:

@@ -2,8 +2,9 @@
 
     python benchmarks/block_against_highs.py [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
 
-Both solve the same problem, round it and certify it within the measured time; rounds alternate, medians are quoted. The
-block method runs with and without symmetry. HiGHS takes two minutes for a side of 10 and is run once there.
+Both methods solve the same problem, round and certify the result within the measured time. Rounds alternate, and
+medians are quoted. The block method runs with and without symmetry. HiGHS takes two minutes for a side of 10 and is run
+once there.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 Each run is a separate process, and the methods alternate. Wall times, including rounding and certificate, are medians.
 `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs 32 × 32 cells
 without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. Its scene "joint" is
-the same city; "differential" is the scene of `block_sizes.py`. `--random` solves that many small programs of all kinds
-by both ways and by HiGHS on all rows, and compares brackets.
+the same city; "differential" is the scene of `block_sizes.py`. `--random` solves the given number of small programs of
+all kinds by both methods and by HiGHS on all rows, and compares brackets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WAYS = {
     "at once": {"generation": False, "symmetry": False},
     "old": {"symmetry": False},
 }
-# Runs in a separate process with this or an older checkout, so that it uses only names that both have.
+# Runs in a separate process with this or an older checkout, so that it uses only names that exist in both.
 RUN = """
 import json, sys, time
 sys.path[:0] = [{root!r}]

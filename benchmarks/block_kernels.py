@@ -24,7 +24,7 @@ _LARGEST_ON_THE_CPU = 400
 
 
 def kernels() -> dict[str, dict[str, str]]:
-    """Return the solver options of every kernel that can be had here."""
+    """Return the solver options of every kernel that is available on this machine."""
     names = ["numpy", *(name for name in ("numba", "torch") if importlib.util.find_spec(name))]
     found = {name: {"arrays": name} for name in names}
     if "torch" in found:
@@ -44,7 +44,7 @@ class Contestant:
         self.facts: md.Certificate | None = None
 
     def __call__(self) -> None:
-        """Solve, and note the time of an iteration."""
+        """Solve, and store the time of an iteration."""
         options = {"symmetry": False, **self.options}
         certificate = md.design(self.instance, solver="block", tolerance=1e-6, options=options).certificate
         self.each.append(certificate.provenance["solve_seconds"] / certificate.provenance["iterations"])

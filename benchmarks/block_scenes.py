@@ -3,10 +3,10 @@
     python benchmarks/block_scenes.py [--grid 20x15] [--arrays numpy] [--tolerance 1e-6] [--symmetry]
         [--data FOLDER] [--scenes joint ...]
 
-Gaussian prior, ε = 0.6 per cell, floors at 0.8 of the largest distortion, no symmetry unless asked for. The check-ins
-are those of the Foursquare user with the most check-ins in New York, on cells of 0.42 × 0.74 km. There ε = 1 per km,
-the cost is squared, and the floor is 0.8 of the largest distortion. Each scene runs in a separate process; the time
-includes rounding and certification.
+Gaussian prior, ε = 0.6 per cell, floors at 0.8 of the largest distortion, no symmetry unless requested. The check-ins
+are those of the Foursquare user with the most check-ins in New York, on cells of 0.42 × 0.74 km. For the check-ins, ε =
+1 per km, the cost is squared, and the floor is 0.8 of the largest distortion. Each scene runs in a separate process;
+the time includes rounding and certification.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOX = {"south": 40.70, "north": 40.80, "west": -74.02, "east": -73.92}
 
 
 def checkins(folder: Path, columns: int, rows: int) -> md.Problem:
-    """Return joint privacy for the user with most check-ins."""
+    """Return the problem with joint privacy for the user with the most check-ins."""
     path = folder / "foursquare_nyc_marc" / "specific_train.csv"
     traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
     domain = md.Domain.geographic_grid(columns, rows, **BOX)

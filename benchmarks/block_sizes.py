@@ -3,8 +3,8 @@
     python benchmarks/block_sizes.py [--grids 5x5 8x8] [--cost euclidean] [--kind differential] [--no-symmetry] [--long]
         [--plot growth.png]
 
-Every size is solved with a block for every observable, and with symmetry. `--long` adds 225, 300 and 500 cells, and
-1,024 with symmetry. Each size runs in a separate process, which gives its peak memory. Per iteration the work grows
+Every size is solved twice: with a block for every observable, and with symmetry. `--long` adds 225, 300 and 500 cells,
+and 1,024 with symmetry. Each size runs in a separate process, which gives its peak memory. Per iteration the work grows
 like m n³: the measured exponent between neighbouring sizes is printed with the theoretical 4.
 """
 
@@ -77,7 +77,7 @@ def measured(grid: str, cost: str, kind: str, symmetry: bool) -> dict[str, float
 
 @in_report_style
 def growth(found: dict[str, dict[int, dict[str, float]]], title: str) -> Figure:
-    """Draw time per iteration, time in all and peak memory against the number of cells, with the theory's slopes."""
+    """Draw time per iteration, total time and peak memory against the number of cells, with the theoretical slopes."""
     figure = new_figure(9.0, 3.6)
     panels = figure.subplots(1, 3)
     quantities = (("each", "seconds per iteration", 4), ("seconds", "seconds", 4), ("peak", "peak memory (GB)", 3))

@@ -7,16 +7,16 @@ centroid) is relative to scikit-learn's k-means (the best of 10 starts). Mean an
 Data are check-ins in the western USA on a grid of 0.05 degrees, 1 % of UCI Skin Segmentation, and 1,000 simulated
 points in four dimensions. Figure 1(d) uses Skin Segmentation, complete and sampled. Differential privacy is the full
   policy. Lemma 6.1 of the paper uses 2θ as the sensitivity of the sums, which is not private. If an edge crosses a
-  cluster, the sums change by the distances of both ends from the reference point. So each policy is shown twice: with
-  the sensitivity that holds, and by the lemma, as the paper draws it.
+  cluster, the sums change by the distances of both ends from the reference point. Therefore each policy is shown twice:
+      with the correct sensitivity, and with the lemma's sensitivity, as in the paper.
 - Figures 2(b) and 2(c): mean squared error of random ranges by the ordered hierarchical mechanism against ε, for
 several θ. Data are the capital losses of UCI Adult and the latitudes of the check-ins. Errors before and after isotonic
 regression are compared with the planned error and the formula of Theorem 7.2.
-- Errors against θ at ε = 1, of the ordered, the ordered hierarchical and the hierarchical mechanism, measured and
-  planned.
+- Measured and planned errors of the ordered, the ordered hierarchical and the hierarchical mechanism are drawn against
+θ at ε = 1.
 
-The folder of the data is that of MECHDESIGN_DATA, with `uci` and `gowalla_marc` in it. k-means needs scikit-learn
-(`pip install scikit-learn`), which nothing else does.
+MECHDESIGN_DATA names the folder of the data, which contains `uci` and `gowalla_marc`. k-means needs scikit-learn
+(`pip install scikit-learn`), which no other part needs.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def skin(folder: Path) -> Integers:
 
 
 def capital_losses(folder: Path) -> Integers:
-    """Return how many people lost each number of dollars, (4357,)."""
+    """Return the number of people who lost each amount of dollars, (4357,)."""
     with (folder / "uci" / "adult.csv").open(encoding="utf-8", newline="") as lines:
         losses = [int(line["capital-loss"]) for line in csv.DictReader(lines)]
     return np.bincount(losses, minlength=4357)
 
 
 def on_grid(domain: Domain, numbers: Integers) -> Integers:
-    """Return the numbers of the values of records given by the numbers of their attributes' values, (n, d)."""
+    """Return the index of each record's value from the indices of its attributes' values, (n, d)."""
     return np.ravel_multi_index(tuple(numbers.T), domain.shape)
 
 
@@ -107,7 +107,7 @@ def by_the_lemma(
     points: Floats, weights: Integers, ends: Floats, theta: float, epsilon: float, rng: np.random.Generator
 ) -> Floats:
     """Return the centroids of SuLQ k-means with the sensitivity 2θ of Lemma 6.1; **this is not private**."""
-    # About the middle of the box, as the package does, so that only the sensitivity differs.
+    # Sums are relative to the middle of the box, as in the package, so that only the sensitivity differs.
     middle = ends.mean(axis=0)
     points, ends = points - middle, ends - middle
     centroids = rng.uniform(*ends, (CLUSTERS, points.shape[1]))
@@ -205,7 +205,7 @@ def size_figure(folder: Path, quick: bool) -> Clusterings:
 def range_errors(
     counts: Integers, thetas: Mapping[str, int], epsilons: Iterable[float], repeats: int, queries: int
 ) -> dict[tuple[str, float], tuple[float, float, float, float]]:
-    """Return by θ and ε mean squared errors of random ranges: decoded linearly, inferred, planned, by the formula."""
+    """Return mean squared errors of random ranges: measured before and after inference, planned, by formula."""
     size = len(counts)
     rng = np.random.default_rng(7)
     low, high = np.sort(rng.integers(0, size, (2, queries)), axis=0)
@@ -227,7 +227,7 @@ def range_errors(
 
 
 def against_theta(counts: Integers, thetas: Sequence[int], repeats: int) -> dict[str, list[float]]:
-    """Return mean squared errors of random ranges at ε = 1 for each θ, by mechanism, planned and measured."""
+    """Return planned and measured mean squared errors of random ranges at ε = 1, by mechanism and θ."""
     size, rng = len(counts), np.random.default_rng(8)
     low, high = np.sort(rng.integers(0, size, (2, 3000)), axis=0)
     truth = _ranges(np.cumsum(counts).astype(np.float64), low, high)
@@ -253,7 +253,7 @@ def against_theta(counts: Integers, thetas: Sequence[int], repeats: int) -> dict
 
 @in_report_style
 def clustering_picture(found: Clusterings, title: str) -> Figure:
-    """Show means and quartiles of objectives against ε, a line for each policy."""
+    """Draw means and quartiles of objectives against ε, with a line for each policy."""
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
     for name, colour in zip([each for each in _names(found) if LEMMA not in each], STYLES, strict=False):
@@ -278,7 +278,7 @@ def clustering_picture(found: Clusterings, title: str) -> Figure:
 
 @in_report_style
 def size_picture(found: Clusterings) -> Figure:
-    """Show how much larger the objective is under differential privacy than under the policy, by size of the data."""
+    """Draw the objective under differential privacy relative to the policy's objective, by size of the data."""
     figure = new_figure(6.4, 3.8)
     axes = figure.subplots()
     for size, colour in zip(("1 %", "10 %", "all"), STYLES, strict=False):
@@ -304,7 +304,7 @@ def size_picture(found: Clusterings) -> Figure:
 
 @in_report_style
 def ranges_picture(found: Mapping[tuple[str, float], tuple[float, ...]], title: str) -> Figure:
-    """Show errors of ranges against ε: lines are planned, dots measured before inference, crosses after it."""
+    """Draw errors of ranges against ε: planned (lines), measured before (dots) and after inference (crosses)."""
     figure = new_figure(6.4, 4.2)
     axes = figure.subplots()
     for name, colour in zip(_names(found), STYLES, strict=False):
@@ -323,7 +323,7 @@ def ranges_picture(found: Mapping[tuple[str, float], tuple[float, ...]], title: 
 
 @in_report_style
 def theta_picture(rows: Mapping[str, Sequence[float]], thetas: Sequence[int], size: int) -> Figure:
-    """Show errors of ranges against θ."""
+    """Draw errors of ranges against θ."""
     figure = new_figure(6.4, 4.2)
     axes = figure.subplots()
     colours = {"ordered": STYLES[0], "ordered hierarchical": STYLES[1], "hierarchical": STYLES[4]}
@@ -384,7 +384,7 @@ def theta_table(rows: Mapping[str, Sequence[float]], thetas: Sequence[int]) -> T
 
 
 def _log(axis: XAxis | YAxis) -> None:
-    """Make an axis logarithmic, with ticks at 1, 2 and 5 times powers of ten where these are few."""
+    """Make an axis logarithmic, with ticks at 1, 2 and 5 times powers of ten if the axis spans few powers."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_data_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))

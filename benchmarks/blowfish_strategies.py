@@ -6,12 +6,13 @@ Three tables:
 
 - Gaussian noise: the root mean squared error of a query at unit sensitivity and unit noise, compared with the proven
 limit. Thresholds θ go from 1 to |T| − 1; without a policy, a record is added or removed. Results of HDMM (McKenna,
-Miklau, Hay and Machanavajjhala 2018) are listed for workloads without policy; they have no bound.
+Miklau, Hay and Machanavajjhala 2018) are listed for workloads without policy; these results have no bound.
 - Laplace noise: the expected error of each strategy as a multiple of the limit for linear unbiased decoding.
 - Inference: measured errors of the cumulative histogram of 256 values under a line policy. Answers are decoded
-linearly, and by bounded isotonic regression. The latter is neither linear nor unbiased and can beat the limit.
+linearly, and by bounded isotonic regression. Isotonic regression is neither linear nor unbiased, so its error can be
+below the limit.
 
-Times are wall-clock times on the threads that NumPy's BLAS takes; set OMP_NUM_THREADS=1 for one core.
+Times are wall-clock times with all threads that NumPy's BLAS uses; set OMP_NUM_THREADS=1 for one core.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ HDMM = {("ranges", 256, 0): 2.90, ("prefixes", 1024, 0): 3.07}
 
 
 def policy_of(size: int, theta: int) -> Policy:
-    """Return the threshold policy on an ordered attribute; θ = 0: any record may be added or removed, none changed."""
+    """Return the threshold policy on an ordered attribute; θ = 0 allows adding or removing a record, no change."""
     domain = Domain({"value": range(size)})
     if theta == 0:
         return Policy.graph(domain, [(value, None) for value in range(size)], unbounded=True)

@@ -4,9 +4,10 @@
     python benchmarks/certificates.py --compare before.json
 
 The problems cover every kind of requirement, every back end, every policy for rows, both objectives, forbidden answers
-and parts. Each takes seconds at most, on one thread. Each field of a certificate is written, provenance aside, with
-status, solver and the SHA-256 of the channel's numerators. The comparison is exact, so both runs need the same machine
-and libraries: other processors and versions round differently. It exits with 1 if anything differs.
+and parts. Each problem takes at most seconds on one thread. The output contains each field of a certificate except
+provenance, the status, the solver and the SHA-256 of the channel's numerators. The comparison is exact, so both runs
+need the same machine
+and libraries: other processors and versions round differently. The script exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def large() -> Iterator[tuple[str, Case]]:
 
 
 def kinds() -> Iterator[tuple[str, Case]]:
-    """Yield the kinds of requirement alone and together, for both objectives."""
+    """Yield problems with the kinds of requirement, alone and together, for both objectives."""
     domain = grid(4, 3)
     distance, steps = md.distances.euclidean(domain), md.distances.manhattan(domain)
     metric = md.MetricPrivacy(Fraction(1, 2), distance)
@@ -128,7 +129,7 @@ def kinds() -> Iterator[tuple[str, Case]]:
 
 
 def shapes() -> Iterator[tuple[str, Case]]:
-    """Yield other observables than secrets, secrets at distance 0, and answers that are forbidden."""
+    """Yield problems with observables other than the secrets, secrets at distance 0, and forbidden answers."""
     secrets, observables = grid(4, 3), grid(3, 2)
     distance = md.distances.euclidean(secrets)
     fewer = md.distances.euclidean(secrets, observables)
@@ -151,7 +152,7 @@ def shapes() -> Iterator[tuple[str, Case]]:
 
 
 def random_instances() -> Iterator[tuple[str, Case]]:
-    """Yield random places, priors and costs, from fixed seeds."""
+    """Yield problems with random places, priors and costs, from fixed seeds."""
     for seed, solver in ((1, "auto"), (2, "block")):
         rng = np.random.default_rng(seed)
         points, counts, cost = 5 * rng.random((14, 2)), rng.integers(0, 50, 14), rng.random((14, 17))
@@ -175,7 +176,7 @@ def policies() -> Iterator[tuple[str, Case]]:
 
 
 def compiled() -> Iterator[tuple[str, Case]]:
-    """Yield the case that loads Numba. It is the last one, because old versions used Numba for all later cases."""
+    """Yield the case that loads Numba. This case is the last, because old versions used Numba for all later cases."""
     yield "block, Numba", solve(city(8, 6), "block", options={"arrays": "numba"})
 
 
@@ -203,12 +204,12 @@ def record(design: md.Design) -> Record:
 
 
 def run(chosen: Mapping[str, Case]) -> dict[str, Record]:
-    """Design all, saying how long each takes."""
+    """Design all cases, and print the time of each."""
     records = {}
     for name, case in chosen.items():
         clock = time.perf_counter()
         made = case()
-        # As they are read back, so that a pair is a list here as there.
+        # Values are compared as JSON reads them back, so that a pair is a list in both records.
         records[name] = json.loads(json.dumps(record(made)))
         seconds, gap = time.perf_counter() - clock, made.certificate.relative_gap
         print(f"{name:<40}{records[name]['solver']:<16}{seconds:6.2f} s   gap {gap:.1e}", flush=True)
@@ -223,7 +224,7 @@ def environment() -> dict[str, str]:
 
 
 def leaves(value: Any, path: str = "") -> dict[str, Any]:
-    """Return the texts and numbers in nested lists and objects, by path."""
+    """Return the texts and numbers of nested lists and objects, by path."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         return {name: leaf for key, inner in items for name, leaf in leaves(inner, f"{path}.{key}").items()}

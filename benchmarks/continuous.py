@@ -5,16 +5,16 @@
     python benchmarks/continuous.py laplace -o benchmarks/results/continuous_laplace.json
 
 `pairs` makes 50 designs: three distances, rectangular steps, 4 to 400 anchors, some with answers that are never given.
-In each it compares 20,000 random pairs of points, near and far, inside and outside, for every observable. Floats with
-an error bound decide most; rationals with 60-digit logarithms decide the rest. Then it looks for the pair, 10⁻⁶ steps
-apart, that comes nearest to the tight ε. It exits with 1 if the bound is broken anywhere, or if no close pair comes
-within 10⁻³ of the tight value.
+In each design it compares 20,000 random pairs of points, near and far, inside and outside, for every observable. Floats
+with an error bound decide most comparisons; rationals with 60-digit logarithms decide the other comparisons. Then it
+searches for the pair, 10⁻⁶ steps apart, that comes nearest to the tight ε. It exits with 1 if the bound is broken
+anywhere, or if no close pair comes within 10⁻³ of the tight value.
 
 `costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km. It compares the cost with points snapped to cells, which
 guarantee nothing between cells, and with planar Laplace noise, with and without the best remap.
 
-`laplace` discretises this noise on anchors: it is cut to a grid of outputs and remapped to the answers. The noise
-parameter is the largest whose exact least ε between all points is at most the required one.
+`laplace` discretises this noise on anchors: the noise is restricted to a grid of outputs, which are remapped to the
+answers. The noise parameter is the largest for which the exact least ε between all points is at most the required ε.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ import mechdesign as md
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DESIGNS, PAIRS = 50, 20_000
-# A sum of four products of non-negative floats, a logarithm and the distance: far below this, in ln p and in ε·d.
+# Error bound for ln p and ε·d, far above the rounding of a sum of four products, a logarithm and a distance.
 ERROR = 1e-12
-# Differences this close are decided in rationals.
+# Differences smaller than this bound are decided with rationals.
 CLOSE = 1e-9
 DISTANCES = ("euclidean", "manhattan", "chebyshev")
 
@@ -165,7 +165,7 @@ def nearest_pair(design: md.Design, distance: str) -> float:
             found.append((float(dual[distance][place]), place, (a, b), float(fx[place]), float(fy[place])))
     steepest, (row, column, observable), (a, b), fx, fy = max(found)
     if not steepest:
-        # The same answers for all points.
+        # All points have the same distribution of answers.
         return 0.0
     if distance == "euclidean":
         way = np.array([fx, fy]) / max(math.hypot(fx, fy), 1e-300)
@@ -241,7 +241,7 @@ def remapped(points: Floats, weights: Floats, epsilon: float) -> float:
 
 
 def laplace(console: Console) -> tuple[dict[str, Any], bool]:
-    """Make channels on anchors of planar Laplace noise that keep ε between all points, proved exactly."""
+    """Build channels on anchors from planar Laplace noise that satisfy ε between all points, proved exactly."""
     side = 8.0
     middles = (np.arange(40) + 0.5) * side / 40
     points = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
@@ -285,7 +285,7 @@ def _noisy(anchors: md.Domain, points: Floats, weights: Floats, answers: md.Doma
 
 
 def main() -> int:
-    """Run one of the two, write its results and say whether all is well."""
+    """Run one of the two parts, write its results and return whether all checks pass."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("pairs", "costs", "laplace"))
     parser.add_argument("-o", "--output", type=Path, required=True)

@@ -2,8 +2,8 @@
 
     python benchmarks/count_constants.py [CHECKOUT] [--list]
 
-Counted are `mechdesign/solve` and `mechdesign/synthesis` but for rays. A tuple counts as its numbers, so that
-a schedule of five gaps and thresholds counts as ten.
+The folders are `mechdesign/solve` and `mechdesign/synthesis`, without rays. Each number of a tuple is counted, so that
+a schedule of five gaps and thresholds gives ten.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FOLDERS = ("mechdesign/solve", "mechdesign/solvers", "mechdesign/synthesis")
 
 
 def numbers_in(value: ast.expr) -> int:
-    """Return how many numbers an expression states."""
+    """Return the number of numeric constants in an expression."""
     return sum(
         isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
         for node in ast.walk(value)
@@ -25,7 +25,7 @@ def numbers_in(value: ast.expr) -> int:
 
 
 def constants_of(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield the names of the constants of a module, with the count of their numbers."""
+    """Yield the name of each constant of a module, with its count of numbers."""
     for body in [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
         for node in body:
             if isinstance(node, ast.Assign):

@@ -2,17 +2,17 @@
 
     python benchmarks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
 
-Each victim is a fork that repeats one job, reports each finished round, and gets SIGKILL at a random moment. The next
-victim continues with the remaining files. After every kill the files are read as a user would read them. The script
-counts incomplete files, which readers must *report*, and faults, which must not occur. Faults are accepted files that
-are incomplete or mixed, and finished rounds that are lost.
+Each victim is a forked process that repeats one job, reports each finished round, and gets SIGKILL at a random moment.
+The next victim continues with the remaining files. After every kill the files are read as a user would read them. The
+script counts incomplete files, which readers must *report*, and faults, which must not occur. Faults are accepted files
+that are incomplete or mixed, and finished rounds that are lost.
 """
 
 from __future__ import annotations
 
 import os
 
-# Processes are forked: no library may have threads.
+# Processes are forked, so no library may have running threads.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
@@ -84,7 +84,7 @@ class Victim(ABC):
 
     @abstractmethod
     def work(self, say: Say) -> None:
-        """Do the job again and again; call `say` after each round."""
+        """Repeat the job; call `say` after each round."""
 
     @abstractmethod
     def faults(self, killed: int) -> list[str]:
@@ -92,7 +92,7 @@ class Victim(ABC):
 
 
 class Export(Victim):
-    """Two sets of files that take each other's place, as fast as they can be written."""
+    """Two sets of files that overwrite one another as fast as possible."""
 
     def prepare(self) -> None:
         """Design both sets, in another process: a solver may start threads."""
@@ -114,7 +114,7 @@ class Export(Victim):
             say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require one of the two sets, whole and alone, or one that is called incomplete."""
+        """Require either one complete set without other files, or a set that readers report as incomplete."""
         try:
             found = md.verify(self.folder / "set")
         except CertificateError as error:
@@ -128,10 +128,10 @@ class Export(Victim):
 
 
 class Design(Export):
-    """`mechdesign design`, of one problem and then of another into the same folder."""
+    """`mechdesign design` for one problem and then for another, into the same folder."""
 
     def work(self, say: Say) -> None:
-        """Run the command for one specification and the other."""
+        """Run the command for both specifications."""
         for name, n in itertools.cycle((("old", 4), ("new", 5))):
             path = self.folder / f"{name}.toml"
             path.write_text(DESIGN.format(title=name, n=n), encoding="utf-8")
@@ -139,9 +139,9 @@ class Design(Export):
             say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require a set that verifies, and is alone, or one that is called incomplete."""
+        """Require either a set that verifies, without other files, or a set that readers report as incomplete."""
         found = [fault for fault in super().faults(killed) if fault != "a mixture of two sets was accepted"]
-        # Times differ from run to run, and so do the bytes: names tell whether two sets stand side by side.
+        # Times and thus bytes differ from run to run, so file names show whether two sets are mixed.
         names = {path.name for path in (self.folder / "set").glob("[!.]*")}
         if not found and not any(names == set(files) for files in self.sets):
             found.append(f"files of two sets stand side by side: {sorted(names)}")
@@ -149,7 +149,7 @@ class Design(Export):
 
 
 class Release(Victim):
-    """`mechdesign release`, of the same trace again and again into the same folder."""
+    """`mechdesign release` for the same trace, repeatedly into the same folder."""
 
     def prepare(self) -> None:
         """Write specification and trace."""
@@ -163,7 +163,7 @@ class Release(Victim):
             say()
 
     def faults(self, killed: int) -> list[str]:
-        """Require whole files of one run where the manifest stands, and whole files in any case."""
+        """Require complete files, and files of one run if there is a manifest."""
         folder = self.folder / "out"
         steps = WALK.count("\n")
         faults = [
@@ -216,11 +216,11 @@ class Accountant(Ledger):
     """Three processes with one leakage accountant that charges a ledger and writes its state with each release."""
 
     def prepare(self) -> None:
-        """Begin an accountant."""
+        """Create an accountant."""
         self.opened()
 
     def opened(self) -> md.leakage.Accountant:
-        """Open it, or begin it."""
+        """Open the accountant, or create it."""
         ledger = md.Ledger(1000, path=self.folder / "ledger.json")
         return md.leakage.Accountant(1e9, [[0.8, 0.2], [0.2, 0.8]], ledger=ledger, path=self.folder / "state.json")
 
@@ -250,7 +250,7 @@ class Database(Ledger):
         (self.folder / "t.csv").write_text(TABLE, encoding="utf-8")
 
     def work(self, say: Say) -> None:
-        """Publish into a new folder and into one that holds an older release."""
+        """Publish into a new folder and into a folder with an older release."""
         for number in itertools.count():
             for name in ("same", f"{os.getpid()}-{number}"):
                 run(
@@ -312,7 +312,7 @@ def run(*arguments: object) -> None:
 
 
 def silent() -> None:
-    """Print nothing from here on."""
+    """Suppress all further output."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
@@ -332,7 +332,7 @@ def apart(job: Callable[[], object]) -> None:
 
 
 def start(victim: Victim) -> tuple[int, int]:
-    """Start the job in a fork; return its number, once it is at work, and where it says that a round is done."""
+    """Fork a process for the job; return its process id and the pipe that reports finished rounds."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
@@ -348,11 +348,11 @@ def start(victim: Victim) -> tuple[int, int]:
 
 
 class EnoughError(Exception):
-    """A round has been done."""
+    """Report a finished round."""
 
 
 def warm(victim: Victim) -> None:
-    """Do a round in this process, so that its forks need not import anything; a solver may leave no threads behind."""
+    """Do a round in this process, so that forked processes need no imports. A solver must not leave threads behind."""
 
     def stop() -> None:
         victim.done += 1
@@ -364,7 +364,7 @@ def warm(victim: Victim) -> None:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         victim.work(stop)
-    # A thread that has been joined, or that HiGHS has let go, may take another moment to leave the system's list.
+    # A thread that was joined or released by HiGHS may remain in the system's list for a moment.
     limit = time.monotonic() + PATIENCE
     while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < limit:
         time.sleep(0.001)
@@ -406,7 +406,7 @@ def time_of_rounds(victim: Victim, rounds: int = 3) -> float:
 
 
 def main() -> None:
-    """Kill, look, print; exit with 1 where anything was half written or forgotten."""
+    """Kill, check and print; exit with 1 if a file was incomplete or a charge was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=7)

@@ -1,11 +1,12 @@
-"""Backward elimination of the block method's constants: each mechanism is switched off alone, on several scenes.
+"""Backward elimination of the block method's constants: each mechanism is switched off by itself, on several scenes.
 
     python benchmarks/eliminate_constants.py run [--scenes NAME ...] [--switches NAME ...] [--times 1] [--long]
     python benchmarks/eliminate_constants.py show
 
-Every run is a separate process with one thread. Its row (iterations, processor seconds, peak memory, final gap) is
-appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the geometric
-means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or takes more
+Every run is a separate process with one thread. The row of a run (iterations, processor seconds, peak memory, final
+gap) is appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the
+geometric means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or
+takes more
 than `TIMEOUT_S` is shown by name: such a mechanism stays.
 """
 
@@ -87,7 +88,7 @@ def reduce_problem(stated: md.Problem) -> Any:
 
 
 def make_squared_city() -> Any:
-    """Return a city with a floor and squared costs: with plain ones the floor is the optimum."""
+    """Return a city with a floor and squared costs: with plain costs, the floor itself is the optimum."""
     city = scene(15, 12)
     return reduce_problem(md.Problem(city.prior, city.cost**2, city.requirements))
 
@@ -186,7 +187,7 @@ def show() -> None:
 
 
 def main() -> None:
-    """Run, or show the table."""
+    """Run the scenes, or show the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("run", "one", "show"))
     parser.add_argument("--scenes", nargs="+", choices=[*SCENES, *LONG])

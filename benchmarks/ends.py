@@ -1,12 +1,12 @@
-"""Leakage where rows are unknown, against brute force: all sets of columns of all pairs of rows, in 60 digits.
+"""Compare the leakage with unknown rows with brute force: all sets of columns of all pairs of rows, in 60 digits.
 
     python benchmarks/ends.py > benchmarks/results/ends.txt
 
 Random chains of 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries. Under
 "any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the loss, and
-no row exceeds it. Under "mixture" missing rows are random mixtures of the others. Forward and backward matrices are
-counted in random traces by `correlations_from_traces`, and compared with counting by hand. It exits with 1 if anything
-differs.
+no row exceeds it. Under "mixture", each missing row is replaced by random mixtures of the known rows. Forward and
+backward matrices are counted in random traces by `correlations_from_traces`, and compared with an independent count.
+The script exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def chain(generator: np.random.Generator, index: int) -> np.ndarray:
 
 
 def wrong_any(matrix: np.ndarray, alpha: float, generator: np.random.Generator) -> bool:
-    """Whether some rows leak more than the loss under "any", or unit rows do not reach it."""
+    """Whether some rows leak more than the loss under "any", or unit rows do not reach the loss."""
     n, value = len(matrix), md.leakage.LossFunction(md.leakage.OpenChain(matrix, "any"))(alpha)
     known = matrix[matrix.any(axis=1)]
     missing = n - len(known)
@@ -51,7 +51,7 @@ def wrong_any(matrix: np.ndarray, alpha: float, generator: np.random.Generator) 
 
 
 def wrong_mixture(matrix: np.ndarray, alpha: float, generator: np.random.Generator) -> bool:
-    """Whether mixtures leak more than the loss under "mixture", or it is not that of the known rows."""
+    """Whether mixtures exceed the loss under "mixture", or this loss differs from the loss of the known rows."""
     value = md.leakage.LossFunction(md.leakage.OpenChain(matrix, "mixture"))(alpha)
     known = matrix[matrix.any(axis=1)]
     mixed = generator.dirichlet(np.full(len(known), 0.5), len(matrix) - len(known)) @ known
@@ -60,7 +60,7 @@ def wrong_mixture(matrix: np.ndarray, alpha: float, generator: np.random.Generat
 
 
 def wrong_counts(generator: np.random.Generator) -> bool:
-    """Return whether the chains of random traces differ from counts by hand."""
+    """Return whether the chains of random traces differ from an independent count."""
     n = int(generator.integers(1, 7))
     traces = [generator.integers(0, n, generator.integers(1, 6)).tolist() for _ in range(int(generator.integers(1, 5)))]
     steps = [pair for trace in traces for pair in itertools.pairwise(trace)]

@@ -1,7 +1,7 @@
-"""The programs for judging estimates: twenty specifications; ten take more than a minute.
+"""Twenty specifications for the comparison of estimates with measured times; ten take more than a minute.
 
-They differ in the quantities that determine the time: numbers of secrets and answers, floors, symmetry, sparsity, cost,
-objective, prior and method.
+The programs differ in the quantities that determine the time: numbers of secrets and answers, floors, symmetry,
+sparsity, cost, objective, prior and method.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ centres = [
 
 @dataclass(frozen=True)
 class Program:
-    """One program, given by its numbers of cells of 1 km and further settings.
+    """One program, given by its number of cells of 1 km and further settings.
 
     Attributes:
-        columns, rows: Cells along each side; the secrets.
-        answers: Columns and rows of a coarser grid of answers; None for the cells themselves.
-        epsilon: Per km.
-        distance: The name of the distance of the requirement.
+        columns, rows: Number of cells along each side; the cells are the secrets.
+        answers: Columns and rows of a coarser grid of answers; None if the cells are the answers.
+        epsilon: ε per km.
+        distance: Name of the distance that the requirement uses.
         power: The cost is the Euclidean distance to this power; 0 is the Hamming cost.
-        floor: The least error of the adversary in km; None for no floor.
+        floor: The least error of the adversary in km; None without a floor.
         worst: Whether the worst cost is minimised.
-        uniform: Whether the prior is uniform, and so has symmetries; else it has three centres.
+        uniform: Whether the prior is uniform and thus symmetric; otherwise it has three centres.
         solver: Lines of the [solver] table.
     """
 
@@ -51,7 +51,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The program in a few words."""
+        """A short description of the program."""
         words = [f"{self.columns}x{self.rows}"]
         words += [f"to {self.answers[0]}x{self.answers[1]}"] if self.answers else []
         words += [f"ε {self.epsilon}"] if self.epsilon != "0.6" else []

@@ -3,9 +3,9 @@
     python benchmarks/estimates.py [--out results/estimates.jsonl] [--only NUMBER ...] [--judge]
 
 The command line designs each of the twenty programs of `estimate_programs.py` in a separate process with one thread.
-Each run appends one line of JSON at once. It contains measurements of the machine before and after, wall and processor
-seconds, and the output of the solver. Programs that have a line are not designed again. `--judge` designs nothing and
-compares the lines with today's estimates, by the measurements that stand in them.
+Each run immediately appends one line of JSON. The line contains measurements of the machine before and after the run,
+wall and processor seconds, and the output of the solver. Programs that have a line are not designed again. `--judge`
+designs nothing and compares the lines with today's estimates, using the stored measurements of the machine.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def measured(program: Program) -> dict[str, Any]:
 
 
 def stored(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines that are there, by name."""
+    """Return the stored lines, by name."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {row["name"]: row for row in map(json.loads, lines)}
 
 
 def judge(path: Path) -> None:
-    """Compare the lines with today's estimates: by the clock, at the mean of both measurements of the machine."""
+    """Compare the measured times with today's estimates, for the mean of both measurements of the machine."""
     inside, long = 0, 0
     rows = stored(path)
     for program in PROGRAMS:

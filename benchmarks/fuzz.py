@@ -2,11 +2,11 @@
 
     python benchmarks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
 
-Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. If a file has its own digest,
+Inputs are valid files with changed bytes, lines, cells, numbers or headers. If a file has its own digest,
 half of the mutations repair it, so that the code behind the check is reached. A reader may return, or raise an error of
 `mechdesign.errors`. Findings are other exceptions, more memory than a limit of address space (shown by `MemoryError`),
-and more processor time than a limit. Each is printed once for every place that it comes from, and the input is kept in
-the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything was found.
+and more processor time than a limit. Each finding is printed once for every place in the code. Its input is kept in the
+corpus, from which `tests/reference/fuzzed` is chosen. The script exits with 1 after any finding.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BYTES = 3 * 2**30
 
 @dataclass(frozen=True)
 class Target:
-    """A reader: the files that it reads when they are right, those that may be changed, and how they are read."""
+    """A reader: its valid files, the files that may be changed, and the function that reads them."""
 
     files: dict[str, bytes]
     changed: tuple[str, ...]
@@ -238,7 +238,7 @@ def npz_of(array: np.ndarray) -> bytes:
 
 
 def redigest(files: dict[str, bytes], name: str, key: str) -> None:
-    """Make the digest of a JSON file of itself fit again, where it is JSON still."""
+    """Repair the digest that a JSON file stores of itself, if the file is still JSON."""
     try:
         document = json.loads(files[name])
         document.pop(key, None)
@@ -249,7 +249,7 @@ def redigest(files: dict[str, bytes], name: str, key: str) -> None:
 
 
 def repair_bundle(files: dict[str, bytes]) -> None:
-    """Make all digests of a bundle fit again, where its files can be read still."""
+    """Repair all digests of a bundle, if its files can still be read."""
     try:
         document = json.loads(files["certificate.json"])
         for name in document["files"]:

@@ -1,4 +1,4 @@
-"""Files with something changed: bytes, lines, cells, numbers, headers of arrays, entries of archives."""
+"""Random damage to files: changed bytes, lines, cells, numbers, headers of arrays, and entries of archives."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ TYPES = ("|O", "<f4", ">f8", "<c16", "<U3", "<M8[s]", "|V8", "|b1", "<i8", "<u8"
 
 
 def changed(content: bytes, name: str, dice: random.Random) -> bytes:
-    """Return a file with something changed, in a way that fits its format or in any."""
+    """Return a file with a random change, which may be specific to its format."""
     ways: list[Callable[[bytes, random.Random], bytes]] = [bytes_changed, cut, doubled]
     if name.endswith((".npy", ".npz")):
         ways += [header_changed] * 4 if name.endswith(".npy") else [entry_changed] * 6
@@ -94,7 +94,7 @@ def doubled(content: bytes, dice: random.Random) -> bytes:
 
 
 def number_changed(content: bytes, dice: random.Random) -> bytes:
-    """Put another number, or nothing that is one, where a number or a word stands."""
+    """Replace a number or a word by another number, or by text that is not a number."""
     text = content.decode("utf-8", "surrogateescape")
     places, at = [], 0
     for kind in ("digits", "letters"):
@@ -116,7 +116,7 @@ def number_changed(content: bytes, dice: random.Random) -> bytes:
 
 
 def lines_changed(content: bytes, dice: random.Random) -> bytes:
-    """Drop, double or swap lines, or cells of a line."""
+    """Delete, duplicate or swap lines, or cells of a line."""
     lines = content.split(b"\n")
     at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
     match dice.randrange(5):
@@ -137,7 +137,7 @@ def lines_changed(content: bytes, dice: random.Random) -> bytes:
 
 
 def value_changed(content: bytes, dice: random.Random) -> bytes:
-    """Put another value where one stands in a JSON file."""
+    """Replace a value in a JSON file by another value."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
@@ -214,11 +214,11 @@ def header_changed(content: bytes, dice: random.Random) -> bytes:
 
 
 def entry_changed(content: bytes, dice: random.Random) -> bytes:
-    """Change one array of an archive, drop it, double it or rename it."""
+    """Change, delete, duplicate or rename one array of an archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
-    # Whatever reading a damaged archive raises: it is left as it is.
+    # Reading a damaged archive may raise any error; the content is then returned unchanged.
     except Exception:
         return content
     if not entries:

@@ -3,8 +3,8 @@
     python benchmarks/house.py [--against COMMIT]
 
 The exit code is 1 if an arrow points upwards, if imports form a circle, or if a count exceeds its limit. Imports inside
-functions and for type checkers count. A line of code is neither blank, nor a comment, nor a docstring; tokens are
-counted without comments, docstrings and line ends.
+functions and imports for type checkers are included. A line of code is neither blank, nor a comment, nor a docstring;
+tokens are counted without comments, docstrings and line ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Module:
     tree: ast.Module
 
     def imports(self, known: frozenset[str]) -> Iterator[str]:
-        """Yield the modules of the package that this one imports, wherever the import stands."""
+        """Yield the modules of the package that this module imports anywhere."""
         package = self.name if self.is_package else self.name.rpartition(".")[0]
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -71,7 +71,7 @@ class Module:
         return lines
 
     def code(self) -> tuple[int, int]:
-        """Return how many lines and how many tokens of code there are."""
+        """Return the numbers of lines and tokens of code."""
         skipped = self.docstrings()
         lines: set[int] = set()
         tokens = 0

@@ -2,13 +2,13 @@
 
     python benchmarks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
 
-Each interleaving is a process that makes one object with a budget and hands it to 2 to 8 workers. Workers are threads,
-forked processes with the object, processes that open its file, or processes forked by a working thread. Each worker
-releases until it is refused, and logs its releases *after* each call has returned. Some processes get SIGKILL at a
-random moment, at times the one that made the object.
+Each interleaving is a process that creates one object with a budget and passes it to 2 to 8 workers. Workers are
+threads, forked processes with the object, processes that open its file, or processes forked by a working thread. Each
+worker releases until it is refused, and logs its releases *after* each call has returned. Some processes get SIGKILL at
+a random moment, including, at times, the process that created the object.
 
 Required in every case: releases do not exceed records, records do not exceed the budget, no worker waits forever, and
-the object remains usable. The exit code is 1 where something does not hold.
+the object remains usable. The exit code is 1 if a condition is violated.
 """
 
 # ruff: noqa: D102 - `Kept` says what the methods of its kinds do
@@ -47,13 +47,13 @@ from mechdesign.leakage._accountant import Accountant
 RESULT = Path(__file__).parent / "results" / "interleavings.txt"
 
 TIMEOUT_S = 60.0
-"""Who is not done by then waits for ever."""
+"""A worker that has not finished after this time is assumed to wait permanently."""
 
 MOVES = [[0.8, 0.2], [0.2, 0.8]]
 
 
 class Kept(ABC):
-    """An object that keeps a budget, in a folder; released are texts of exact numbers ε."""
+    """An object that keeps a budget, in a folder; its releases are written as exact numbers ε."""
 
     kind = ""
     in_file = True
@@ -68,10 +68,10 @@ class Kept(ABC):
 
     @abstractmethod
     def make(self) -> Any:
-        """Make the object."""
+        """Create the object."""
 
     def opened(self) -> Any:
-        """Return the object, opened by its file in another process; only kinds in a file have one."""
+        """Return the object, opened by its file in another process; kinds without a file raise an error."""
         raise AssertionError(f"{self.kind} has no file")
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Kept(ABC):
         """Return the recorded spending, and whether it is within the budget."""
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
-        """Return the object for a worker: itself, or an equal one."""
+        """Return the object for a worker: the object itself, or an equal object."""
         return rng.choice([lambda: kept, lambda: copy.copy(kept), lambda: copy.deepcopy(kept)])()
 
 
@@ -113,7 +113,7 @@ class LedgerFile(LedgerInMemory):
         return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def opened(self) -> Any:
-        # The first process makes the file and sets the budget.
+        # The first process creates the file and sets the budget.
         return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
@@ -168,7 +168,7 @@ class AccountantFile(AccountantInMemory):
         return Accountant(float(self.budget), forward=self.matrix, ledger=ledger, path=self.folder / "state.json")
 
     def opened(self) -> Any:
-        # A ledger that is in a file is made when something is first spent.
+        # The file of a ledger is created at the first charge.
         made = not self.ledger or (self.folder / "ledger.json").exists()
         return Accountant.load(self.folder / "state.json") if made else self.make()
 
@@ -183,7 +183,7 @@ class AccountantFile(AccountantInMemory):
 
 
 class TraceInMemory(Kept):
-    """A trace with a ledger in memory, whose stages are drawn from again."""
+    """A trace with a ledger in memory, whose stages are sampled repeatedly."""
 
     kind, in_file = "trace, ledger in memory", False
 
@@ -215,7 +215,7 @@ class TraceInMemory(Kept):
 
 
 class TraceFile(TraceInMemory):
-    """Traces with one ledger in a file; a process that opens it makes a separate trace."""
+    """Traces with one ledger in a file; each process that opens the ledger creates a separate trace."""
 
     kind, in_file = "trace, ledger in a file", True
 
@@ -233,7 +233,7 @@ KINDS: tuple[type[Kept], ...] = (
 
 @dataclass
 class Shared:
-    """The shared state of the workers of one interleaving: the log, and the end of a pipe."""
+    """The shared state of the workers of one interleaving: the log, and one end of a pipe."""
 
     kept: Any
     keeper: Kept
@@ -253,7 +253,7 @@ class Shared:
             os.write(self.log, ("failed " + traceback.format_exc().replace("\n", " | ") + "\n").encode())
 
     def forked(self, rng: random.Random, get: Callable[[], Any], rounds: int) -> int:
-        """Fork a process that works, and return its number."""
+        """Fork a worker process, and return its process id."""
         child = os.fork()
         if child == 0:
             try:
@@ -264,7 +264,7 @@ class Shared:
 
 
 def interleave(keeper: Kept, rng: random.Random, log: int) -> None:
-    """Make the object and let the workers loose: the process of an interleaving."""
+    """Create the object and start the workers, as the process of an interleaving."""
     sys.setswitchinterval(rng.choice([1e-6, 1e-5, 5e-3]))
     kept = keeper.make()
     shared = Shared(kept, keeper, log)
@@ -344,7 +344,7 @@ def run(make: type[Kept], seed: int) -> Ended:
             _wait_for_a_line(folder / "log")
             time.sleep(random.Random(seed).random() * 0.02)
             os.kill(root, signal.SIGKILL)
-        # The pipe ends when the last process is gone that holds it.
+        # The pipe closes when the last process that has it open ends.
         done = bool(select.select([reading], [], [], TIMEOUT_S)[0])
         os.close(reading)
         if not done:
@@ -357,7 +357,7 @@ def run(make: type[Kept], seed: int) -> Ended:
 
 
 def _wait_for_a_line(log: Path) -> None:
-    """Wait until somebody has written something, or a second."""
+    """Wait until a worker writes something, for at most a second."""
     until = time.monotonic() + 1.0
     while not log.stat().st_size and time.monotonic() < until:
         time.sleep(0.001)
@@ -386,7 +386,7 @@ def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
 def _recorded_after(keeper: Kept, left: Any) -> tuple[Fraction, bool]:
     keeper.recorded(left)
     try:
-        # Not counted: it comes after everything, and must be answered or refused.
+        # This last release is not counted; the object must answer or refuse it.
         for _ in keeper.release(left):
             break
     except MechdesignError:

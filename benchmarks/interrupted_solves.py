@@ -1,11 +1,11 @@
-"""Ctrl-C at random moments of ten solves: a certified result, or a clean end, and never half a file.
+"""Ctrl-C at random moments of ten solves: each gives a certified result or ends cleanly, without incomplete files.
 
     python benchmarks/interrupted_solves.py [--moments 200] [--seed 0]
 
 Each solve runs once without Ctrl-C in a separate process, and then with Ctrl-C at moments drawn uniformly from that
-time. After it, the process has designed and saved a bundle that verifies (`certified`), or has ended with
-KeyboardInterrupt and no folder (`ended`). Everything else is `wrong`, a traceback of another kind and a folder that
-does not verify included.
+time. After Ctrl-C, the process has designed and saved a bundle that verifies (`certified`), or has ended with
+KeyboardInterrupt and no folder (`ended`). Every other outcome is `wrong`, for example another traceback or a folder
+that does not verify.
 """
 
 from __future__ import annotations

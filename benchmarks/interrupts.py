@@ -1,14 +1,14 @@
-"""How soon the commands answer Ctrl-C: the line that they say, and their end, after one and after two of them.
+"""Measure how soon the commands react to one and two Ctrl-C: the line that they print, and their end.
 
-``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a separate folder. It sends SIGINT to its process
-group at several moments, as a terminal does, and prints the outcome for each moment:
+``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a separate folder. The script sends SIGINT to its
+process group at several moments, as a terminal does, and prints the outcome for each moment:
 
-- `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end where there is none;
+- `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end without this line;
 - `ended`: seconds from the last Ctrl-C to the end;
 - the exit code, and how many files with a temporary name were left behind.
 
-Moments are seconds after the start; with two, the second Ctrl-C comes a second after the first. Seconds are those of
-the clock: on a machine that is busy with other work they are longer.
+Moments are seconds after the start; with two, the second Ctrl-C comes a second after the first. Seconds are wall-clock
+times, which are longer on a busy machine.
 """
 
 from __future__ import annotations

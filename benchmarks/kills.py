@@ -3,7 +3,7 @@
     python benchmarks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
 
 A run is started, killed with SIGKILL at a random moment, and resumed, until all rows are done or the number of kills is
-reached. Then it is finished, and compared with a run that was never killed: all but the times must agree.
+reached. Then it is finished, and compared with a run that was never killed: all values except times must agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STABLE = ("family", "n", "seed", "solver", "settings", "claimed", "certified", "
 
 
 def main() -> None:
-    """Print the counts; exit with 1 where any of them is not zero."""
+    """Print the counts; exit with 1 if any count is not zero."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=6.0)
@@ -51,7 +51,7 @@ def main() -> None:
             twice += sum(found[name] != content for name, content in known.items() if name in found)
             known = found
             if done:
-                # Nothing is left to run: begin again, in a new folder.
+                # All rows are done: start again in a new folder.
                 rounds += 1
                 killed, known = Path(name) / f"killed-{rounds}", {}
         for folder in (killed, whole):

@@ -1,10 +1,10 @@
-"""Compare sensitivities under publicly known counts with both readings of the definition, by brute force.
+"""Compare sensitivities under publicly known counts with all readings of the definition, by brute force.
 
     python benchmarks/known_counts.py [--policies 2000] [--seed 0] [-o FILE]
 
 Random policies on 2 to 5 values, of every kind of graph, with and without the null node. One or two known counts may
-overlap; their values are given, or only known to somebody. On all databases of 2 and 3 records the neighbours are found
-in three ways, without any code of the package:
+overlap; their values are stated, or the counts are known without stated values. On all databases of 2 and 3 records the
+neighbours are found in three ways, without any code of the package:
 
 - "printed": Definition 4.1 of Blowfish (He et al. 2014) as printed. The discriminative pairs T are nonempty
   and minimal; then the changed tuples Δ are minimal among the databases with the same T;
@@ -13,7 +13,8 @@ in three ways, without any code of the package:
   keeps the counts.
 
 The histogram, the cumulative histogram and random linear queries of one, two and three rows are compared in the ℓ1 and
-the squared ℓ2 norm. A sensitivity below that of any of the three is a fault: the script then exits with 1.
+the squared ℓ2 norm. A sensitivity below the brute-force value of any of the three readings is a fault: the script then
+exits with 1.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Case(NamedTuple):
 
 
 def groups(case: Case) -> Iterator[list[Database]]:
-    """Yield the sets of databases that agree with the counts, those with the same counts together."""
+    """Yield the sets of databases that agree with the policy, grouped by their counts."""
     found: dict[tuple[int, ...], list[Database]] = {}
     for database in itertools.product(range(case.nodes), repeat=case.records):
         answers = tuple(sum(row[value] for value in database) for row in case.rows)
@@ -98,13 +99,13 @@ def neighbours(case: Case) -> dict[str, set[Pair]]:
 
 
 def changes(pairs: set[Pair], nodes: int) -> np.ndarray:
-    """Return by how much the histograms of the pairs differ, each difference once, (k, nodes)."""
+    """Return the distinct differences of the histograms of the pairs, (k, nodes)."""
     found = {tuple(second.count(x) - first.count(x) for x in range(nodes)) for first, second in pairs}
     return np.array(sorted(found), dtype=np.int64).reshape(-1, nodes)
 
 
 def random_case(rng: np.random.Generator) -> Case:
-    """Return a random policy with known counts, and on how many records it is tried."""
+    """Return a random policy with known counts, and the number of records on which it is tested."""
     size = int(rng.integers(2, 6))
     unbounded = bool(rng.random() < 0.4)
     nodes = size + unbounded
@@ -156,7 +157,7 @@ def queries(case: Case, rng: np.random.Generator) -> dict[str, tuple[Any, np.nda
 
 
 def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, Any, dict[str, int]]]:
-    """Yield query, norm, the package's sensitivity, and for each reading the largest change found, to the norm."""
+    """Yield query, norm, the package's sensitivity, and the largest change in this norm for each reading."""
     differences = {name: changes(pairs, case.nodes) for name, pairs in neighbours(case).items()}
     for name, (query, matrix) in queries(case, rng).items():
         for norm in (1, 2):

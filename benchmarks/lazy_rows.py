@@ -2,7 +2,7 @@
 
     python benchmarks/lazy_rows.py [--side 8] [--repeats 3]
 
-Every contestant solves the same problem with the same solver (HiGHS IPX); the program is built, solved, rounded and
+Both methods solve the same problem with the same solver (HiGHS IPX); the program is built, solved, rounded and
 certified within the measured time. Run it on an idle machine; rounds alternate, medians are quoted.
 """
 

@@ -2,12 +2,13 @@
 
     python benchmarks/leakage_routes.py [--output FOLDER] [--quick]
 
-1. One α at n = 30: LFP by HiGHS over all 870 ordered pairs of rows. It is compared with one evaluation of L after
-precomputation, the cost of each further α. It is also compared with precomputation plus evaluation, the cost of a
+1. One α at n = 30: LFP by HiGHS over all 870 ordered pairs of rows. The LFP is compared with one evaluation of L after
+precomputation, the cost of each further α. The LFP is also compared with precomputation plus evaluation, the cost of a
 single α. 2. T releases at n = 100, precompute included: vectorised Algorithm 1, Algorithms 2+3 and 2+4+5, and the hull.
 3. One evaluation for different α at n = 100, precompute left out.
 
-Values of 2 and 3 are compared as they are timed: a run that disagrees stops. For the LFP the difference is printed.
+The values of 2 and 3 are compared during the timing: a run with different values stops. For the LFP, the difference in
+values is printed.
 """
 
 from __future__ import annotations

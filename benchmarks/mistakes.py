@@ -2,10 +2,10 @@
 
     python benchmarks/mistakes.py [--only TEXT] [--show]
 
-Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each must end in
-a typed error that names the place of the mistake (a file, a key or an argument). It also names the value found, the
-accepted values, or a remedy. Offenders are printed: mistakes that pass unnoticed, that raise anything else, or whose
-message lacks one of these. With --show all messages are printed. The exit code is 1 where there is an offender.
+Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each mistake must
+end in a typed error that names the place of the mistake (a file, a key or an argument). The error also names the actual
+value, the accepted values, or a remedy. Offenders are printed: mistakes that pass unnoticed, that raise anything else,
+or whose message lacks one of these. With --show all messages are printed. The exit code is 1 if there is an offender.
 """
 
 # ruff: noqa: E501 - the tables of mistakes are read more easily in long lines
@@ -66,7 +66,7 @@ def mistakes() -> Iterator[Mistake]:
 
 
 def prepare() -> None:
-    """Write sound data into this folder, and a design."""
+    """Write valid data and a design into this folder."""
     Path("good.csv").write_text("latitude,longitude,user\n35.7,139.7,a\n35.65,139.8,b\n")
     Path("counts.csv").write_text("count\n1\n2\n3\n4\n")
     Path("s.toml").write_text(
@@ -447,7 +447,7 @@ WALK = 'domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.un
 
 
 def with_files_of_ones_own() -> Iterator[Mistake]:
-    """Yield mistakes with files as people have them: of another tool, half-finished, taken for another, written over."""
+    """Yield mistakes with real-world files: files of other tools, incomplete files, confused files, and overwritten files."""
     body = TIMED.splitlines()
     for name, text, named in (
         ("an export of two tools in one", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
@@ -537,7 +537,7 @@ def _trajectory(text: str) -> object:
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:
-    """Make a mistake; return the fault of the message, empty if there is none, and the message."""
+    """Make a mistake; return the fault of the message (empty if it is correct) and the message."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -30,7 +30,7 @@ _DOTTED = re.compile(rf"(?<![\w./-]){PACKAGE}(?:\.[A-Za-z_]\w*)+")
 
 
 STAYING: set[str] = set()
-"""The packages that pass names on, and still do."""
+"""The packages that re-export names before and after the move."""
 
 FACES: dict[str, frozenset[str]] = {}
 """The names that a package binds itself, by package; such a name hides a module with the same name."""
@@ -79,12 +79,12 @@ class Moves:
         return moves
 
     def module(self, old: str) -> str:
-        """Return the new module of an old one; one that goes keeps its name, so that its users are found."""
+        """Return the new module of an old module; a removed module keeps its name, so that its users are found."""
         new = self.modules.get(old, old)
         return old if new == GONE else new
 
     def home(self, module: str, name: str) -> Target:
-        """Return where a name of an old module is now; a name that it imports itself is where that comes from."""
+        """Return the new place of a name of an old module; an imported name is followed to its definition."""
         seen = {(module, name)}
         while (module, name) not in self.names and (module, name) in self.passed_on:
             module, name = self.passed_on[module, name]
@@ -129,7 +129,7 @@ class Source:
         return start, self.lines[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
 
     def targets(self, node: ast.stmt) -> Iterator[tuple[ast.alias, Target | None]]:
-        """Yield the aliases of an import and where they lead, None outside of the package."""
+        """Yield the aliases of an import and their targets, None outside the package."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias, Target(alias.name) if alias.name in self.modules and alias.asname else None
@@ -215,7 +215,7 @@ def module_line(module: str, alias: str) -> str:
 
 
 class Rewriter:
-    """The edits of one file that lead its names to their new places."""
+    """The edits of one file that update its names to their new places."""
 
     def __init__(self, source: Source, moves: Moves, own: str) -> None:
         self.source, self.moves, self.own = source, moves, own
@@ -230,7 +230,7 @@ class Rewriter:
         self._attributes()
 
     def lines(self, node: ast.stmt) -> list[str]:
-        """Return the statements that an import becomes."""
+        """Return the statements that replace an import."""
         made = []
         for alias, target in self.source.targets(node):
             bound = alias.asname or alias.name
@@ -289,7 +289,7 @@ class Rewriter:
                         self.edits.append(Edit(*self.source.span(second), f'"{home.name}"'))
 
     def _alias(self, alias: str, module: str, home: Target) -> str:
-        """Return under which name one of the modules is imported that a module was split into."""
+        """Return the name under which one of the parts of a split module is imported."""
         own = home.module == self.moves.module(module)
         other = alias if own else home.module.rpartition(".")[2].lstrip("_")
         line = module_line(home.module, other)
@@ -333,7 +333,7 @@ class Rewriter:
 
 
 def rewrite_dotted(dotted: str, moves: Moves, modules: frozenset[str]) -> str:
-    """Return a dotted name with its module, or its name in a module, where it is now."""
+    """Return the new form of a dotted name of a module, or of a name in a module."""
     parts = dotted.split(".")
     for count in range(len(parts), 0, -1):
         module = ".".join(parts[:count])
@@ -347,7 +347,7 @@ def rewrite_dotted(dotted: str, moves: Moves, modules: frozenset[str]) -> str:
 
 
 def edit_imports(rewriter: Rewriter, statements: Iterable[ast.AST]) -> None:
-    """Rewrite the imports inside of the statements, wherever they stand."""
+    """Rewrite all imports inside the statements."""
     source = rewriter.source
     for node in statements:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -362,7 +362,7 @@ def edit_imports(rewriter: Rewriter, statements: Iterable[ast.AST]) -> None:
 
 
 def rewrite_file(source: Source, moves: Moves) -> str:
-    """Return the text of a file that stays as it is, but for imports and dotted names."""
+    """Return the text of a file with rewritten imports and dotted names, otherwise unchanged."""
     rewriter = Rewriter(source, moves, moves.module(source.module))
     edit_imports(rewriter, ast.walk(source.tree))
     rewriter.rename()
@@ -371,7 +371,7 @@ def rewrite_file(source: Source, moves: Moves) -> str:
 
 
 def order(parts: list[Source]) -> list[Source]:
-    """Return merged modules so that each comes after those that it imports."""
+    """Return merged modules in an order in which each follows its imports."""
     found: list[Source] = []
     by_name = {part.module: part for part in parts}
 
@@ -464,7 +464,7 @@ class Merged:
                     ]
 
     def conflicts(self) -> Iterator[str]:
-        """Yield the names that mean two things here."""
+        """Yield the names that have two meanings in this module."""
         for name, meanings in self.meanings.items():
             distinct = {meaning for meaning in meanings if not meaning.startswith("from __future__")}
             if len(distinct) > 1:
@@ -483,7 +483,7 @@ class Merged:
 
 
 def main() -> int:
-    """Read the command line, and move."""
+    """Read the command line, and move the modules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1])

@@ -73,7 +73,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Change:
-    """A new node, or None for a statement that is left out."""
+    """A new node, or None for a removed statement."""
 
     kind: str
     node: ast.AST | None
@@ -169,7 +169,7 @@ def _rounding(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _away(towards: ast.expr) -> ast.expr:
-    """Return the other side: of minus infinity plus infinity, and the reverse; of 0 infinity."""
+    """Return the opposite rounding direction: plus infinity for minus infinity and vice versa, and infinity for 0."""
     if isinstance(towards, ast.UnaryOp):
         return towards.operand
     infinity = ast.Attribute(ast.Name("math", ast.Load()), "inf", ast.Load())

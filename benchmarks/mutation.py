@@ -5,7 +5,7 @@
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests. The tests that
 execute its line run until one fails: those of its file first, and the fastest first. Mutants that pass all tests are
-printed with the reason why that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are
+printed with the reason why they are harmless, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are
 noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
 run. `--sample` draws a number of mutants, in proportion from every file.
 
@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-# Everything heavy is imported once, and nothing of the package.
+# All slow imports are done once, but no module of the package is imported.
 import coverage
 import hypothesis
 import pytest
@@ -76,7 +76,7 @@ OWN_TESTS = {
 }
 ROUNDING = "mechdesign/synthesis/_rounding.py"
 VALIDATION = "mechdesign/base/_arrays.py"
-# Another opinion of the kernel's, which is not part of it.
+# A second verifier of the results, which is not part of the kernel.
 SECOND = "mechdesign/certify/second_verifier.py"
 CHECKS = frozenset(
     (
@@ -154,7 +154,7 @@ class Session:
         measured = coverage.Coverage(
             data_file=None, include=[str(self.root / f) for f in self.files], config_file=False
         )
-        # Of a file that no test executes there is nothing to collect, and all of its mutants survive.
+        # For a file that no test executes, no test is collected, and all of its mutants survive.
         measured.set_option("run:disable_warnings", ["no-data-collected"])
         measured.start()
         for item, following in itertools.pairwise([*items, None]):
@@ -193,7 +193,7 @@ def few_examples(item: pytest.Item) -> None:
 
 
 def functions_of(paths: set[str]) -> dict[str, list[FunctionType]]:
-    """Return all functions that there are, by the file that defines them."""
+    """Return all existing functions, by the file that defines them."""
     found: dict[str, list[FunctionType]] = {path: [] for path in paths}
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename in found:
@@ -202,7 +202,7 @@ def functions_of(paths: set[str]) -> dict[str, list[FunctionType]]:
 
 
 def exchange(functions: Sequence[FunctionType], name: str, module: CodeType) -> None:
-    """Give functions the code, and constants the values, that another version of their module has for them."""
+    """Replace the code of functions and the values of constants by those of another version of their module."""
     codes: dict[tuple[str, int], CodeType] = {}
     waiting = [module]
     while waiting:
@@ -217,7 +217,7 @@ def exchange(functions: Sequence[FunctionType], name: str, module: CodeType) -> 
     exec(module, after)
     importers = [vars(each) for key, each in sys.modules.items() if key.startswith("mechdesign")]
     for key, value in after.items():
-        # Classes are not compared. A new table of functions never compares equal, and does no harm.
+        # Classes are not compared. A new table of functions never compares equal, but is harmless.
         if not key.startswith("__") and not isinstance(value, type | FunctionType | ModuleType) and key in before:
             for importer in importers:
                 if importer.get(key) is before[key] and importer is not before:
@@ -276,7 +276,7 @@ def module_of(mutant: Mutant) -> str:
 
 
 def imported(root: Path, mutant: Mutant, chosen: Sequence[str]) -> int:
-    """Import a mutant in the place of its module and run the test files of the tests chosen."""
+    """Import a mutant in place of its module and run the files of the chosen tests."""
     plugin = Replaced(root / mutant.file, module_of(mutant), mutants.compiled(root, mutant))
     sys.meta_path.insert(0, plugin)
     return run_tests(["-x", *dict.fromkeys(test.partition("::")[0] for test in chosen)], plugin)
@@ -403,7 +403,7 @@ def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
     drawn = {}
     for file, each in todo.items():
         count = min(len(each), max(1, round(size * len(each) / total)))
-        # A larger sample holds the smaller ones.
+        # A larger sample contains the smaller samples.
         shuffled = random.Random(f"{SEED} {file}").sample(range(len(each)), len(each))
         drawn[file] = [each[place] for place in sorted(shuffled[:count])]
     return drawn

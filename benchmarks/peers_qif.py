@@ -3,8 +3,8 @@
     python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
 `qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
-The library takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves it
-with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the
+The library accepts the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves
+it with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the
 same mechanism.
 """
 
@@ -62,7 +62,7 @@ def install(folder: Path) -> tuple[Path | None, str]:
 
 
 def ask(python: Path, problem: md.Problem, time_limit: float) -> dict[str, Any]:
-    """Have qif solve a problem of one metric requirement; return its answer, or why there is none."""
+    """Have qif solve a problem of one metric requirement; return its answer, or the reason why it gives none."""
     bound = problem.claims[0]
     exponents = np.zeros((problem.prior.size, problem.prior.size))
     exponents[bound.sources, bound.targets] = bound.exponents
@@ -102,7 +102,7 @@ def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> d
 
 
 def compared(python: Path, n: int, seed: int, time_limit: float) -> list[dict[str, Any]]:
-    """Return a row of ours and one of qif's for a grid."""
+    """Return our row and the row of qif for a grid."""
     problem = FAMILIES["grid"].make(n, seed)
     assert isinstance(problem, md.Problem)
     clock = time.perf_counter()

@@ -5,18 +5,19 @@
 
 GeoLife: Beijing within the Fourth Ring, a point every 20 s, cells of 0.34 km. Check-ins: Foursquare users in New York
 (Manhattan and around), cells of 0.89 km. The states are the visited cells. The chain counts their steps, plus one step
-from every cell to itself; it is not smoothed otherwise. Every trajectory starts from a state that the adversary knows.
-Outputs of K-norm mechanisms are coordinates, as drawn; the LP channel answers with cells. All policies see the same
-trajectories and the same random numbers.
+from every cell to itself; the chain is not smoothed otherwise. Every trajectory starts from a state that the adversary
+knows. Outputs of K-norm mechanisms are coordinates, as drawn; the LP channel answers with cells. All policies use the
+same trajectories and the same random numbers.
 
 - DPHMM: planar isotropic noise with the hull of the whole graph, ε = 1, repair by the nearest node. G_util joins cells
-  within r, G_trs those reached from one cell in one step; DPLS is the complete graph on the δ-location set, δ = 0.01.
+  within r, G_trs cells that can be reached from one cell in one step. DPLS is the complete graph on the δ-location set,
+  δ = 0.01.
 - PGLP: G_k9, G_k16, G_k25, hulls of components, repair by the least area; P-LM, P-PIM and the LP channel.
 - Repair: PGLP's Algorithm 4 (least area) and its baseline (nearest) on random constrained domains, each within a square
   of 8 km.
 
-The time is that of the processor, for one step: constrained domain, graph, repair, noise and Bayes' rule. It ignores
-the savings from mechanisms that were already fitted to the same constrained domain.
+The time is that of the processor, for one step: constrained domain, graph, repair, noise and Bayes' rule. This time
+excludes the savings from mechanisms that were already fitted to the same constrained domain.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def measure(
         md.Prior.uniform(here.domain.size),
         mechanism,
         snap=mechanism == "lp",
-        # The domain has visited cells alone: a cell without an edge has lost its neighbours to that constraint.
+        # The domain contains only visited cells: a cell without an edge has lost its neighbours to that constraint.
         repaired="all",
         tolerance=LP_TOLERANCE,
         **rules,
@@ -149,7 +150,7 @@ def measure(
 
 
 def dphmm(here: Scene, epsilon: float = 1.0, radius: float | None = None) -> dict[str, Measured]:
-    """Measure the policies of DPHMM; of G_util only, where a radius is given."""
+    """Measure the policies of DPHMM; with a radius, measure only G_util."""
     rules = {"hull": "graph", "repair": "nearest"}
     util = measure(here, md.graphs.threshold(here.domain, radius or here.radius), epsilon, **rules)
     if radius is not None:
@@ -175,7 +176,7 @@ def repaired(here: Scene, k: int, draws: int = 20) -> dict[str, list[tuple[float
 
 
 def _within_a_square(domain: md.Domain, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return `size` random cells of a square around a random cell that holds as many."""
+    """Return `size` random cells of a random square that contains at least `size` cells."""
     while True:
         centre = domain.points[rng.integers(domain.size)]
         near = np.flatnonzero((np.abs(domain.points - centre) < SQUARE / 2).all(axis=1))

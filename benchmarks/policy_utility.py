@@ -2,13 +2,13 @@
 
     python benchmarks/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
 
-PGLP, Figures 6 and 7, with more lines. Check-ins of Foursquare users in New York (the folder `foursquare_nyc_marc`),
-counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and G_k25 join the cells of
-blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the category is the most
-frequent one of the check-ins. All mechanisms have the same graph, prior, ε and answers (all cells of the map), and are
-certified. Those called "block" only answer with cells of the secret's component. Errors are exact expectations, not
-samples: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories. The LP channel minimises E_eu; a run stops if
-another mechanism has less.
+The pictures extend Figures 6 and 7 of PGLP by more lines. Check-ins of Foursquare users in New York (the folder
+`foursquare_nyc_marc`) are counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and
+G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the
+category is the most frequent one of the check-ins. All mechanisms have the same graph, prior, ε and answers (all cells
+of the map), and are certified. The "block" mechanisms only answer with cells of the secret's component. Errors are
+exact expectations, not samples: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories. The LP channel
+minimises E_eu; a run stops if another mechanism has a smaller E_eu.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Errors = dict[tuple[str, float, str], tuple[float, ...]]
 
 
 def categories(folder: Path, domain: md.Domain) -> list[str]:
-    """Return the category of each cell: that of most check-ins in it, and "none" where there are none."""
+    """Return the category of each cell: the most frequent category of its check-ins, or "none" without check-ins."""
     counts: list[Counter[str]] = [Counter() for _ in range(domain.size)]
     cells = domain.cells
     with (folder / "specific_train.csv").open(encoding="utf-8", newline="") as lines:
@@ -66,7 +66,7 @@ def channels(
 ) -> dict[str, md.Channel | NDArray[np.float64]]:
     """Return the channel of each mechanism, rows and columns the cells of the map."""
     shared = {"graph": graph, "epsilon": epsilon, "prior": prior, "isolated": "release"}
-    # Random graphs leave cells alone, as in the paper, and these are revealed.
+    # Random graphs have isolated cells, as in the paper; these cells are revealed.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         optimal = {
             name: md.design(md.graphs.problem(domain, within=within, **shared), tolerance=1e-6).channel

@@ -4,12 +4,12 @@
 
 A case is a specification and two neighbouring inputs. Tables differ in one record (or, under `unbounded`, by one
 record), histories in one or more states, and places in their cells. The same command releases both, each in a separate
-folder. The second run does not draw: it gets the outputs of the first. So whatever still differs comes from the data,
-and not through the outputs. Prior, cost and chain are never counted in data here.
+folder. The second run does not draw: it gets the outputs of the first. Therefore any remaining difference comes from
+the data, not from the outputs. Prior, cost and chain are never counted in data here.
 
 The script compares the names, sizes, modes and bytes of all files, the exit code, and the console output. The clock of
-the second run is two days ahead, and its rows stand in another order where order means nothing. Apart from that, only
-`CLOCK` and `OWNER` are left out. The exit code is 1 where anything differs.
+the second run is two days ahead, and its rows are in another order if their order is irrelevant. Apart from that, only
+`CLOCK` and `OWNER` are left out. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ _SECONDS = re.compile(r'"(?:solve|rounding|proving|certifying)_seconds": *[0-9.e
 CLOCK = {
     # The duration of a command is printed at the end of its output.
     "console": re.compile(r"^time +[0-9.]+ s$", re.MULTILINE),
-    # How long designing a channel took, which knows the outputs before it, and not the true state.
+    # The time of designing a channel, which depends on earlier outputs and not on the true state.
     "steps.json": _SECONDS,
     "certificate.json": _SECONDS,
-    # When something was spent, in ledgers alone, which are not public.
+    # The time of a charge, only in ledgers, which are not public.
     "ledger.json": re.compile(r'"(?:when|time)": *"[^"]*"'),
 }
-"""The fields of the clock, by the file that they stand in, but for the times at which files were changed."""
+"""The fields that contain times, by file, except for the modification times of files."""
 
 RANDOM = {
     # The number of an entry is drawn for it, and repeated by the manifest of its release.
     "ledger.json": re.compile(r'"number": *"[0-9a-f]*"'),
     "release.json": re.compile(r'"(?:number|entry|entries)": *(?:"[0-9a-f]{32}"|\[[0-9a-f", \n]*\])'),
 }
-"""Random numbers of entries, by the file that they stand in."""
+"""Random entry numbers, by file."""
 
 OWNER = re.compile(r"^note: up to [0-9]+ answers for one place.*$\n?", re.MULTILINE)
 """Output that only the console of the data owner shows, and marks as such."""
@@ -73,7 +73,7 @@ OWNER = re.compile(r"^note: up to [0-9]+ answers for one place.*$\n?", re.MULTIL
 FOLLOWS = {
     "ledger.json": re.compile(r'"(?:digest|sha256|self)": *"[0-9a-f]{64}"'),
     "certificate.json": re.compile(r'"digest": *"[0-9a-f]{64}"'),
-    # That it is the digest of this very file is checked.
+    # The script checks that this digest is the digest of this file.
     "release.json": re.compile(r'"steps.json": *"[0-9a-f]{64}"'),
 }
 """Digests that depend on omitted fields, by their file."""
@@ -84,7 +84,7 @@ PRIVATE = ("mine/", ".ledger.json.lock")
 
 
 class Impossible(BaseException):
-    """The outputs of the first run cannot come from the second: the case says nothing. No command catches it."""
+    """The outputs of the first run cannot come from the second: the case is not informative. No command catches it."""
 
 
 class DrawnOtherwise(BaseException):
@@ -100,11 +100,11 @@ class Draws:
     inside: bool = False
 
     def __call__(self, what: str, key: Any, draw: Callable[[], Any]) -> Any:
-        """Draw and store, or return the stored draw; both runs must ask with the same `key`."""
+        """Draw and store, or return the stored draw; both runs must use the same `key`."""
         if self.inside:
             return draw()
         if self.given is None:
-            # The bits inside noise are not separate draws.
+            # The random bits of a noise value are not separate draws.
             self.inside = True
             self.kept.append((what, key, draw()))
             self.inside = False
@@ -120,7 +120,7 @@ class Draws:
 
 @contextmanager
 def forced(draws: Draws) -> Iterator[None]:
-    """Let all that is random pass through `draws`: noise, answers of channels, first centroids, numbers of entries."""
+    """Route all randomness through `draws`: noise, answers of channels, first centroids, numbers of entries."""
     add, sample, generator = DiscreteNoise.add, Channel.sample, np.random.default_rng
     tokens, texts, bits = secrets.token_bytes, secrets.token_hex, secrets.randbits
 
@@ -152,7 +152,7 @@ def forced(draws: Draws) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Case:
-    """A command, its files, and the two versions of the one that is private."""
+    """A command, its files, and the two versions of its private file."""
 
     kind: str
     arguments: tuple[str, ...]
@@ -211,7 +211,7 @@ def _walk(folder: Path) -> Iterator[str]:
 
 
 def _check_digests(manifest: Path, content: bytes) -> None:
-    """Raise `DrawnOtherwise` where a manifest has another digest than that of the file."""
+    """Raise `DrawnOtherwise` if the digest in a manifest differs from the digest of the file."""
     for name, digest in json.loads(content)["files"].items():
         if hashlib.sha256((manifest.parent / name).read_bytes()).hexdigest() != digest:
             raise DrawnOtherwise(f"{manifest.name} has another digest of {name}")
@@ -229,10 +229,10 @@ def _without_chance(name: str, content: bytes) -> bytes:
 
 
 def compare(case: Case) -> tuple[str, list[str]]:
-    """Return how the first run ended, and every difference of the second."""
+    """Return the outcome of the first run, and every difference of the second run."""
     draws = Draws()
     with tempfile.TemporaryDirectory() as folder:
-        # One name for both, which full paths show.
+        # Both runs use one folder name, because full paths appear in the output.
         here = Path(folder) / "here"
         first = run(case, 0, here, draws)
         shutil.rmtree(here)
@@ -324,7 +324,7 @@ def table_case(rng: random.Random) -> Case:
 def _policy(
     rng: random.Random, sizes: tuple[int, ...], numeric: bool, step: int
 ) -> tuple[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]:
-    """Return a policy, and which two different values of one record it joins."""
+    """Return a policy, and two different values of one record that it joins."""
     kinds = ["full", "attribute", "partition"] + ["threshold"] * numeric + ["line"] * (numeric and len(sizes) == 1)
     kind = rng.choice(kinds)
     if kind == "partition":
@@ -464,9 +464,9 @@ transition = {transition}
 
     first, other = walk(), walk()
     if rng.random() < 0.5:
-        # Another place in the same cell is another history, too.
+        # Another place in the same cell also gives another history.
         other = list(first)
-        # A state that cannot follow would be refused, and that is told: docs/threat_model.md says so.
+        # An impossible next state would be refused visibly, as docs/threat_model.md explains.
         other[-1] = rng.choice(neighbours[other[-2]] if steps > 1 else range(n))
     return Case(
         f"trace, {mechanism}{', timed' * timed}",

@@ -4,7 +4,8 @@
 
 Square grids under a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, Euclidean cost;
 symmetries are found and used. Each step runs in a separate process, which gives its peak memory. The column "cpu" is
-the time of all its threads; on a busy machine it is more reliable than wall seconds. `--exact` adds the block method.
+the processor time of all threads of a step; on a busy machine it is more reliable than wall seconds. `--exact` adds the
+block method.
 """
 
 from __future__ import annotations

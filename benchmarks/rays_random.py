@@ -1,11 +1,11 @@
-"""Rays on random problems: how they end, with which brackets, and whether the optimum lies in them.
+"""Solve random problems with rays; count outcomes, and check whether each bracket contains the optimum.
 
     python benchmarks/rays_random.py [--problems 250] [--seed 1]
 
 1 to 9 secrets at places spread over 10^-3 to 10^3, on a line or in the plane. Priors span up to 100 orders of
 magnitude; costs or distances are random, and ε is from 10^-18 to 10^3. Threshold privacy bounds all pairs, and floors
-go up to the largest possible value. Any error that is not typed, and any bracket without the optimum, is counted; exit
-with 1 if there is one.
+go up to the largest possible value. Any error that is not typed, and any bracket without the optimum, is counted; the
+script exits with 1 if this count is not zero.
 """
 
 from __future__ import annotations

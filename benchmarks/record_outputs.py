@@ -3,9 +3,9 @@
     python benchmarks/record_outputs.py record FILE.json [--only files figures messages names]
     python benchmarks/record_outputs.py compare BEFORE.json AFTER.json
 
-A change that moves code must leave all of it as it was. Seconds and estimates of memory are masked, and with them the
-digests of the files that hold them. `record_solves.py` records the solves themselves. The exit code of `compare` is 1
-where something differs.
+A change that moves code must not change any recorded output. Seconds and estimates of memory are masked, and so are the
+digests of the files that contain them. `record_solves.py` records the solves themselves. The exit code of `compare` is
+1 if any output differs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min)\b")
 
 
 def digest(content: bytes) -> str:
-    """Return a digest of some bytes, short enough to be read."""
+    """Return a short digest of some bytes."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -117,7 +117,7 @@ def messages() -> Iterator[tuple[str, str]]:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Yield every name of the package that the documentation shows, and whether it is there."""
+    """Yield every name of the package that the documentation shows, and whether it exists."""
     pages = [
         PROJECT / "README.md",
         *sorted((PROJECT / "docs").rglob("*.md")),
@@ -149,7 +149,7 @@ RECORDERS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
 
 
 def record(path: Path, only: list[str]) -> int:
-    """Record all kinds, or those asked for, and write them."""
+    """Record all kinds, or the requested kinds, and write them."""
     found = {kind: dict(recorder()) for kind, recorder in RECORDERS.items() if not only or kind in only}
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(", ".join(f"{len(entries)} {kind}" for kind, entries in found.items()) + f" written to {path}")

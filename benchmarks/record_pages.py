@@ -3,9 +3,9 @@
     python benchmarks/record_pages.py record FILE.json [--folder FOLDER]
     python benchmarks/record_pages.py compare BEFORE.json AFTER.json
 
-A change of how pages are built must leave their sentences and numbers as they were. The text outside of pictures is
-compared in order; that of a picture as a set, without the ticks of its axes. The exit code of `compare` is 1 where
-something differs.
+A change in the generation of pages must not change their sentences and numbers. The text outside of pictures is
+compared in order; the text of a picture is compared as a set, without the ticks of its axes. The exit code of `compare`
+is 1 if any page differs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def prior_of(n: int) -> np.ndarray:
 
 
 def problems() -> Iterator[tuple[str, md.Problem]]:
-    """Yield a problem of each kind that pages tell apart."""
+    """Yield a problem of each kind that pages distinguish."""
     for name, domain in domains().items():
         if name == "large grid":
             continue
@@ -262,7 +262,7 @@ SWEPT = ["status", "cost", "lower_bound", "relative_gap", "tight_epsilon", "chan
 
 
 def swept(asked: object) -> list[Row]:
-    """Return rows as a sweep would make them; the last one failed."""
+    """Return rows like those of a sweep; the last row has failed."""
     points = list(asked.points())  # type: ignore[attr-defined]
     made = []
     for number, point in enumerate(points):

@@ -6,7 +6,7 @@
 
 `record` uses the public interface alone: `mechdesign.design`, and for the ten runs of column generation also the block
 back end, `mechdesign.solve.block_back_end`. Each case runs in a separate process, with one BLAS thread and one solver
-thread. `compare` without `--loose` asks for equal numbers, to the last bit, and is for two records of one machine with
+thread. `compare` without `--loose` requires equal numbers, to the last bit, and is for two records of one machine with
 the same libraries. `--loose` is for other processors and BLAS libraries. Iteration counts may then differ by
 `ITERATIONS` and working sets by `WORKING_SET`; brackets must contain the same optimum.
 """
@@ -123,7 +123,7 @@ def _squares(columns: int, rows: int) -> Any:
 
 
 def _components(count: int, size: int, seed: int) -> tuple[Any, Any, Any]:
-    """Return places in towns far apart, a graph that joins those of a town, and a prior."""
+    """Return places in distant towns, a graph that joins the places of each town, and a prior."""
     import networkx as nx
     import numpy as np
 
@@ -137,7 +137,7 @@ def _components(count: int, size: int, seed: int) -> tuple[Any, Any, Any]:
 
 
 def problems() -> dict[str, Callable[[], Any]]:
-    """Return the twenty kinds of problems, each made when asked for."""
+    """Return functions that build the twenty kinds of problems."""
     import networkx as nx
     import numpy as np
 
@@ -256,8 +256,8 @@ def problems() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-# Ways to solve: the keyword arguments of `md.design`. "block" ways with a library of arrays use no symmetry, so that
-# every block is iterated.
+# Solution methods, as keyword arguments of `md.design`. "block" methods with a library of arrays use no symmetry, so
+# that every block is iterated.
 _PLAIN = {"symmetry": False, "memory": ALLOWED}
 WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "auto": ({}, ()),
@@ -281,7 +281,7 @@ WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "rays": ({"rows": "rays", "tolerance": 1e-2}, ()),
 }
 
-# Three ways for each kind: all kinds, all back ends, all choices of rows.
+# Three methods for each kind: all kinds, all back ends, all choices of rows.
 DESIGNS: dict[str, tuple[str, str, str]] = {
     "metric": ("auto", "block numpy", "rays"),
     "hamming": ("auto", "block numba", "scipy-ipm"),
@@ -315,7 +315,7 @@ class Trace:
     """The progress messages: brackets, and the sizes of the working set whenever they change."""
 
     stop_at: int | None = None
-    """The bracket at which to press Ctrl-C, by number."""
+    """Number of the bracket at which Ctrl-C is sent."""
     stages: list[str] = field(default_factory=list)
     brackets: list[tuple[int, float | None, float | None]] = field(default_factory=list)
     working: list[int] = field(default_factory=list)
@@ -323,7 +323,7 @@ class Trace:
     def __call__(self, moment: Any) -> None:
         """Store a progress message."""
         self.stages.append(str(moment.stage))
-        # HiGHS is asked for its progress by the clock, and tells no bounds: how often depends on the machine's load.
+        # HiGHS reports its progress at times that depend on the machine's load, and without bounds.
         if moment.lower is not None:
             self.brackets.append((int(moment.iteration), _plain(moment.lower), _plain(moment.upper)))
             if len(self.brackets) == self.stop_at:
@@ -345,7 +345,7 @@ class Trace:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON keeps it to the last bit: floats by their shortest text."""
+    """Return a value in a form that JSON stores to the last bit: floats become their shortest text."""
     if value is None or isinstance(value, bool | str | int):
         return value
     value = float(value)
@@ -411,7 +411,7 @@ def _generated(
     make: Callable[[], Any], gap: float, arrays: str | None = None, threads: int = 1, always: bool | None = True,
     stop_at: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run the block method's column generation, and return all that its solution says."""
+    """Run the block method's column generation, and return all facts of its solution."""
     import numpy as np
 
     from mechdesign import solve as solvers
@@ -425,7 +425,7 @@ def _generated(
     options = solvers.Options(threads=threads, extra=extra, progress=trace)
     found = solvers.block_back_end("block")(program, options, gap=gap)
     ratios = found.multipliers.ratios
-    # With several threads the multipliers of priced columns come in the order in which the threads ended.
+    # With several threads, the order of the multipliers of priced columns depends on the order in which threads finish.
     order = np.lexsort((ratios.targets, ratios.sources, ratios.columns))
     history = [
         [each.iteration, *(_plain(getattr(each, name)) for name in ("lower", "upper", "mu", "primal", "dual")),
@@ -455,7 +455,7 @@ def _generated(
 def _city(
     columns: int, rows: int, eps: float, floor: float | None, answers: int = 1, power: int = 2, seed: int = 0
 ) -> Any:
-    """Return a maker of a block program on a grid with a lumpy prior; every `answers`-th cell is an answer."""
+    """Return a builder of a grid's block program with an uneven prior; every `answers`-th cell is an answer."""
 
     def make() -> Any:
         import numpy as np
@@ -521,7 +521,7 @@ def _coupled_towns() -> Any:
     other = np.random.default_rng(22).dirichlet(np.full(144, 3.0))
 
     def largest(belief: Any) -> float:
-        """Return the largest floor: an answer tells the town."""
+        """Return the largest floor if an answer reveals the town."""
         return sum(float((mine[:, town == k] @ belief[town == k]).min()) for k in range(24))
 
     floors = [
@@ -579,7 +579,7 @@ def generations() -> dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ..
 
 
 def stopped() -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return runs that Ctrl-C ends at a given bracket: the columns left out are priced all the same."""
+    """Return runs that Ctrl-C ends at a given bracket: the omitted columns are still priced."""
     return {
         "blocks, floor, 13 x 12, Ctrl-C": lambda: _generated(
             _city(13, 12, 1.0, 0.7, seed=3), 1e-4, "numpy", stop_at=112
@@ -716,7 +716,7 @@ def _near(before: float | None, after: float | None, share: float) -> bool:
 
 
 def _where(before: Any, after: Any) -> str:
-    """Say where two lists part."""
+    """Describe the first difference of two lists."""
     if not (isinstance(before, list) and isinstance(after, list)):
         return ""
     at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))

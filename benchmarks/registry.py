@@ -1,4 +1,4 @@
-"""The sources of numbers in README and site: benchmarks and measurements with their commands and tolerances."""
+"""The sources of the numbers in README and site: benchmarks and measurements, with commands and tolerances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["BENCHMARKS", "GAP_SPREAD", "MEASUREMENTS", "SECONDS_SPREAD", "Benchmark"]
 
 MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers")
-"""Of docs/measure.py: the tables of the README."""
+"""Measurements of docs/measure.py for the tables of the README."""
 
 # Factors by which their values may differ: seconds, and certified gaps.
 SECONDS_SPREAD, GAP_SPREAD = 2.0, 10.0

@@ -5,11 +5,12 @@
 - Experiments behind figures are in `figures`, with a spread for each column; their rows are stored in
   ``notebooks/results``.
 - Measurements are those of ``docs/measure.py``, whose tables the README shows, stored in ``docs/results``.
-- Benchmarks are scripts of this folder, listed in `registry` with a spread each; their output is stored in
+- Benchmarks are scripts of this folder, listed in `registry` each with a spread; their output is stored in
   ``benchmarks/results``.
 
 New results are stored; stored results are replaced with --store only. With
---quick experiments run in their small setting, and those benchmarks run that have one. Measure on a machine that has
+--quick experiments run in their small setting, and only benchmarks with a quick setting run. Measure on a machine that
+has
 nothing else to do. Exit status: 0, or 1 if anything has moved or failed.
 """
 

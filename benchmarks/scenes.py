@@ -44,7 +44,7 @@ def scene(k: int, cost: str = "euclidean", kind: str = "metric", epsilon: float 
 
 
 def side_by_side(contestants: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Time every contestant in turn, `repeats` rounds, so that drifts of the machine hit all alike."""
+    """Time all methods alternately, in `repeats` rounds, so that drifts of the machine affect all of them equally."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, run in contestants.items():

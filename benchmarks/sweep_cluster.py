@@ -2,9 +2,10 @@
 
     python benchmarks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
 
-Prints the seconds of each, the efficiency of two workers, and whether all tables are equal. Apart from times, no value
-may depend on the worker that solved a row. The designs are those of a square grid. The process that runs the sweep also
-writes each row, which takes some hundredths of a second. The efficiency is therefore measured on longer designs.
+The script prints the seconds of each sweep, the efficiency of two workers, and whether all tables are equal. Apart from
+times, no value may depend on the worker that solved a row. The designs are those of a square grid. The process that
+runs the sweep also writes each row, which takes some hundredths of a second. The efficiency is therefore measured on
+longer designs.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def values(folder):
 
 
 def on_cluster(asked, folder, workers, columns, kill_at=None):
-    """Return the seconds that a sweep takes once the workers are warm, and how many rows of it are done."""
+    """Return the seconds that a sweep takes once the workers are warm, and the number of its finished rows."""
     with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as made:
         # Workers import the package once; this is not measured.
         warm = tasks.parse(SPECIFICATION.format(columns=columns, epsilons=[9 + i / 100 for i in range(2 * workers)]))

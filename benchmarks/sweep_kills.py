@@ -1,4 +1,4 @@
-"""Kill a sweep at random moments, many times, and look whether a row was lost, written by half, or run twice.
+"""Kill a sweep at random moments, many times, and check whether a row was lost, incompletely written, or run twice.
 
     python benchmarks/sweep_kills.py [--kills 200] [--jobs 1] [--seed 7]
 
@@ -40,17 +40,17 @@ def values(folder):
 
 
 def stamps(folder):
-    """Return when each row was written that is there."""
+    """Return the time at which each existing row was written."""
     rows = folder / "rows"
     return {path.name: path.stat().st_mtime_ns for path in rows.glob("*.json")} if rows.is_dir() else {}
 
 
 def killed(specification, folder, jobs, longest, chance):
-    """Start or resume a sweep and kill it; return whether it was still at work."""
+    """Start or resume a sweep and kill it; return whether it was still running."""
     line = [sys.executable, "-m", "mechdesign", "sweep", specification, "-o", folder, "--jobs", jobs, "--resume"]
     process = subprocess.Popen([str(part) for part in line], start_new_session=True, stdout=subprocess.DEVNULL)
     before, begun = len(stamps(folder)), time.monotonic()
-    # From the first change on, or from anywhere: starting Python takes most of the time.
+    # The delay mostly starts at the first change, because starting Python takes most of the time.
     if chance.random() < 0.8:
         while process.poll() is None and len(stamps(folder)) == before and time.monotonic() - begun < 60:
             time.sleep(0.002)

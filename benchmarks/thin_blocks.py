@@ -1,14 +1,15 @@
-"""The growth of the block method if each secret has few neighbours: squares with four, and roads, compared with HiGHS.
+"""The growth of the block method if each secret has few neighbours, on square grids and on roads, compared with HiGHS.
 
     python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
         [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
 
-Every place is also an answer. Visits are those of a town with three unequal centres, so that there is no symmetry. ε is
+Every place is also an answer. The prior models a town with three unequal centres, so that there is no symmetry. ε is
 0.4 per unit, the typical length of a road, and the cost is the distance along roads. Roads are half of the edges of a
-Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is asked for and proved
+Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is required, and proved
 over all answers. Each design runs in a separate process, which gives its peak memory, and is saved and verified there.
-Earlier measurements are kept, so that a stopped run continues. Seconds are those of the clock and of the processor; on
-a busy machine only the latter tell something. Exponents are of processor seconds, from the least to the largest size.
+Earlier measurements are kept, so that a stopped run continues. The script prints wall-clock and processor seconds; on a
+busy machine only processor seconds are reliable. Exponents describe the growth of processor seconds from the least to
+the largest size.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 EPSILON, GAP = "0.4", 1e-3
-# Shorter roads count as that long.
+# Shorter roads get this length.
 SHORTEST = 0.05
 LIMIT = 3600.0
 
@@ -87,7 +88,7 @@ def problem(graph: str, count: int) -> md.Problem:
     for x, y, spread, weight in centres:
         density += weight * np.exp(-((places / side - (x, y)) ** 2).sum(axis=1) / (2 * spread**2))
     with warnings.catch_warnings():
-        # Bounds between neighbours alone are not a metric; the bounds implied by paths are one.
+        # Bounds between neighbours alone are not a metric; the bounds implied by paths are a metric.
         warnings.simplefilter("ignore", md.errors.MetricWarning)
         required = md.MetricPrivacy(EPSILON, steps)
     return md.Problem(density / density.sum(), distance, [required])

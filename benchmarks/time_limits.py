@@ -1,10 +1,11 @@
-"""How far every solver of rows goes beyond a time limit, and how a program on which rounding wins is ended.
+"""Measure how far every solver of rows exceeds a time limit, and how a program with too large rounding errors ends.
 
     python benchmarks/time_limits.py [--secrets 36 60 80] [--limits 1]
 
 Programs are metric privacy on random places (seed 0) with a row for every pair: some n³ rows, far too many for the
-limits. A limit is kept within 2 seconds and a tenth of it. The last lines have two secrets whose costs differ by nine
-orders of magnitude, with a gap of 1e-9 asked for and no limit. Exit with 1 where a limit is passed by more.
+limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines have two secrets
+whose costs differ by nine orders of magnitude, with a required gap of 1e-9 and no limit. The script exits with 1 if a
+limit is exceeded by more.
 """
 
 from __future__ import annotations

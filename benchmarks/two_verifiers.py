@@ -2,15 +2,16 @@
 
     python benchmarks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
 
-The problems have 2 to 10 secrets and cover every kind of requirement and claim, and both objectives. They include
-forbidden answers, observables other than the secrets, priors with zeros, and designs without multipliers. Each design
-is saved and proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some designs one
-thing is then changed: an array entry, a field of certificate.json, a character of channel.csv, or the form of a file.
-All digests are repaired, and both verifiers run again. They must agree: both refuse, or both accept claims that are
-still true, and list the same unknown keys. Each has a minute and may not pass the limit of memory of this process.
+The problems have 2 to 10 secrets and cover every kind of requirement and claim, and both objectives. The problems
+include forbidden answers, observables other than the secrets, priors with zeros, and designs without multipliers. Each
+design is saved and proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some
+designs one thing is then changed: an array entry, a field of certificate.json, a character of channel.csv, or the form
+of a file. All digests are repaired, and both verifiers run again. The verifiers must agree: both refuse, or both accept
+claims that are still true, and list the same unknown keys. Each verifier may take a minute, and must not exceed the
+memory limit of this process.
 
 ``--rows`` stores a line of JSON for every design, and a stopped run continues there; design i has the seed (seed, i).
-Exits with 1 if any of this fails.
+The script exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def number(rng: np.random.Generator, low: float, high: float) -> Any:
 
 
 def distances(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return distances of points, or any others."""
+    """Return distances of points, or arbitrary distances."""
     points = rng.random((n, 2)) * 3
     found = md.distances.euclidean(points) if rng.random() < 0.6 else rng.integers(0, 4, (n, n)).astype(float)
     np.fill_diagonal(found := found.copy(), 0)
@@ -121,7 +122,7 @@ def claimed(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[Any]
 
 
 def random_design(rng: np.random.Generator, most: int = 10) -> md.Design | None:
-    """Return the design of a random problem, or None where it is infeasible or refused."""
+    """Return the design of a random problem, or None if the problem is infeasible or refused."""
     problem = random_problem(rng, most)
     try:
         with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
@@ -131,7 +132,7 @@ def random_design(rng: np.random.Generator, most: int = 10) -> md.Design | None:
 
 
 def first(folder: Path) -> tuple[str, list[str]]:
-    """Return why the first verifier refuses a set, empty where it proves it, and the unknown keys that it lists."""
+    """Return the reason why the first verifier refuses a set (empty if it proves the set), and the unknown keys."""
     try:
         unproved = examine(folder).unproved
     except md.errors.CertificateError as error:
@@ -141,7 +142,7 @@ def first(folder: Path) -> tuple[str, list[str]]:
 
 
 def second(folder: Path) -> tuple[str, list[str]]:
-    """Return why the second verifier refuses a set, empty where it proves it, and the unknown keys that it lists."""
+    """Return the reason why the second verifier refuses a set (empty if it proves the set), and the unknown keys."""
     try:
         lines = second_verifier.prove(folder)
     except MemoryError:
@@ -192,7 +193,7 @@ def tampered(files: Files, dice: random.Random) -> tuple[str, Files]:
 
 
 def set_key(*path: Any, value: Any) -> Callable[[Files, dict[str, Any], random.Random], None]:
-    """Return a change that sets a key of certificate.json, in the first requirement where the path says ``first``."""
+    """Return a change that sets a key of certificate.json, in the first requirement if the path contains ``first``."""
 
     def change(_: Files, document: dict[str, Any], __: random.Random) -> None:
         held: Any = document
@@ -254,7 +255,7 @@ def signed_zeros(arrays: dict[str, np.ndarray], dice: random.Random) -> None:
 
 
 def longer(files: Files, _: dict[str, Any], dice: random.Random) -> None:
-    """Write a number with digits that its float does not have; the digest stays."""
+    """Write a number with more digits than its float has, without changing the digest."""
     text = files["certificate.json"].decode()
     name = dice.choice(["lower_bound", "expected_cost", "worst_cost", "relative_gap", "realised"])
     files["certificate.json"] = re.sub(
@@ -319,11 +320,11 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "longer decimals (no repair)": longer,
     "a number that is stated otherwise": state_otherwise,
 }
-"""Changes of form; the contents may be as true as before."""
+"""Changes of form; the contents may still be true."""
 
 
 def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
-    """Return an array with another entry, or one entry more where it has none."""
+    """Return an array with one changed entry, or with one entry if it was empty."""
     if not array.size:
         return np.zeros(1, dtype=array.dtype)
     place = dice.randrange(array.size)
@@ -331,7 +332,7 @@ def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
     if array.dtype.kind == "U":
         flat[place] = dice.choice(["x", "1", ""])
     elif name == "numerators" and dice.random() < 0.9:
-        # The rows go on to sum to 1.
+        # The rows still sum to 1.
         row, columns = place // array.shape[1], array.shape[1]
         to = row * columns + dice.randrange(columns)
         amount = min(int(flat[place]), dice.choice([1, 2**10, 2**30, 2**50, 2**60]))

@@ -1,8 +1,8 @@
 """Time the exact check of all pairs and observables, on a grid (few distances) and on scattered points (all different).
 
 Run ``python benchmarks/verify_speed.py [columns rows]``; 20 × 15 cells make 26.9 million inequalities. The channels are
-exponential mechanisms at half of ε = 0.6, private with some slack, and the channel with columns exp(-ε·d). The latter
-is a mechanism before normalisation: every row between collinear cells is tight to the last unit.
+exponential mechanisms at half of ε = 0.6, private with some slack, and the channel with columns exp(-ε·d). The channel
+with these columns is a mechanism before normalisation: every row between collinear cells is tight to the last unit.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ DP = "differential privacy"
 
 
 def kmeans_picture(rows: Rows) -> Picture:
-    """Draw objectives against ε, a column for each data set, above with the sensitivity that holds."""
+    """Draw objectives against ε, a column for each data set; the upper row uses the correct sensitivity."""
     names = [name for name in _values(rows, "data") if not name.endswith(("10 %", "all"))]
     picture, axes = panels(len(names), 2, width=3.5, height=2.7)
     for index, axis in enumerate(axes):
@@ -45,7 +45,7 @@ def kmeans_picture(rows: Rows) -> Picture:
 
 
 def judge_kmeans(rows: Rows) -> Verdict:
-    """Judge Figure 1(a) to 1(c): under policies the objective is below five times that without privacy."""
+    """Judge Figure 1(a) to 1(c): under policies the objective is below five times the objective without privacy."""
     kept = [row for row in rows if row["policy"] != DP and not row["data"].endswith(("10 %", "all"))]
     private = [row for row in kept if row["way"] == PRIVATE]
     lemma = [row for row in kept if row["way"] == LEMMA]
@@ -63,14 +63,14 @@ def judge_kmeans(rows: Rows) -> Verdict:
 
 
 def size_picture(rows: Rows) -> Picture:
-    """Draw the objective under differential privacy as a multiple of that under the policy, for sizes of the data."""
+    """Draw the objective under differential privacy as a multiple of the policy's objective, by size of the data."""
     sizes = [name for name in _values(rows, "data") if name.startswith("skin")] or _values(rows, "data")
     shown = {name: _largest_theta([row for row in rows if row["data"] == name]) for name in sizes}
     return _gains_picture(rows, shown, "What the policy gains, by the size of the data")
 
 
 def attribute_picture(rows: Rows) -> Picture:
-    """Draw what protecting one attribute at a time gains, a line for each data set."""
+    """Draw the gain from protecting one attribute at a time, a line for each data set."""
     shown = dict.fromkeys(_values(rows, "data"), "attribute")
     return _gains_picture(rows, shown, "What protecting one attribute at a time gains")
 
@@ -208,7 +208,7 @@ def _theta(row: Row) -> int:
 
 
 def _largest_theta(rows: Rows) -> str:
-    """Return the first policy after differential privacy: that of the largest θ."""
+    """Return the first policy after differential privacy, which has the largest θ."""
     return _values(rows, "policy")[1]
 
 

@@ -1,6 +1,6 @@
 """Blowfish (He, Machanavajjhala and Ding 2014): k-means and ranges on real data, as its Figures 1 and 2.
 
-The data are those of ``benchmarks/blowfish_figures.py``, which prints tables of the same experiments at greater length.
+The data are those of ``benchmarks/blowfish_figures.py``, which prints longer tables of the same experiments.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ DATA = {
 
 
 def attributes(domain: Domain) -> source.Policies:
-    """Return the full policy and that of single attributes, with the θ of Lemma 6.1: the longest attribute."""
+    """Return the full policy and the policy of single attributes, with the θ of Lemma 6.1: the longest attribute."""
     longest = max(float(attribute.values[-1]) - float(attribute.values[0]) for attribute in domain.attributes)
     return source.thresholds(domain, {}) | {"attribute": (Policy.attribute(domain), longest)}
 
 
 def partitions(domain: Domain, sides: list[int]) -> source.Policies:
-    """Return policies of uniform blocks, so many along each side, with the θ of Lemma 6.1: a block's diameter."""
+    """Return policies of a number of uniform blocks along each side, with the θ of Lemma 6.1: a block's diameter."""
     found = source.thresholds(domain, {})
     codes = np.indices(domain.shape).reshape(len(domain.shape), -1)
     for side in sides:
@@ -91,13 +91,13 @@ def partitions(domain: Domain, sides: list[int]) -> source.Policies:
 
 
 def clustering(folder: Path, *, names: list[str], epsilons: list[float], repeats: int) -> Iterator[Row]:
-    """Yield mean and quartiles of the k-means objective as a multiple of that without privacy (best of ten starts)."""
+    """Yield mean and quartiles of the k-means objective as a multiple of the objective without privacy."""
     for name in names:
         yield from _clustered(name, *DATA[name](folder), epsilons, repeats)
 
 
 def kinds(folder: Path, *, sides: dict[str, list[int]], epsilons: list[float], repeats: int) -> Iterator[Row]:
-    """Yield the same under policies of single attributes, and of blocks, so many along each side."""
+    """Yield the objectives under policies of single attributes, and of a number of blocks along each side."""
     for name, numbers in sides.items():
         domain, records, _ = DATA[name](folder)
         policies = attributes(domain) | partitions(domain, numbers)
@@ -163,7 +163,7 @@ KMEANS = Experiment(
     small={"names": ["simulated"], "epsilons": [1.0], "repeats": 2},
     full={"names": list(DATA), "epsilons": [0.1, 0.4, 1.0], "repeats": 20},
     keys=("data", "policy", "epsilon", "way"),
-    # The same random numbers, but one record nearer to another centroid changes all that follows.
+    # The random numbers are equal, but one record that changes its cluster changes all later values.
     spread={"mean": 0.2},
     data=("uci/Skin_NonSkin.txt", *_CHECKINS),
 )

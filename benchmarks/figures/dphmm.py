@@ -189,7 +189,7 @@ def adversaries(rows: Rows) -> Picture:
 
 
 def judge_adversaries(rows: Rows) -> Verdict:
-    """Judge Definition 10.9: who holds some of the designer's states for possible, at each step with more than one."""
+    """Judge Definition 10.9: adversaries who consider some of the designer's states possible."""
     real = [row for row in rows if row["level"] > 0]
     inside = [row[who] <= row["level"] * (1 + 1e-9) for row in real for who in ("designer", "more", "nearly_all")]
     reached = [row["nearly_all"] > 0.99 * row["level"] for row in real]

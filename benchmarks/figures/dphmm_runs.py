@@ -1,7 +1,8 @@
 """DPHMM (Xiao et al. 2017), section 8, on GeoLife and on check-ins: the releases behind its Figures 10 to 13.
 
 Planar isotropic noise with the hull of the whole graph, repair by the nearest node, ε = 1 unless varied. G_util joins
-cells within r, G_trs those reached from one cell in one step; DPLS is the complete graph on the δ-location set.
+cells within r, G_trs joins cells that can be reached from one cell in one step. DPLS is the complete graph on the
+δ-location set.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def policies(here: Scene, factor: float = 1.0) -> dict[str, tuple[nx.Graph, dict
 def traces(
     folder: Path, *, data: list[str], trajectories: int, steps: int, epsilons: list[float], factors: list[float]
 ) -> Iterator[Row]:
-    """Release trajectories; the first of `epsilons` and of `factors` are the usual ones, of which each step is told.
+    """Release trajectories; each step is reported for the usual (first) values of `epsilons` and `factors`.
 
     Step 0 stands for the mean over all steps.
     """
@@ -62,7 +63,7 @@ def traces(
 
 
 def means(own: Row, found: Measured, every_step: bool) -> Iterator[Row]:
-    """Yield the mean over all steps as step 0 and, if asked for, the mean over trajectories of each step."""
+    """Yield the mean over all steps as step 0 and, if requested, the mean over trajectories of each step."""
     yield own | {"step": 0} | {measured: float(getattr(found, measured).mean()) for measured in MEASURES}
     if every_step:
         for step in range(found.error.shape[1]):
@@ -71,7 +72,7 @@ def means(own: Row, found: Measured, every_step: bool) -> Iterator[Row]:
 
 
 def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, share: float) -> Iterator[Row]:
-    """Ask at each step how far an output may raise the belief of several adversaries (Definition 10.9)."""
+    """Compute at each step how far an output may raise the belief of several adversaries (Definition 10.9)."""
     for name in data:
         here = scene_of(folder, name, 1, steps)
         n = here.domain.size
@@ -94,14 +95,14 @@ def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, sh
 
 
 def believed(stage: md.traces.Stage, share: float) -> dict[str, np.ndarray]:
-    """Return the beliefs of adversaries who know as much as the designer, less, more, and nearly all."""
+    """Return the beliefs of adversaries who have the designer's knowledge, less, more, or nearly full knowledge."""
     n = stage.domain.size
     members = stage.members
     likeliest = members[np.argsort(-stage.prior[members], kind="stable")]
     more = np.zeros(n)
     half = likeliest[: max(1, len(likeliest) // 2)]
     more[half] = stage.prior[half] / stage.prior[half].sum()
-    # Nearly sure of the member that is farthest, in the norm of the hull, from any other.
+    # This adversary is nearly sure of the state that is farthest, in the norm of the hull, from any other state.
     norms = stage.hull.norm(stage.domain.points[members][:, None] - stage.domain.points[members][None])
     first, other = np.unravel_index(int(norms.argmax()), norms.shape)
     nearly = np.zeros(n)
@@ -110,8 +111,8 @@ def believed(stage: md.traces.Stage, share: float) -> dict[str, np.ndarray]:
     return {"designer": stage.prior, "less": np.full(n, 1 / n), "more": more, "nearly_all": nearly}
 
 
-# Noise is sampled: on another processor a hull may be built in another order, and other noise be drawn of it. What
-# depends on that is shown when it is computed again, and judged hardly or, with a spread of 1, not at all.
+# Noise is sampled: another processor may build a hull in another order, and thus draw other noise. Columns that depend
+# on noise have a wide spread; a spread of 1 accepts every value.
 SAMPLED = {"members": 0.5, "degree": 0.5, "error": 1.0, "attack": 1.0}
 
 TRACES = Experiment(

@@ -1,4 +1,4 @@
-"""What the pictures share: marks that can be told apart in grey, axes with units, legends below."""
+"""Shared parts of the pictures: marks that are distinguishable in grey, axes with units, and legends below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)))
 
 
 def panels(columns: int = 1, rows: int = 1, width: float = 4.3, height: float = 3.1) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels of `width` × `height` inches and a list of these, row by row."""
+    """Return a figure with panels of `width` × `height` inches and a list of the panels, row by row."""
     figure = new_figure(columns * width, rows * height + 0.6)
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [axes for row in grid for axes in row]
@@ -39,7 +39,7 @@ def line(kind: int, *, markers: bool = True, lines: bool = True) -> dict[str, ob
 
 
 def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Make an axis logarithmic, with plain numbers at powers of ten, and at 2 and 5 times these where there are few."""
+    """Make an axis logarithmic, with plain numbers at powers of ten; if these are few, also at 2 and 5 times."""
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())

@@ -1,4 +1,4 @@
-"""Errata found by running: what a paper states, and what comes out, each computed."""
+"""Errata found by computation: the statement of each paper, and the computed result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _EXAMPLE_4 = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
 
 
 def joint_cost() -> Found:
-    """Privacy Games, abstract: the joint cost is not larger than what either mechanism imposes."""
+    """Privacy Games, abstract: the joint cost is not larger than the cost of either mechanism."""
     places = np.arange(3.0)
     distance = abs(places[:, None] - places)
     asked = [md.MetricPrivacy(1, distance), md.DistortionPrivacy("0.55", distance)]
-    # Distortion alone bounds no pair, which a warning would say.
+    # Distortion privacy alone bounds no pair, which causes a warning.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         costs = [
             md.design(md.Problem([0.5, 0.3, 0.2], 1 - np.eye(3), chosen)).certificate
@@ -66,13 +66,13 @@ def _printed_pair(q: np.ndarray, d: np.ndarray, alpha: float) -> float:
 
 
 def divergence() -> Found:
-    """Cao et al. (2019): iterating until nothing moves. After 3,000 steps it still climbs towards its supremum."""
+    """Cao et al. (2019): iteration until the leakage stops rising. It still rises after 3,000 steps."""
     L = md.leakage.LossFunction([[0.8, 0.2], [0.0, 1.0]], cache=False)
     return float(md.leakage.backward(np.full(3000, 0.2231), L)[-1]), float(L.supremum(0.2231))
 
 
 def fixed_point() -> Found:
-    """Cao et al. (2019), Theorem 11: with the (q, d) that are maximal at α = ε, and at the fixed point."""
+    """Cao et al. (2019), Theorem 11: results with the maximal (q, d) at α = ε, and at the fixed point."""
     L = md.leakage.LossFunction(_EXAMPLE_4, cache=False)
     epsilon = 1.0
     A = math.expm1(epsilon)
@@ -131,7 +131,7 @@ NOTES = {name: (check.__doc__ or "").splitlines()[0] for name, (_, check, _) in 
 
 
 def errata(*, names: list[str]) -> Iterator[Row]:
-    """Yield what each statement gives and what the truth is."""
+    """Yield the stated value and the true value of each statement."""
     for name in names:
         paper, check, unit = CHECKS[name]
         stated, true = check()

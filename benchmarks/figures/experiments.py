@@ -32,18 +32,18 @@ class StaleResultError(RuntimeError):
 
 
 class MovedError(RuntimeError):
-    """A number computed again differs from the stored one by more than its stated spread."""
+    """A recomputed number differs from the stored number by more than its stated spread."""
 
 
 def data_folder() -> Path:
-    """Return the folder of real data, whether or not it is there: MECHDESIGN_DATA, or ``shared/data`` beside us."""
+    """Return the folder of real data, which may be missing: MECHDESIGN_DATA, or ``shared/data`` in this checkout."""
     named = os.environ.get("MECHDESIGN_DATA")
     return Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The rows of one setting of an experiment, and how they came about."""
+    """The rows of one setting of an experiment, and their origin."""
 
     rows: Rows
     parameters: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Stored:
 
     @property
     def origin(self) -> str:
-        """Say in one line where the rows come from."""
+        """Return the origin of the rows in one line."""
         made = self.made_with
         return (
             f"{len(self.rows)} rows, computed on {made['date']} with mechdesign {made['mechdesign']}, "
@@ -62,7 +62,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far numbers computed again are from the stored ones: the largest difference of each column."""
+    """The differences of recomputed numbers from stored numbers: the largest difference of each column."""
 
     rows: int
     differences: Mapping[str, float]
@@ -79,13 +79,13 @@ class Experiment:
 
     Attributes:
         name: Also the name of its file of results.
-        compute: Yields rows from the parameters of a setting; where there are `data`, also from their folder, which is
-            the first argument.
-        small: Parameters with which it takes seconds, for the tests and for whoever reads a notebook.
+        compute: Yields rows from the parameters of a setting. If the experiment has `data`, their folder is the first
+            argument.
+        small: Parameters with which the experiment takes seconds, for tests and for readers of a notebook.
         full: Parameters of the stored figures.
-        keys: Columns that tell the rows apart.
-        spread: For each column that must come out again, how much it may differ, as a part of the larger of the two
-            values or, for values below one, absolutely. Columns that are neither here nor in `keys` are not compared.
+        keys: Columns that identify a row.
+        spread: Largest difference of each compared column, as a share of the larger value or, for values below one,
+            absolutely. Columns that are neither in `spread` nor in `keys` are not compared.
         data: Files below the folder of real data, or folders, which stand for all their files.
     """
 
@@ -104,7 +104,7 @@ class Experiment:
 
     @property
     def missing_data(self) -> tuple[str, ...]:
-        """The files of real data that are not there."""
+        """The missing files of real data."""
         folder = data_folder()
         return tuple(name for name in self.data if not (folder / name).exists())
 
@@ -128,7 +128,7 @@ class Experiment:
             self.keep(setting, self.run(setting))
 
     def keep(self, setting: str, found: Stored) -> None:
-        """Store the rows of a setting beside those of the other."""
+        """Store the rows of a setting, and keep the rows of the other setting."""
         content = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
         inputs = {"experiment": self.name, "parameters": found.parameters, "data": found.data}
         content[setting] = {
@@ -145,7 +145,7 @@ class Experiment:
         """Return stored rows, after checking that they are whole and belong to these parameters and data.
 
         Raises:
-            StaleResultError: They are not there, or do not belong.
+            StaleResultError: The rows are missing, or belong to other parameters or data.
         """
         remedy = f"run: python benchmarks/run.py --only {self.name}"
         try:
@@ -162,7 +162,7 @@ class Experiment:
         return Stored(entry["rows"], inputs["parameters"], inputs["data"], entry["made_with"])
 
     def recompute(self, setting: str = "small") -> Comparison:
-        """Compute a setting again and compare it with what is stored.
+        """Compute a setting again and compare it with the stored rows.
 
         Raises:
             MovedError: A number has moved by more than its spread.
@@ -173,7 +173,7 @@ class Experiment:
         return comparison
 
     def checked(self) -> str:
-        """Return in a sentence what recomputing the small setting gave, or why it was not done."""
+        """Return a sentence with the result of recomputing the small setting, or the reason for omitting it."""
         if self.missing_data:
             return (
                 f"Not computed again here: {', '.join(self.missing_data)} not found. Set MECHDESIGN_DATA to the folder "
@@ -228,7 +228,7 @@ def _plain(value: Any) -> Any:
 
 
 def _digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder that of the names and digests of its files."""
+    """Return the SHA-256 of a file; for a folder, the SHA-256 of the names and digests of its files."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         return _digest([[file.relative_to(path).as_posix(), _digest_of(file)] for file in files])

@@ -13,9 +13,9 @@ from figures.showing import Figure, Verdict
 __all__ = ["EXPERIMENTS", "FIGURES", "smooth"]
 
 MEASURES = {"E_eu": "E_eu (km)", "E_r": "E_r (wrong region)", "E_poi": "E_poi (wrong category)"}
-# Errors count as better where they are lower by more than this part: they differ by rounding otherwise.
+# An error is better if it is lower by more than this share; smaller differences are rounding.
 SAME = 1e-6
-# Means over samples are not told apart below this part.
+# Means over samples are equal if they differ by less than this share.
 SAMPLED = 0.01
 
 
@@ -71,7 +71,7 @@ def policies_compared(rows: Rows) -> Picture:
 
 
 def judge_policies(rows: Rows) -> Verdict:
-    """Judge Figure 7 by the algorithm as printed, whose noise knows no blocks."""
+    """Judge Figure 7 by the algorithm as printed, whose noise ignores blocks."""
     graphs = {"E_eu": "G_k9", "E_r": "G_k25", "E_poi": "G_poi"}
     found, epsilons = _by_mechanism(rows), _values(rows, "epsilon")
     claims, best = [], []
@@ -140,7 +140,7 @@ def judge_repairs(rows: Rows) -> Verdict:
 
 
 def repair_example(rows: Rows) -> Picture:
-    """Draw the counterexample: the cells that are possible, and the edges that either method adds."""
+    """Draw the counterexample: the possible cells, and the edges that each method adds."""
     side = int(REPAIR_EXAMPLE.full["side"])
     picture, all_axes = panels(len(rows), width=3.6, height=4.2)
     for axes, row in zip(all_axes, rows, strict=True):

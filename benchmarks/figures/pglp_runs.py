@@ -1,7 +1,8 @@
 """PGLP (Cao et al. 2020), section 6, on check-ins and on GeoLife: the releases behind its Figures 6 to 10.
 
-G_k9, G_k16 and G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5, G_poi cells of the same category within 6 × 6
-cells. Single locations are those of Manhattan; the errors of mechanisms with a channel are exact expectations.
+G_k9, G_k16 and G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5, and G_poi joins cells of the same category
+within 6 × 6 cells. Single locations are those of Manhattan; the errors of mechanisms with a channel are exact
+expectations.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def repairs(
 
 
 def _within(domain: md.Domain, size: int, square: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return `size` random cells of a square around a random cell that holds as many."""
+    """Return `size` random cells of a random square that contains at least `size` cells."""
     while True:
         centre = domain.points[rng.integers(domain.size)]
         near = np.flatnonzero((np.abs(domain.points - centre) < square / 2).all(axis=1))
@@ -98,7 +99,7 @@ def _repaired(domain: md.Domain, graph: nx.Graph, samples: int) -> Row:
 
 
 def repair_example(*, side: int, block: int, members: list[int], epsilon: float, samples: int) -> Iterator[Row]:
-    """Repair one small constrained domain in both ways; errors of snapped outputs are exact, of drawn ones sampled."""
+    """Repair one small constrained domain in both ways; the errors of drawn outputs are sampled."""
     domain = md.Domain.grid(side, side, float(side), float(side))
     graph = md.graphs.constrain(md.graphs.blocks(domain, block), members)
     for method in ("area", "nearest"):
@@ -131,7 +132,7 @@ def traces(
                 yield from means(own, found, every_step=True)
 
 
-# The LP channel minimises E_eu: its other errors depend on which optimum was found.
+# The LP channel minimises E_eu: its other errors depend on the choice among several optima.
 _ERRORS = {"E_eu": 1e-4, "E_r": 0.05, "E_poi": 0.05}
 
 SINGLE = Experiment(

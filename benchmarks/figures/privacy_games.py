@@ -25,12 +25,12 @@ from figures.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 
-# Two distortions or costs count as equal when they differ by less than this part of the larger.
+# Two distortions or costs are equal if they differ by less than this share of the larger value.
 SAME = 1e-3
 
 
 def same(first: float, second: float) -> bool:
-    """Return whether two numbers count as equal."""
+    """Return whether two numbers are equal up to this tolerance."""
     return bool(abs(first - second) <= SAME * max(abs(first), abs(second)))
 
 
@@ -107,7 +107,7 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
 
 
 def judge_joint_privacy(rows: Rows) -> Verdict:
-    """Judge Figure 5: by user, ε and floor; privacy as large as the larger, at the cost of the dearer."""
+    """Judge Figure 5: by user, ε and floor; the joint mechanism has the larger privacy and the larger cost."""
     return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
 
 
@@ -135,7 +135,7 @@ def judge_scenario_3(rows: Rows) -> Verdict:
 
 
 def _judge_joint(rows: Rows, start: str) -> Verdict:
-    """Compare the joint mechanism with the larger of the two: certified bounds decide about costs."""
+    """Compare the joint mechanism with the larger value of the two mechanisms; certified bounds decide about costs."""
     cases = list(trios(rows))
     larger = [max(case["differential"]["optimal"], case["distortion"]["optimal"]) for case in cases]
     private = [same(case["joint"]["optimal"], best) for case, best in zip(cases, larger, strict=True)]

@@ -144,7 +144,7 @@ def scenario_3_lines(rows: Rows) -> Picture:
 
 
 def approximation_picture(rows: Rows) -> Picture:
-    """Draw Figure 8: error, time, and what the figure does not show, the ε that is left."""
+    """Draw Figure 8: error, time, and the remaining ε, which the paper's figure does not show."""
     picture, (errors, times, epsilons) = panels(3, width=3.3, height=3.2)
     exact = {row["user"]: row for row in rows if row["radius"] == 0}
     for number, user in enumerate(exact):
@@ -170,7 +170,7 @@ def users_of(rows: Rows) -> list[int]:
 
 
 def _diagonal(axes: Axes, cases: list[Trio], column: str) -> None:
-    """Draw where both are equal."""
+    """Draw the line of equal values."""
     end = 1.05 * max(row[column] for case in cases for row in case.values())
     axes.plot([0, end], [0, end], color="#59636e", linewidth=0.8, linestyle="--", label="equal")
     axes.set_xlim(0, end)

@@ -30,7 +30,7 @@ CHECKINS = "foursquare_nyc_marc/specific_train.csv"
 # Some 15 × 8 km, as in the paper: Manhattan below 80th Street, Brooklyn north of Prospect Park.
 BOX = {"south": 40.66, "north": 40.795, "west": -74.02, "east": -73.925}
 FEWEST_VISITS = 100
-# How much of the prior a better informed adversary moves to the user's two most visited cells.
+# Share of the prior that a better informed adversary moves to the user's two most visited cells.
 SHARES = (0.25, 0.5, 0.75)
 TOLERANCE = 1e-6
 
@@ -51,7 +51,7 @@ def users(folder: Path, domain: md.Domain, number: int, seed: int = 10) -> list[
 
 
 def informed(prior: Floats, share: float) -> Floats:
-    """Return what an adversary believes who has further evidence for the two most visited cells (section 9.2).
+    """Return the belief of an adversary with further evidence for the two most visited cells (section 9.2).
 
     A `share` of the belief in all other cells is moved to these two, in the proportion of their visits.
     """
@@ -68,7 +68,7 @@ def designed(prior: Floats, distance: Floats, epsilon: float | None, floor: floa
         requirements.append(md.MetricPrivacy(f"{epsilon:g}", distance))
     if floor is not None:
         requirements.append(md.DistortionPrivacy(f"{floor:.6f}", distance))
-    # Distortion alone bounds no pair, and its channels reveal some cells: that is known here.
+    # Distortion privacy alone bounds no pair, and its channels reveal some cells, as intended here.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         found = md.design(md.Problem(prior, 1.0 - np.eye(len(prior)), requirements), tolerance=TOLERANCE)
     channel = found.channel
@@ -85,7 +85,7 @@ def designed(prior: Floats, distance: Floats, epsilon: float | None, floor: floa
 
 
 def below(value: float) -> float:
-    """Return a floor of six decimals a trace below a distortion, so that rounding cannot make it impossible."""
+    """Return a floor of six decimals slightly below a distortion, so that rounding cannot make it infeasible."""
     return math.floor((value - 2e-6) * 1e6) / 1e6
 
 
@@ -107,7 +107,7 @@ def scenario_1(folder: Path, *, columns: int, rows: int, number: int, epsilons: 
 def scenario_2(
     folder: Path, *, columns: int, rows: int, number: int, epsilons: list[float], parts: list[float]
 ) -> Iterator[Row]:
-    """Ask for floors above what the differential mechanism reaches: that many parts of the way to the largest."""
+    """Require floors at given shares of the way from the differential mechanism's distortion to the largest."""
     domain = town(columns, rows)
     distance = md.distances.euclidean(domain)
     for user, prior in enumerate(users(folder, domain, number), 1):
@@ -144,9 +144,9 @@ def scenario_3(
 def approximation(
     folder: Path, *, columns: int, rows: int, number: int, epsilon: float, part: float, radii: list[float]
 ) -> Iterator[Row]:
-    """Drop the bounds between places farther apart than a radius (appendix C), and look at what is left.
+    """Drop the bounds between places farther apart than a radius (appendix C), and measure the remaining privacy.
 
-    Each program asks for ε and for a floor of that many parts of the largest distortion.
+    Each program requires ε and a floor at a given share of the largest distortion.
     """
     domain = town(columns, rows)
     distance = md.distances.euclidean(domain)
@@ -205,7 +205,7 @@ def near_program(prior: Floats, distance: Floats, epsilon: float, floor: float, 
 def tight_epsilon(matrix: Floats, distance: Floats, seen: float = 1e-6, least: float = 1e-12) -> float:
     """Return a lower bound of the smallest ε that a channel keeps for all pairs.
 
-    Numerators count from `seen` on, and denominators as `least` at least: a single zero would make it infinite.
+    Numerators below `seen` are ignored, and denominators are raised to `least`: a single zero would make ε infinite.
     """
     with np.errstate(divide="ignore"):
         tops = np.where(matrix > seen, np.log(np.maximum(matrix, seen)), -np.inf)
@@ -223,7 +223,7 @@ def _rows(n: int, columns: list[NDArray[np.int64]], values: list[Floats]) -> spa
     return sparse.csr_array((np.concatenate(values), places), shape=(len(columns[0]), n * n + n))
 
 
-# The optimum is unique as a number; which of several optimal channels is found, and so what attacks on it gain, is not.
+# The optimal value is unique, but the optimal channel and the gains of attacks on it are not.
 _SPREAD = {"cost": 1e-5, "lower_bound": 1e-5, "optimal": 0.02, "bayes": 0.02}
 _SMALL_MAP = {"columns": 3, "rows": 4, "number": 2}
 _FULL_MAP = {"columns": 6, "rows": 8, "number": 10}

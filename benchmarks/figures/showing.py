@@ -16,7 +16,7 @@ __all__ = ["Figure", "Verdict", "say"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim: in how many of the cases it held, and the sentences that say so with numbers."""
+    """The verdict on a claim: the number of cases in which it holds, and sentences with these numbers."""
 
     held: int
     cases: int
@@ -32,17 +32,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper, or one of our own.
+    """A figure of a paper, or our own figure.
 
     Attributes:
         name: Also the name of its picture.
-        title: The paper and its number there.
-        claim: What the paper says, in its words or close to them.
-        experiment: Where the rows come from.
-        draw: Makes the picture from rows.
-        judge: Makes the verdict from rows.
+        title: The paper, and the number of the figure in it.
+        claim: The claim of the paper, quoted or paraphrased.
+        experiment: The experiment that computes the rows.
+        draw: Function that draws the picture from rows.
+        judge: Function that computes the verdict from rows.
         notebook: The notebook that shows it.
-        alt: What the picture shows, for those who do not see it.
+        alt: Description of the picture for readers who cannot see it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Temporal leakage (Cao et al. 2019): its Figures 3 to 9 drawn, and what it says of them judged."""
+"""Temporal leakage (Cao et al. 2019): its Figures 3 to 9 drawn, and its claims about them judged."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def loss(rows: Rows) -> Picture:
 
 
 def judge_loss(rows: Rows) -> Verdict:
-    """Judge Figure 4: that L is nowhere below a pair, and that the pentagram is no transition point."""
+    """Judge Figure 4: that L is nowhere below a pair, and that the pentagram is not a transition point."""
     pairs = _pairs(rows)
     envelope = all(abs(row["L"] - max(row[pair] for pair in pairs)) < SAME for row in rows)
     meet = [row["alpha"] for row in _where(rows, kind="piece") if row["alpha"] > 0]

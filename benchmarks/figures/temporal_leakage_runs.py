@@ -1,8 +1,8 @@
 """Quantifying DP in continuous release under temporal correlations (Cao et al. 2019): behind its Figures 3 to 9.
 
-The matrices are the paper's: those printed beside the figures, random ones, and the identity after Laplacian smoothing
-(Equation 28), where a small s means strong correlation. What the text of Figure 5 does not print follows from the four
-cases of its Theorem 11.
+The matrices are the paper's: the printed matrices, random matrices, and the identity after Laplacian smoothing
+(Equation 28). A small s means strong correlation. Missing parameters of Figure 5 follow from the four cases of the
+paper's Theorem 11.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRONGEST = [[1.0, 0.0], [0.0, 1.0]]
 BOTH_WAYS = [[0.8, 0.2], [0.1, 0.9]]
 SYMMETRIC = [[0.8, 0.2], [0.2, 0.8]]
 EXAMPLE_4 = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
-# The last one is not the paper's: ε is a trace below ln(1/0.8), beyond which there is no supremum.
+# The last case is not in the paper: ε is slightly below ln(1/0.8), beyond which there is no supremum.
 CASES = (
     ("(a) q = 1, d = 0", STRONGEST, 0.23),
     ("(b) q = 0.8, d = 0", MODERATE, 0.23),
@@ -49,7 +49,7 @@ def smoothed(n: int, s: float) -> Floats:
 
 
 def _paired_as_in_the_paper(compute: Callable[..., Iterator[Row]]) -> Callable[..., list[Row]]:
-    """Let an experiment pair matrices that no chain has together, as the paper's examples do."""
+    """Allow an experiment to combine matrices that do not belong to one chain, as in the paper's examples."""
 
     @functools.wraps(compute)
     def rows(**parameters: object) -> list[Row]:
@@ -79,8 +79,8 @@ def over_time(*, steps: int, epsilon: float) -> Iterator[Row]:
 def loss(*, largest: float, count: int) -> Iterator[Row]:
     """Give L(α) of Example 4, and the loss of each pair of rows (q, d), numbered from 1.
 
-    Rows of kind "curve" are values at equal steps, those of kind "piece" the ends of the pieces of L; those of kind
-    "transition" say where the maximising set of a single pair changes (Theorem 8), and of which.
+    Rows of kind "curve" are values at equal steps, and rows of kind "piece" are the ends of the pieces of L. Rows of
+    kind "transition" contain a pair and the α at which its maximising set changes (Theorem 8).
     """
     matrix = np.array(EXAMPLE_4)
     whole = leakage.LossFunction(matrix, cache=False)
@@ -100,7 +100,7 @@ def loss(*, largest: float, count: int) -> Iterator[Row]:
 
 @_paired_as_in_the_paper
 def suprema(*, steps: list[int]) -> Iterator[Row]:
-    """Give BPL step by step, and its supremum by Theorem 11, infinite where there is none."""
+    """Give BPL step by step, and its supremum by Theorem 11, which may be infinite."""
     for case, matrix, epsilon in CASES:
         function = leakage.LossFunction(matrix, cache=False)
         limit = function.supremum(epsilon)
@@ -161,7 +161,7 @@ def _released(function: Callable[[float], float], steps: int, epsilon: float) ->
 
 @_paired_as_in_the_paper
 def strengths(*, sizes: list[int], smoothing: list[float], epsilons: list[float], steps: list[int]) -> Iterator[Row]:
-    """Give BPL step by step under correlations of different strength, its supremum, and when 90 % of that is reached.
+    """Give BPL step by step under correlations of different strength, its supremum, and the step of 90 % of it.
 
     The largest size is combined with the least s of the paper, 0.005, alone.
     """

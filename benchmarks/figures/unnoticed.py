@@ -1,4 +1,4 @@
-"""What the papers did not know: the figures, and what they show."""
+"""Results that the papers do not contain: the figures, and their claims judged."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def bounds_picture(rows: Rows) -> Picture:
 
 
 def judge_bounds(rows: Rows) -> Verdict:
-    """Judge whether dropped bounds leave the ε that was asked for."""
+    """Judge whether channels with dropped bounds satisfy the required ε."""
     by_way = {row["way"]: row for row in rows if row["way"] != "dropped"}
     dropped = [row for row in rows if row["way"] == "dropped"]
     exact, spanner = by_way["all bounds"], by_way["spanner"]
@@ -125,7 +125,7 @@ def judge_hull_points(rows: Rows) -> Verdict:
 
 
 def sizes_picture(rows: Rows) -> Picture:
-    """Draw how many prefixes and pieces there are."""
+    """Draw the numbers of prefixes and pieces."""
     picture, (axes,) = panels(width=6.4, height=3.4)
     states = sorted({row["states"] for row in rows})
     for number, (column, name) in enumerate((("prefixes", "prefixes of all pairs"), ("pieces", "pieces of L"))):
@@ -151,7 +151,7 @@ def judge_sizes(rows: Rows) -> Verdict:
 
 
 def errata_picture(rows: Rows) -> Picture:
-    """Draw the truth as a multiple of what is stated."""
+    """Draw each true value as a multiple of the stated value."""
     picture, (axes,) = panels(width=7.4, height=0.36 * len(rows) + 0.9)
     places = np.arange(len(rows))[::-1]
     ratios = [row["true"] / row["stated"] for row in rows]
@@ -179,7 +179,7 @@ def errata_picture(rows: Rows) -> Picture:
 
 
 def judge_errata(rows: Rows) -> Verdict:
-    """Judge what is stated, a sentence for each."""
+    """Judge each statement in a sentence."""
     lines = [
         f"- **{row['name']}**: {row['stated']:.4f} is {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
         for row in rows

@@ -1,4 +1,4 @@
-"""What the papers did not know: designs beside noise, bounds dropped and bounds kept, the hull of loss functions."""
+"""Results that the papers do not contain: designs and noise, dropped and kept bounds, the hull of loss functions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SQUARE = (math.sqrt(2) + math.asinh(1)) / 3
 def noise(*, sides: list[int], epsilons: list[float]) -> Iterator[Row]:
     """Compare mechanisms for the complete graph on k × k cells with a uniform prior, by their mean error in cells.
 
-    The hull of the graph is a square of half side k − 1, so that planar isotropic noise, a Gamma(3, 1/ε) radius times a
-    uniform point of the square, has a mean length in closed form.
+    The hull of the graph is a square of half side k − 1. Planar isotropic noise is a Gamma(3, 1/ε) radius times a
+    uniform point of this square, so that its mean length has a closed form.
     """
     for side in sides:
         domain = md.Domain.grid(columns=side, rows=side, width=float(side), height=float(side))
@@ -144,7 +144,7 @@ BOUNDS = Experiment(
     small={"columns": 3, "rows": 3, "epsilon": 0.6, "radii": [1.5]},
     full={"columns": 7, "rows": 6, "epsilon": 0.6, "radii": [1.1, 1.5, 2.1, 2.5, 3.1, 4.1]},
     keys=("way", "radius"),
-    # Of the approximation the cost is not unique where others of its channels cost the same: its ε is not compared.
+    # The approximation may have several channels of least cost, so its ε is not compared.
     spread={"cost": 1e-5, "lower_bound": 1e-5},
 )
 HULL = Experiment(

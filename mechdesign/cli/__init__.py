@@ -78,7 +78,7 @@ WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 _COMMANDS: Mapping[str, str] = {
     "init": "Look at data and propose a specification.",
     "design": "Design the least-cost channel, certify it and write the files.",
-    "sweep": "Design for each of many values, on one machine or a cluster.",
+    "sweep": "Make a design for each of many parameter values, on one machine or a cluster.",
     "verify": "Verify a bundle, from its files alone.",
     "inspect": "Show the contents of a bundle.",
     "compare": "Compare designs: costs, adversaries, maps side by side.",
@@ -89,8 +89,8 @@ _COMMANDS: Mapping[str, str] = {
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "table": "Release counts, distributions or clusters of a table under a policy.",
-    "blowfish": "The same as table.",
-    "ledger": "Begin a ledger of budgets, show it, or check releases against it.",
+    "blowfish": "An alias of the command table.",
+    "ledger": "Create a ledger of budgets, show it, or check releases against it.",
     "chain": "Write the transition matrices of secrets, forward and backward.",
     "leakage": "Show the leakage of repeated releases of correlated data.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
@@ -99,7 +99,7 @@ _COMMANDS: Mapping[str, str] = {
     "examples": "List embedded examples, or print one.",
 }
 
-# The file and the function of a command, if their names differ from the command's.
+# Module and function of each command that has another name than its module or function.
 _LOCATIONS: Mapping[str, tuple[str, str]] = {
     "compare": ("inspect", "compare"),
     "table": ("table", "blowfish"),
@@ -144,7 +144,7 @@ _SHOWN_WARNINGS = (
 
 
 class _Commands(click.Group):
-    """A group of commands that are imported when they are called, and whose typed errors become one clear message."""
+    """A group that imports a command when it is called, and shows each typed error as one message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -177,10 +177,10 @@ class _Commands(click.Group):
         try:
             return super().make_context(*arguments, **keywords)
         except KeyboardInterrupt:
-            # click would exit with 1.
+            # Without this handler click would exit with 1.
             _stop()
         except BrokenPipeError:
-            # click would also exit with 1 if the help cannot be written.
+            # Without this handler click would exit with 1 if the help cannot be written.
             divert(sys.stdout)
             raise click.exceptions.Exit(CLOSED) from None
 
@@ -221,7 +221,7 @@ class _Commands(click.Group):
         try:
             return self._invoke(ctx)
         except KeyboardInterrupt:
-            # Ctrl-C came before anything watched for it, or after that.
+            # Ctrl-C came before or after the block that handles it.
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -251,7 +251,7 @@ class _Commands(click.Group):
                 divert(sys.stdout)
                 ctx.exit(WRONG)
             except MemoryError:
-                say_error("there is not enough memory for this")
+                say_error("there is not enough memory for this command")
                 ctx.exit(LACKING)
             except Exception as error:
                 # After an interrupt, the cleanup of compilers raises errors of various types.
@@ -262,7 +262,7 @@ class _Commands(click.Group):
 
 @contextlib.contextmanager
 def _convert_memory_errors() -> Iterator[None]:
-    """Raise `MemoryError` for the errors that the system and the module loader raise instead."""
+    """Convert errors of the system and the module loader that mean a lack of memory to `MemoryError`."""
     try:
         yield
     except (OSError, ImportError) as error:
@@ -282,7 +282,7 @@ def _restore_help(command: click.Command) -> None:
 def _stop() -> NoReturn:
     """Exit as after Ctrl-C."""
     say_error("stopped")
-    # CPython ends with the signal if Ctrl-C came while a string was executed, unless another string is executed.
+    # If Ctrl-C interrupts `exec` of a string, CPython later ends with the signal. A further `exec` prevents this.
     exec("")
     raise click.exceptions.Exit(STOPPED)
 

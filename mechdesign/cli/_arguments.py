@@ -27,8 +27,8 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
     r"""Replace the path of an input by the name of its option in errors.
 
     Args:
-        options: The option's name for a pattern of the whole path; ``\1`` in the name is replaced by a group of the
-            pattern.
+        options: Maps patterns of whole paths to names of options; ``\1`` in a name is replaced by the first group of
+            its pattern.
 
     >>> with naming_options({"alpha": "--alpha"}):
     ...     raise InputError("alpha", "leaves no budget")
@@ -75,7 +75,7 @@ def show_values_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show the contents of a cell in error messages, not only their form.",
+        help="Show the contents of cells in error messages, not only their format.",
     )(command)
 
 
@@ -151,7 +151,7 @@ def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--time-zone",
             metavar="ZONE",
-            help="The zone of times without one, such as Europe/Zurich or +02:00.  [default: UTC]",
+            help="Time zone, such as Europe/Zurich or +02:00, for times that do not state it.  [default: UTC]",
         ),
         click.option(
             "--time-format", metavar="FORM", help='The format of times: a pattern such as "%Y%m%d", unix, or unix-ms.'

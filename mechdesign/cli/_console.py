@@ -1,11 +1,11 @@
 """Output of commands: streams, messages, progress, Ctrl-C, and notes on private data.
 
 Python handles signals only between two steps of the main thread, and a call into compiled code may take minutes. So the
-system passes signals to a separate thread. It announces the reaction to Ctrl-C, and ends the process if nothing must be
-kept, or after a second Ctrl-C. It waits for files that are being written.
+system passes signals to a separate thread. This thread announces the reaction to Ctrl-C. The thread ends the process if
+no results must be kept, or after a second Ctrl-C, but first waits for files that are being written.
 
 Results go to standard output, and a command whose results cannot be written has an exit code other than 0. Notes on
-standard error do not change the result of a command: those that cannot be written are dropped.
+standard error do not change the result of a command: a note that cannot be written is dropped.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
 
 
 STALLED = 3
-"""Exit code of a design that is certified and written, although rays stalled with a wide bracket."""
+"""Exit code of a certified and written design whose search by the method of rays stalled with a wide bracket."""
 
 STOPPED = 130
 """Exit code after Ctrl-C, as in shells."""
 
-# Output other than a terminal has no width; rich would cut tables at 80 characters.
+# A file or a pipe has no width; rich would cut tables at 80 characters.
 _WIDTH = 120
 # Seconds between two lines of progress if there is no terminal.
 _LINE_INTERVAL_S = 3.0
@@ -95,7 +95,7 @@ class EscapedTable(rich.table.Table):
 
 
 class Console(rich.console.Console):
-    """A console on which texts from others cannot move the cursor or reverse other texts.
+    """A console on which control characters in printed texts have no effect.
 
     Unprintable characters are escaped; only line ends before and after a printed text are kept.
     """
@@ -147,7 +147,7 @@ def say_note(message: str) -> None:
 
 
 def say_stopping(promise: str) -> None:
-    """Announce the reaction to Ctrl-C, on a separate line if another one shows progress."""
+    """Announce the reaction to Ctrl-C on a new line, even if the current line shows progress."""
     console = errors()
     console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
     console.print(Text.assemble(("stopping: ", "yellow"), f"{promise}; Ctrl-C again ends at once"), soft_wrap=True)
@@ -161,7 +161,7 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning without its place in the program; show each note on a recognised layout once."""
+    """Show a warning without its file and line number; show each note on a recognised layout only once."""
     if issubclass(category, RecognisedWarning):
         context = click.get_current_context(silent=True)
         told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.recognised", set())
@@ -253,7 +253,7 @@ def say_gap(made: Design, tolerance: float, which: str = "") -> None:
 
 
 def describe_gap(gap: float, tolerance: float) -> str:
-    """Return a sentence on a relative gap above the requested one."""
+    """Return a sentence on a relative gap that exceeds the requested gap."""
     proved = f"proved to within {gap:.2g} of the least possible" if gap < 1 else "not bounded from below"
     return f"the cost is {proved}; the tolerance is {tolerance:.3g}. Privacy does not depend on the gap"
 
@@ -275,7 +275,7 @@ def progress() -> Iterator[ProgressCallback]:
 
 
 def _every_few_seconds(line: _ProgressLine) -> ProgressCallback:
-    """Return a callback that prints a line every few seconds, and none for shorter work."""
+    """Return a callback that prints a line every few seconds, but prints nothing during shorter work."""
     shown = time.perf_counter()
 
     def report(moment: Progress) -> None:
@@ -297,7 +297,7 @@ class _ProgressLine:
         self._bounds = ""
 
     def after(self, moment: Progress) -> str:
-        """Return the line after `moment`."""
+        """Return the updated line for a new message of the solver."""
         if moment.lower is not None or moment.upper is not None:
             lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
             upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
@@ -356,7 +356,7 @@ wait_option = click.option(
 
 
 def announce(ledger: Ledger | None, public: Path) -> None:
-    """Show the full path of the ledger that will be charged or created, or that there is none.
+    """Show the full path of the ledger that will be charged or created, or state that no ledger is charged.
 
     Raises `InputError` if the ledger is in the folder that may be published.
     """
@@ -373,7 +373,7 @@ def announce(ledger: Ledger | None, public: Path) -> None:
         )
     lock = lock_file_of(ledger.path)
     if not exists(ledger.path):
-        # Without its folder, or with the lock of an earlier ledger, no ledger is created, and an error follows.
+        # If the folder is missing, or the lock of an earlier ledger exists, an error follows instead of a new ledger.
         if ledger.path.parent.is_dir() and not exists(lock):
             say_note(f"the ledger {ledger.path} is created")
         return
@@ -381,13 +381,13 @@ def announce(ledger: Ledger | None, public: Path) -> None:
     for file in (ledger.path, lock):
         if os.name != "nt" and exists(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
             say_note(
-                f"{file} is open to every user (mode {mode:04o}), since an earlier version made it. Its mode is "
+                f"{file} is open to every user (mode {mode:04o}), since an earlier version created it. Its mode is "
                 f"unchanged. Restrict it with: chmod 600 {file}"
             )
 
 
 def show_spending(ledger: Ledger) -> None:
-    """Show the rest of a ledger's budget and, with several policies, the spending under each."""
+    """Show the remaining budget of a ledger and, with several policies, the spending under each policy."""
     from mechdesign.leakage._ledger_file import APART
 
     left = [
@@ -408,7 +408,7 @@ _END_TIMEOUT_S, _SECOND_END_TIMEOUT_S = 1.0, 0.3
 
 @contextmanager
 def watch_signals() -> Iterator[None]:
-    """Handle Ctrl-C during the block, in the main thread and unless the program ignores it."""
+    """Handle Ctrl-C during a block in the main thread, unless the program ignores Ctrl-C."""
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -435,7 +435,7 @@ def watch_signals() -> Iterator[None]:
 
 
 def _watch(receiver: socket.socket) -> None:
-    """Read the numbers of signals until the sender is closed."""
+    """Read signal numbers until the sending socket is closed."""
     count = 0
     deadline: float | None = None
     while True:
@@ -447,7 +447,7 @@ def _watch(receiver: socket.socket) -> None:
             if promised is None:
                 _end()
             else:
-                # The main thread has caught the signal, and found something to keep.
+                # The main thread has caught the signal and will keep partial results.
                 say_stopping(promised)
                 deadline = None
             continue
@@ -484,7 +484,7 @@ def occupy_descriptors() -> None:
 
 @contextmanager
 def use_open_streams() -> Iterator[None]:
-    """Replace unusable standard streams during the block, and restore the old ones after it."""
+    """Replace unusable standard streams during the block, and restore the old streams after it."""
     before = sys.stdin, sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         sys.stdin, sys.stdout = _open_or_null(before[0], "r", stack), _open_or_null(before[1], "w", stack)
@@ -507,7 +507,7 @@ def divert(stream: TextIO | None) -> None:
 
 
 def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
-    """Return a stream with an encoding for ε and labels, or a null device without a stream."""
+    """Return the stream with an encoding for ε and labels, or a null device if the stream is missing."""
     if stream is None or stream.closed:
         return cast(TextIO, stack.enter_context(open(os.devnull, mode, encoding="utf-8")))
     if mode == "w" and isinstance(stream, io.TextIOWrapper):
@@ -516,7 +516,7 @@ def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack)
 
 
 class _NotesStream:
-    """A stream for notes that drops those that cannot be written."""
+    """A stream for notes, which drops notes that cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -25,7 +25,7 @@ _Found = TypeVar("_Found")
 
 
 def loss_of(path: Path | None, name: str) -> LossFunction | None:
-    """Return the loss function of the matrix in a file, or None without one; errors name argument and file."""
+    """Return the loss function of the matrix in a file, or None if no file is given; errors name argument and file."""
     if path is None:
         return None
     from mechdesign.base._check import rename_path
@@ -36,7 +36,9 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     matrix, word = read_chain_matrix(path)
     counted = counts_of(path)
     if (direction := direction_of(path)) not in ("", name):
-        say_warning(f"{path} is the {direction} matrix of its chain, but is used as the {name} one", UserWarning, "", 0)
+        say_warning(
+            f"{path} is the {direction} matrix of its chain, but is used as the {name} matrix", UserWarning, "", 0
+        )
     if counted is None and (path.parent / CHAIN_COUNTS).exists():
         say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: {path} may have been smoothed")
     with withholding():
@@ -53,7 +55,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
 
 
 class MixtureLosses(NamedTuple):
-    """Loss functions of both directions if the rows of all ends are mixtures of other rows, with a note on them."""
+    """Loss functions of both directions if the rows of all ends are mixtures of other rows, and a note on the ends."""
 
     before: LossFunction | None
     after: LossFunction | None
@@ -75,7 +77,7 @@ def remove_smoothing(
 
 
 def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> MixtureLosses | None:
-    """Return the loss functions under "mixture" in addition to the given ones, or None if they are equal."""
+    """Return the loss functions under the assumption "mixture", or None if they are the given loss functions."""
     found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
     if all(loss is other for loss, other in zip((before, after), found, strict=True)):
         return None
@@ -87,10 +89,10 @@ def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> Mi
     stopped = [loss for loss in (before, after) if loss is not None and loss.identity]
     note = (
         f"ends, whose rows are unknown or have a 1 on the diagonal: {' and '.join(counts)}. The values under mixture "
-        "hold if each such row is any mixture of the other rows"
+        "hold if the row of each end is any mixture of the other rows"
     )
     if stopped and all(loss.stopped_by_ends for loss in stopped):
-        note += ". The ends alone are the reason that no budget holds forever"
+        note += ". Only because of the ends, no budget holds over an infinite horizon"
     return MixtureLosses(found[0], found[1], note)
 
 
@@ -99,7 +101,7 @@ def compare_assumptions(
     before: LossFunction | None,
     after: LossFunction | None,
 ) -> dict[str, _Found]:
-    """Return the results under mixture and from counts alone, if these assumptions differ from the given ones."""
+    """Return the results under mixture and from counts alone, if they differ from the given assumptions."""
     found = {}
     if (other := apply_mixture(before, after)) is not None:
         with suppress_warnings():
@@ -122,7 +124,7 @@ def warnings_once() -> Iterator[None]:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Suppress warnings about budgets and correlations, which have been shown for the given assumptions."""
+    """Suppress warnings about budgets and correlations, because they were shown for the given assumptions."""
     with warned.suppress_warnings(BudgetWarning, CorrelationWarning):
         yield
 
@@ -136,7 +138,7 @@ def check_figure(path: Path | None, target: Path | None = None) -> None:
 
 
 def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Draw a figure with the module of leakage figures, and write it if a path is given."""
+    """Draw a leakage figure, and write it if a path is given."""
     if path is None:
         return
     from mechdesign.report import _leakage_figures as leakage_figures

@@ -82,8 +82,8 @@ reach_option = click.option(
     "--reach",
     metavar="DISTANCE",
     callback=_reach,
-    help="Largest distance of a place from its nearest secret if there is no grid, such as 2km.  [default: the largest "
-    "distance between nearest neighbours]",
+    help="Largest distance, such as 2km, of a place from its nearest secret if there is no grid.  [default: the "
+    "largest distance between nearest neighbours]",
 )
 
 
@@ -98,10 +98,12 @@ def locate_secrets(
 ) -> tuple[Integers, int]:
     """Return the secrets for one place, or for each place in a file, `draws` times each: int64 (k · draws,).
 
-    The second value is the largest number of answers for one place: a cell, or equal coordinates between anchors.
+    The second value is the largest number of answers for one place. Between anchors a place is a pair of coordinates,
+    and otherwise a cell.
 
-    Places outside, as in `Domain.cell_of`, raise `InputError`, or get the nearest secret and are counted in a note.
-    Between anchors, each draw has a separate anchor, and places outside raise `InputError` or are moved to the border.
+    Places outside the domain raise `InputError`, as in `Domain.cell_of`, or are replaced by the nearest secret and
+    counted in a note. Between anchors, each draw selects an anchor independently. Places outside all anchors raise
+    `InputError` or are moved to the border.
     """
     name = "--at" if source is None else str(source)
     try:
@@ -140,13 +142,13 @@ def locate_secrets(
 
 
 def _describe_outside(area: Area) -> str:
-    """Return a phrase on the area that places are outside of, and on their replacement."""
+    """Return a phrase that names an area, and the replacement of places outside it."""
     if area.corners is not None:
-        return "the anchors: projected to the border"
+        return "the anchors, and are projected to the border"
     if area.borders is not None:
         cells = "" if area.members is None else " or in cells that are not secrets"
-        return f"the grid{cells}, and the nearest cell is taken"
-    return "the reach of all secrets, and the nearest secret is taken"
+        return f"the grid{cells}, and are replaced by the nearest cell"
+    return "the reach of all secrets, and are replaced by the nearest secret"
 
 
 def _largest_count(given: NDArray[Any]) -> int:

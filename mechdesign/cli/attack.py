@@ -32,8 +32,8 @@ _ATTACKS = {
 _BY_PROGRAM = ("minimax", "pairwise_minimax")
 _SLOW, _OPTION = "pairwise_minimax", "pairwise"
 _PAIRS = (
-    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value may be smaller\n"
-    "than any expected error, without contradicting the optimal attack."
+    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value is not\n"
+    "comparable with the error of the optimal attack, and may be smaller."
 )
 
 
@@ -41,12 +41,18 @@ _PAIRS = (
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=click.Path(path_type=Path),
-    help="The attacker's prior, if not the true one: a header, then one weight per line for each secret.",
+    help="The attacker's prior, if it differs from the true prior: a header, then one weight per secret and line.",
 )  # fmt: skip
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
 @label_option
-@click.option("--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="For each attack.")
-@click.option(f"--{_OPTION}", is_flag=True, help="Also run the pairwise min-max attack: minutes beyond 50 secrets.")
+@click.option(
+    "--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="Time limit for each attack."
+)
+@click.option(
+    f"--{_OPTION}",
+    is_flag=True,
+    help="Also run the pairwise min-max attack, which takes minutes for more than 50 secrets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
 @layout_options()
 @memory_option
@@ -64,9 +70,9 @@ def attack(
 
     All attackers know the channel. Errors use the measure of the first distortion requirement, or else the Euclidean
     distance, or, without places, the probability of a wrong guess. Expected errors are under the prior of the design.
-    No attack with that prior has a smaller expected error than the optimal one. Some attacks minimise another value:
-    the pairwise min-max attack looks at one pair and one guess at a time. Its value is often smaller than any expected
-    error.
+    No attack with that prior has a smaller expected error than the optimal attack. Some attacks minimise another value:
+    the pairwise min-max attack looks at one pair and one guess at a time. The value of that attack is often smaller
+    than any expected error.
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "must be positive", value=time_limit, bound="> 0 and finite")

@@ -55,12 +55,17 @@ _PLACED = {
     help="The unit of ε: euclidean, manhattan, chebyshev or haversine, for secrets with places; hamming; line "
     "(secrets numbered along a line); or a matrix (n, n).",
 )  # fmt: skip
-@click.option("--graph", metavar="EDGES.csv", type=_FILE, help="A policy graph instead: two secrets per line, from 0.")
+@click.option(
+    "--graph",
+    metavar="EDGES.csv",
+    type=_FILE,
+    help="A policy graph instead of a distance: two secrets per line, counted from 0.",
+)
 @click.option(
     "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
 )
 @click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets, one per line.")
-@click.option("--epsilon", metavar="ε", help="The claimed ε, exact: the exit code is 1 if it does not hold.")
+@click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
 @click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; default: uniform.")
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
 @label_option
@@ -93,8 +98,8 @@ def audit(
     """Compute the guarantee of any finite channel: its tight ε, which may be infinite, and the worst pair of secrets.
 
     FILE contains a matrix p(o|s) with a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or
-    one array). Or it is a folder of `mechdesign design`, its channel.npz or its channel.csv. Numbers have their exact
-    values as floats, or as decimals in channel.csv. Rows are divided by their exact sums.
+    one array). FILE may also be a folder written by `mechdesign design`, or channel.npz or channel.csv in that folder.
+    Floats and the decimals of channel.csv are read with their exact values. Rows are divided by their exact sums.
 
     The exit code is 0, or 1 if the ε of --epsilon, or of the folder, does not hold.
     """
@@ -260,7 +265,7 @@ def _are_positions(labels: Sequence[str]) -> bool:
 
 
 def _bound_of(problem: Problem | None) -> ExponentBound:
-    """Return the bound between secrets that files state."""
+    """Return the bound between secrets that a problem claims."""
     found = [] if problem is None else list(problem.claims.exponent_bounds.values())
     if problem is not None and problem.point_bounds:
         raise click.UsageError(
@@ -303,7 +308,7 @@ def _read_distance(
 
 
 def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
-    """Return the graph of the edges in a file; integers are labels if these are numbers, and otherwise positions."""
+    """Return the graph of the edges in a file; integers are labels if all labels are integers, else indices."""
     edges = read_matrix(path)
     if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
         raise InputError(

@@ -26,8 +26,8 @@ _OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 @click.option("--solvers", metavar="NAMES", help="Names separated by commas; default: all installed solvers.")
 @click.option("-o", "--output", "folder", metavar="DIR", default="bench", show_default=True, help="Folder to write.")
 @click.option("--resume", is_flag=True, help="Run the missing rows of the folder.")
-@click.option("--time-limit", metavar="SECONDS", type=float, help="For each problem, instead of the suite's limit.")
-@click.option("--memory", metavar="GB", type=float, help="For each problem, instead of the suite's limit.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="Time limit for each problem.")
+@click.option("--memory", metavar="GB", type=float, help="Memory limit for each problem.")
 @click.option("--threads", metavar="NUMBER", type=int, default=1, show_default=True, help="Threads of each solver.")
 @click.option("--export-mps", "mps", metavar="DIR", help="Write the suite's programs as MPS files, and run nothing.")
 @click.option("--list", "listed", is_flag=True, help="Show suites, families and solvers, and run nothing.")
@@ -117,7 +117,7 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
     show_next(
         {
             f"{folder / 'report.html'}": "tables and figures: open it in a browser",
-            f"{folder / 'results.csv'}": "every run, one per row",
+            f"{folder / 'results.csv'}": "all runs, with a row for each run",
         }
     )
 

@@ -83,15 +83,16 @@ def budget(
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
-    Without --cost, all releases have the same ε. With --steps, the first and the last one have more (Algorithms 7 and 8
-    of Cao et al. 2019). With --cost, the budgets have the least total cost: unimportant releases get little or nothing,
-    so that others get more. A lower bound shows the largest possible distance from the least cost.
+    Without --cost, all releases have the same ε. With --steps, the first and the last release have larger budgets than
+    the others (Algorithms 7 and 8 of Cao et al. 2019). With --cost, the budgets have the least total cost: unimportant
+    releases get little or nothing, so that other releases get more. A lower bound on the least cost is also shown.
 
-    Matrices have a row for each current state. They are text files of numbers without a header, .npy files or sparse
-    .npz files of SciPy. Without a matrix the adversary knows nothing of that direction. Releases are counted from 0.
+    Matrices have a row for each current state. Matrices are text files of numbers without a header, .npy files or
+    sparse .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction.
+    Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
-    rows, the results under mixture are also shown.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
+    replaced by a word, the results under mixture are also shown.
     """
     if cost_file is None and [weights, window, tolerance] != [None, None, None]:
         raise click.UsageError("give --cost with --weights, --window or --tolerance")
@@ -129,7 +130,7 @@ def budget(
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
-    """Show the ε of the releases, and the ε for any number of them, under each assumption."""
+    """Show the ε of the releases, and the ε for any number of releases, under each assumption."""
     shown = table("release", *found, numbers=tuple(found))
     rows = [dict(_name_releases(several)) for _, several in found.values()]
     for name in rows[0]:
@@ -139,7 +140,7 @@ def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
 
 
 def _name_releases(budgets: list[float]) -> list[tuple[str, float]]:
-    """Return the distinct budgets with their releases; all releases between the first and the last have the same."""
+    """Return the distinct budgets with their releases; all releases between the first and the last have one budget."""
     last = len(budgets) - 1
     places = {0: "0", last: str(last)} if last >= 0 else {}
     if last >= 2:
@@ -205,7 +206,10 @@ def _least_cost(
     if (other := apply_mixture(before, after)) is not None:
         say_note(other.note)
         if given:
-            say_note("to find costs under mixture, run the command again with this word instead of such rows")
+            say_note(
+                "to find costs under mixture, write the word mixture instead of the rows of ends, and run the "
+                "command again"
+            )
         else:
             with suppress_warnings():
                 under_mixture = best_budgets(alpha, weighted, *other.losses, **limits).cost
@@ -262,7 +266,7 @@ def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
         ("these budgets", best.cost),
         ("no budgets cost less than", best.lower_bound),
         ("more at both ends (Algorithm 8)", best.allocated),
-        ("the same for all (Algorithm 7)", best.constant),
+        ("the same ε for all (Algorithm 7)", best.constant),
         ("the best budgets under mixture", under_mixture),
     ):
         if value is not None:

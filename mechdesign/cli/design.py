@@ -68,10 +68,10 @@ def design_schedule(
 ) -> bool:
     """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
 
-    Return whether no design stalled, so that all have the requested brackets or narrow ones.
+    Return whether all designs have narrow brackets, which means that no search stalled.
 
-    Each bundle is written when it is done, and the schedule last: after an interruption there is no schedule. Raises
-    `SolverInterruptedError` then; a channel of an unfinished search is not written.
+    Each bundle is written when it is done, and the schedule last: an interruption raises `SolverInterruptedError`, and
+    no schedule is written. A channel of an unfinished search is not written.
     """
     check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     _prepare(given, report)
@@ -178,11 +178,15 @@ _EQUAL_ROWS = (
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
 @click.option("--solver", metavar="NAME", help='"auto", or a name listed by `mechdesign info`.')
 @click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
-@click.option("--time-limit", metavar="SECONDS", type=float, help="Stop then, with the best channel so far.")
+@click.option(
+    "--time-limit", metavar="SECONDS", type=float, help="Stop the search after this time, with the best channel so far."
+)
 @click.option("--rows", type=click.Choice(get_args(Rows)), help="The privacy rows that the solver receives.")
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
-@click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
-@click.option("--estimate", is_flag=True, help="Only estimate memory and time, and the largest size that fits.")
+@click.option("--report/--no-report", default=True, help="Whether to write report.html with pictures.")
+@click.option(
+    "--estimate", is_flag=True, help="Only estimate memory and time, and the largest problem that fits into memory."
+)
 @click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Also replace a design of another specification.")
 @memory_option
@@ -202,7 +206,7 @@ def design(
 
     Without SPEC.toml, the design is for a small simulated city; `mechdesign examples` lists others. Options override
     the [solver] table. An existing design of the same specification (same text or file name) is replaced. After Ctrl-C,
-    the best channel so far is saved next to it, and the exit code is 130.
+    the best channel so far is saved next to that design, and the exit code is 130.
 
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret. Secrets without an edge
     are rejected, unless the [policy] table allows them; `mechdesign policy` shows the graph.
@@ -210,10 +214,10 @@ def design(
     If SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε in DIR/epsilon-…, with the
     same settings. DIR/schedule.csv lists the design of each release.
 
-    A prior that was counted in data is private: DIR and its report reveal all its counts exactly to everyone who
-    receives them. `mechdesign export DIR --without-prior` writes a folder without it.
+    A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
+    them. `mechdesign export DIR --without-prior` writes a folder without it.
 
-    With --rows rays the exit code is 3 if a bracket ends above both the tolerance and 2 %. The design is still
+    With --rows rays the exit code is 3 if the final gap exceeds both the tolerance and 2 %. Such a design is also
     certified and written, after a warning.
     """
     started = time.perf_counter()
@@ -261,7 +265,7 @@ def design(
 
 
 def _choose_folder(folder: str, made: Design, force: bool) -> str:
-    """Return the folder for a design; an interrupted design does not replace a finished one."""
+    """Return the folder for a design; an interrupted design does not replace a finished design."""
     if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
         return folder
     folder = f"{folder.rstrip('/')}-interrupted"
@@ -315,7 +319,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
         raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
     console = output()
     solver = estimate(size, settings).solver
-    # One thread solves rows.
+    # Other methods solve with one thread.
     several = solver == RAYS or takes_blocks(solver)
     slow = compute_slowness(measure_speed(settings.threads or count_processors() if several else 1))
     found, most = estimate(size, settings, slow), find_largest(size, settings, slowness=slow)
@@ -368,11 +372,15 @@ def _parts(summary: SolveSummary) -> str:
 def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
     """Return the possible next steps: commands, or files to open, with descriptions."""
     found = {f"{folder}/report.html": "the report, with figures: open it in a browser"} if report else {}
-    found[f"mechdesign verify {folder}"] = "prove it again, from the files alone"
-    found[f"mechdesign sample {folder} {_truth(made)}"] = "an answer for it, with new randomness each time"
+    found[f"mechdesign verify {folder}"] = "prove the design again, from the files alone"
+    found[f"mechdesign sample {folder} {_truth(made)}"] = (
+        "draw an answer for this secret, with new randomness each time"
+    )
     if example is not None:
-        found[f"mechdesign examples {example} > my.toml"] = "your own: change it, then `mechdesign design my.toml`"
-        found["mechdesign examples"] = "others: a larger city, a policy, a trace, repeated releases"
+        found[f"mechdesign examples {example} > my.toml"] = (
+            "a specification of your own: change it, then `mechdesign design my.toml`"
+        )
+        found["mechdesign examples"] = "other examples: a larger city, a policy, a trace, repeated releases"
     return found
 
 

@@ -40,7 +40,9 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output."
 )
-@click.option("--all-rows", is_flag=True, help="With mps: a privacy row for every pair, including implied ones.")
+@click.option(
+    "--all-rows", is_flag=True, help="In format mps, write a privacy row for every pair, including implied pairs."
+)
 @click.option(
     "--without-prior", "public", is_flag=True,
     help="Write a folder like DIR to FILE, with a uniform prior instead of a private one, and without a claim of cost.",
@@ -55,9 +57,10 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     geojson                   domain, prior and answers, for maps
     mps                       the linear program that the channel solves
 
-    A prior that was counted in data is private: json, npz, geojson and mps hold it, and DIR does. With --without-prior
-    the folder FILE has a uniform prior and the lower bound 0. Its metric, threshold and graph privacy is verified as
-    that of DIR is; requirements that are stated under a prior are refused. The channel still depends on the true prior.
+    A prior that was counted in data is private: DIR contains it, and so do the formats json, npz, geojson and mps. With
+    --without-prior the folder FILE has a uniform prior and the lower bound 0. Metric, threshold and graph privacy of
+    FILE can be verified, as for DIR; designs with requirements under a prior are refused. The channel still depends on
+    the true prior.
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
         _without_prior(folder, target, form is not None or all_rows)
@@ -80,13 +83,13 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     if not form.text and sys.stdout.isatty():
         raise click.UsageError(f"{form.name} is a binary format: name a file with -o")
     for part in form.parts(exported, options):
-        # Write pieces smaller than the buffer, since Python may silently lose the end of a larger one on a full disk.
+        # Write pieces smaller than the buffer, since Python may silently lose the end of a larger piece on a full disk.
         for start in range(0, len(part), _WRITE_BYTES):
             sys.stdout.buffer.write(part[start : start + _WRITE_BYTES])
 
 
 def _recognise_format(target: Path | None) -> Format:
-    """Return the format of a file's suffix; raise `click.UsageError` for an unknown one."""
+    """Return the format that belongs to a file's suffix; raise `click.UsageError` for an unknown suffix."""
     if target is None:
         raise click.UsageError("name a format with --format, or a file with -o")
     try:
@@ -129,7 +132,7 @@ def _say_ending(target: Path, form: Format) -> None:
     except InputError:
         return
     if told.name != form.name:
-        say_note(f"{target} is in the format {form.name}, although its suffix is the one of {told.name}")
+        say_note(f"{target} is in the format {form.name}, although its suffix belongs to {told.name}")
 
 
 def _say_private(design: Design, form: Format) -> None:
@@ -139,4 +142,4 @@ def _say_private(design: Design, form: Format) -> None:
     from mechdesign.report._private import holds_counts
 
     if holds_counts(design.problem, design.origin):
-        say_note(f"{form.name} contains the prior: if this was counted in data, the file is private")
+        say_note(f"{form.name} contains the prior: if the prior was counted in data, the file is private")

@@ -24,7 +24,7 @@ _RENAMED_OPTIONS = ("date", "time_format", "time_zone", "longitudes", "missing",
 
 @click.command()
 @click.argument("data", metavar="DATA", type=_FILE)
-@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write it to this file.")
+@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write the specification to this file.")
 @click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="Approximate number of cells.")
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
@@ -64,14 +64,15 @@ def init(
     """Look at data and write a commented specification for them, which `mechdesign design` accepts unchanged.
 
     DATA is a table with a header and one check-in per line: CSV or any other delimited text, also compressed by gzip,
-    or Parquet. It may also be a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The
+    or Parquet. DATA may also be a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The
     specification has a box around the densest points, a grid that is solved in seconds, an ε and a floor.
 
     If check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are then columns of
     that table.
 
-    The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Cheap noise costs at
-    most half of the best constant answer. If there is no such ε, a comment states it. All proposals depend on the data.
+    The proposed ε is the smallest of 0.1, 0.2, 0.5, … 20 per km with cheap planar Laplace noise. Noise is cheap if its
+    cost is at most half the cost of the best constant answer. If even 20 per km is not large enough, a comment states
+    this. All proposals depend on the data.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._inspection import inspect_data

@@ -57,7 +57,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if len(directories) < 2:
         raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+        raise InputError("--output", "is not the name of a page", value=str(page), bound="a name that ends in .html")
     for each in directories:
         require_design(each)
     check_outputs(page, inputs={f"{each}, {name}": each / name for each in directories for name in SET})
@@ -86,7 +86,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if page is not None:
         write_output(page, [html(designs, said).encode()])
         if not as_json:
-            show_next({str(page): "the same with maps side by side: open it in a browser"})
+            show_next({str(page): "the comparison with maps side by side: open it in a browser"})
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:
@@ -134,7 +134,9 @@ def _release_facts(release: Release) -> dict[str, str]:
         "mechanism": described.mechanism,
         "spent": described.spent if described.epsilon or described.rho else "nothing",
         "answers": f"{len(release):,}, in steps of {exact_text(described.step)}",
-        "noise": "a given generator: a rehearsal" if described.rehearsal else "the operating system's randomness",
+        "noise": "a generator of the caller: this is a rehearsal"
+        if described.rehearsal
+        else "the operating system's randomness",
     }
 
 
@@ -163,7 +165,12 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     Nothing is proved here: use `mechdesign verify`.
     """
     if outline is not None and page is None:
-        raise InputError("--outline", "is given without --report", value=str(outline), bound="a page to draw it on")
+        raise InputError(
+            "--outline",
+            "is given without --report",
+            value=str(outline),
+            bound="--report PAGE.html, the page with the map",
+        )
     if page is None and (folder / ANSWERS).is_file():
         show_release(folder, as_json)
         return
@@ -185,8 +192,8 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     _show(problem, certificate, facts, files)
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
-        f"mechdesign verify {folder}": "prove it, from the files alone",
-        f"mechdesign compare {folder} OTHER": "next to another design",
+        f"mechdesign verify {folder}": "prove the design again, from the files alone",
+        f"mechdesign compare {folder} OTHER": "compare this design with another design",
     })  # fmt: skip
 
 

@@ -42,7 +42,7 @@ _FILE = click.Path(path_type=Path)
 _MEANINGS = {
     "largest": "largest leakage of one release",
     "total": "all releases together",
-    "supremum": "each release, if they go on forever",
+    "supremum": "each release, over an infinite horizon",
 }
 
 
@@ -52,7 +52,13 @@ _MEANINGS = {
 @click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now).")
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
 @click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases.")
-@click.option("--budgets", "budget_file", metavar="FILE", type=_FILE, help="Budgets of `mechdesign budget`, instead.")
+@click.option(
+    "--budgets",
+    "budget_file",
+    metavar="FILE",
+    type=_FILE,
+    help="File of budgets written by `mechdesign budget`, instead of --epsilon.",
+)
 @click.option(
     "--window", "width", metavar="W", type=click.IntRange(min=1), help="Also show the leakage of any W releases."
 )
@@ -76,12 +82,12 @@ def leakage(
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    P.csv contains the matrix Pr(state before | state now), with a row for each current state. It is a text file of
-    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without it, give --forward, for
-    an adversary who only knows the transitions to the next state. Releases are counted from 0.
+    P.csv contains the matrix Pr(state before | state now), with a row for each current state. P.csv is a text file of
+    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an
+    adversary who only knows the transitions to the next state. Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. For such
-    rows, the results under mixture are also shown.
+    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
+    replaced by a word, the results under mixture are also shown.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -156,10 +162,10 @@ def _facts(
 
 def _next(example: str) -> dict[str, str]:
     return {
-        f"mechdesign leakage --example {example} --plot leakage.svg": "a figure of it",
-        f"mechdesign examples {example} > P.csv": "your own: change it, then",
-        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of its releases, and",
-        "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which none leaks more than 1",
+        f"mechdesign leakage --example {example} --plot leakage.svg": "draw this leakage",
+        f"mechdesign examples {example} > P.csv": "a matrix of your own: change it, then show",
+        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of releases under this matrix, and",
+        "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which no release leaks more than 1",
     }
 
 
@@ -179,7 +185,7 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Flo
 def _print_table(columns: dict[str, Floats]) -> None:
     shown = table("release", *columns, numbers=("release", *columns))
     count = len(columns["epsilon"])
-    # Show the ends of a long series; -o writes all of it.
+    # Show only both ends of a long series; -o writes the whole series.
     steps = range(count) if count <= 40 else [*range(20), None, *range(count - 20, count)]
     for step in steps:
         if step is None:
@@ -204,7 +210,10 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 @click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
 @click.option(
-    "--smoothing", metavar="S", type=float, help="Add this number to each count of steps: for beliefs, not for bounds."
+    "--smoothing",
+    metavar="S",
+    type=float,
+    help="Add this number to each count of steps; suitable for beliefs, not for bounds.",
 )
 @click.option(
     "--ends", type=click.Choice(ENDS),
@@ -236,13 +245,14 @@ def chain(
 
     The chain is given by [release] in SPEC.toml, or is counted in the data of the prior. DIR gets forward.csv, Pr(next
     state | state now), backward.csv, Pr(state before | state now), and states.csv, which labels their rows. Without
-    smoothing, states without visits are left out of all three.
+    smoothing, states without visits are left out of all three files.
 
     chain-counts.json contains the counts and the smoothing of these matrices; `leakage` and `budget` read it from the
     folder of the matrix. Files of a counted chain are private, and only you can read them.
 
     Rows of forward.csv are counted from the steps that leave a state, rows of backward.csv from the steps that enter
-    it. If there are none, --ends gives the row; mixture and any are written as words, for `leakage` and `budget`.
+    it. For a state without such steps, --ends selects the row. The rows mixture and any are written as words, for
+    `leakage` and `budget`.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._chain_counts import CHAIN_COUNTS
@@ -277,7 +287,7 @@ def chain(
     both = f"{folder}/backward.csv --forward {folder}/forward.csv"
     show_next(
         {
-            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of such data",
+            f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of these data",
             f"mechdesign budget --alpha 1 --steps 10 --backward {both}": "the ε with which none leaks more than 1",
         }
     )

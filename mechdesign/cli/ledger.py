@@ -22,11 +22,13 @@ def ledger() -> None:
 @click.argument("path", metavar="PATH", type=_FILE)
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
-@click.option("--again", is_flag=True, help="Create it even if the lock of a removed ledger remains.")
-@click.option("--group", metavar="NAME", help="Share it with the members of a group (0660 instead of 0600).")
+@click.option("--again", is_flag=True, help="Create the ledger even if the lock of a removed ledger remains.")
+@click.option(
+    "--group", metavar="NAME", help="Share the ledger with the members of a group (mode 0660 instead of 0600)."
+)
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
-    """Create an empty ledger at PATH, with or without a budget, for its owner only."""
+    """Create an empty ledger at PATH, with or without a budget, which only its owner can read."""
     from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 
@@ -57,11 +59,11 @@ def show(path: Path) -> None:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
 def check(path: Path, folders: tuple[Path, ...]) -> None:
-    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if one is not.
+    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if a release is not.
 
-    A release repeats the numbers of its entries. If one is missing, the ledger was replaced by an older copy or by
-    another ledger, and lacks later spending. All folders are checked, even if one names no entry; the exit code is then
-    2, if no entry is missing.
+    A release states the numbers of its entries. If an entry is missing, the ledger was replaced by an older copy or by
+    another ledger, and lacks later spending. All folders are checked. If a release states no entry and all stated
+    entries exist, the exit code is 2.
     """
     from mechdesign.leakage.accounting import Ledger, check_folders
 

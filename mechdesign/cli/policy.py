@@ -107,8 +107,9 @@ def _show_files(directory: Path | None, names: Iterable[str], example: str | Non
     if example is not None:
         show_next({
             f"mechdesign policy --example {example} --plot graph.png": "a figure of the graph",
-            f"mechdesign design --example {example}": "the least-cost channel under it",
-            f"mechdesign examples {example} > my.toml": "your own: change it, then `mechdesign policy my.toml`",
+            f"mechdesign design --example {example}": "design the least-cost channel under this graph",
+            f"mechdesign examples {example} > "
+"my.toml": "a specification of your own: change it, then `mechdesign policy my.toml`",
         })  # fmt: skip
 
 
@@ -124,7 +125,7 @@ def _show(title: str, domain: Domain, asked: SpecifiedPolicy, found: Overview) -
     rows = [
         ("not possible", found.excluded.tolist()),
         ("without an edge", found.isolated.tolist()),
-        ("all neighbours not possible", found.disconnected.tolist()),
+        ("without a possible neighbour", found.disconnected.tolist()),
     ]
     for name, members in rows:
         if members:
@@ -156,7 +157,7 @@ def _add_geometry(add: Any, domain: Domain, shape: PlaceOverview) -> None:
         add(f"repaired ({made.method})", f"{len(made.added)} edge{'s' * (len(made.added) != 1)}: {edges}")
         add("hull of the repaired graph", _describe_hull(made.hull_after, domain.unit))
     elif shape.exposed[shape.judged].size and len(shape.degrees) == 1:
-        add("repaired", "cannot be: a single secret is possible")
+        add("repaired", "not repairable: only one secret is possible")
 
 
 def _describe_hull(body: SensitivityHull, unit: str) -> str:

@@ -59,7 +59,8 @@ _SEEDED = (
     "are a rehearsal, charged to no ledger; never publish them"
 )
 _UNFINISHED = (
-    "contains them, without a manifest. Anyone who sees them and another run of the same trace learns from both"
+    "contains these steps, without a manifest. Anyone who sees these steps and another run of the same trace learns "
+    "more about the trace"
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may reveal more than ε allows, and no "
@@ -122,20 +123,22 @@ def release(
     """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
     TRACE.csv contains the true state of each step: one label or position per line, or columns under a header. Columns
-    are state, x and y, or latitude and longitude, and optionally time; without it, steps are in the order of the file.
-    SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states ([release]).
+    are state, x and y, or latitude and longitude, and optionally time; without a time, steps are in the order of the
+    file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states
+    ([release]).
 
-    DIR may be published. Unless prior, chain or policy were counted in data, its files depend on the true states only
-    through the outputs. Otherwise release.json lists the dependence. Data of this person must be from another time than
-    the trace (--own-history), or be stated to be of others (history = "others" in [release]).
+    DIR may be published. The files depend on the true states only through the outputs, unless prior, chain or policy
+    were counted in data. If data were counted, release.json lists the dependence. Data of this person must be from
+    another time than the trace (--own-history). Data of other people must be declared as such (history = "others" in
+    [release]).
 
     released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
-    released so far are kept without it, and the exit code is 130. If DIR contains a finished run, they go to
-    DIR-interrupted.
+    released so far are kept without release.json, and the exit code is 130. If DIR contains a finished run, these steps
+    go to DIR-interrupted.
 
-    Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
-    --overwrite, but rehearsals always. With a ledger, one for each person, the spending is recorded before each step is
-    drawn. If all steps together would exceed its budget, nothing is released and the exit code is 2.
+    Publish only one run of a trace: each further run adds its ε. So --overwrite is required to replace a released trace
+    in DIR, but not to replace a rehearsal. Use one ledger for each person: it records the spending before each step is
+    drawn. If all steps together would exceed the budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
     asked = {"time": time_, "date": date, "time_format": time_format, "time_zone": time_zone, "missing": missing}
@@ -189,7 +192,7 @@ class _Folders:
     force: bool
 
     def check(self, trace: Path, overwrite: bool) -> bool:
-        """Raise an error if one of them must not be written; return whether the public one contains a release."""
+        """Raise an error if a folder must not be written; return whether the public folder contains a release."""
         from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
         check_no_input_in(self.public, FILES, {"TRACE.csv": trace})
@@ -201,7 +204,7 @@ class _Folders:
         return second
 
     def check_room(self, steps: int, states: int) -> None:
-        """Raise an error if there is no room for the files, whose size is slightly overestimated."""
+        """Raise an error if the disk has no space for the files, whose size is slightly overestimated."""
         from mechdesign.traces._released import FILES
 
         size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
@@ -209,7 +212,7 @@ class _Folders:
             check_space(folder, size, FILES)
 
     def apart(self) -> _Folders:
-        """Return the folders of an interrupted run, which does not replace a finished one."""
+        """Return the folders of an interrupted run, which does not replace a finished run."""
         from mechdesign.traces._published import MANIFEST
 
         if not (self.public / MANIFEST).exists():
@@ -221,7 +224,7 @@ class _Folders:
     def save(self, found: ReleasedTrace, states: Integers) -> _Folders:
         """Write a release, then the files with the true states; return the folders that contain it.
 
-        Raises `ReportError`, which names the written files, if only those with the true states cannot be written.
+        Raises `ReportError`, which names the written files, if only the files with the true states cannot be written.
         """
         from mechdesign.report import _saving as saving
 
@@ -238,7 +241,7 @@ class _Folders:
         return to
 
     def keep(self, stopped: ReleasedTrace) -> None:
-        """Write the steps that were released before one failed, since their budget is spent."""
+        """Write the steps that were released before a step failed, since their budget is spent."""
         from mechdesign.report import _saving as saving
 
         place = self.apart().public
@@ -290,7 +293,7 @@ def _check_private(private: Path, public: Path) -> None:
 
 
 def _find_unused_folder(directory: Path) -> Path:
-    """Return a new folder for an interrupted run, since `directory` contains a finished one."""
+    """Return a new folder for an interrupted run, since `directory` contains a finished run."""
     names = itertools.chain([f"{directory}-interrupted"], (f"{directory}-interrupted-{k}" for k in itertools.count(2)))
     return next(path for path in map(Path, names) if not path.exists())
 
@@ -336,6 +339,6 @@ def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
         f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
-        f"mechdesign examples {example} > my.toml": "your own: change it, and the trace, then",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the trace, then",
         f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
     }

@@ -69,18 +69,18 @@ def sample(
 
     The answer for a secret is shown as a label; for a place as coordinates, latitude,longitude in degrees or x,y. A
     place is mapped to its cell, or to the nearest secret if the secrets are points. Between anchors (kind =
-    "continuous") it keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
+    "continuous") a place keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
 
-    Places outside raise an error: outside the box of a grid, in a cell that is not a secret, or outside the rectangle
-    of anchors. For points, a place must be within --reach of the nearest secret. With --outside nearest such places are
-    counted, and replaced by the nearest secret.
+    A place outside the box of a grid, outside the rectangle of anchors, or in a cell without a secret raises an error.
+    For points, a place must be within --reach of the nearest secret. With --outside nearest such places are counted,
+    and replaced by the nearest secret.
 
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer.
     Other columns are not copied, and the file itself is never overwritten.
 
     Each draw spends the privacy budget again: k answers for one place, or for places in one cell, spend k times the ε.
-    The largest such k is shown on the console, but not written to a file. The randomness is the operating system's
-    unless a seed is given.
+    The largest number of answers for one place is shown on the console, but not written to a file. The randomness is
+    the operating system's unless a seed is given.
     """
     _check_usage(secret, at, source, reach)
     if folder.is_file():

@@ -31,7 +31,7 @@ _MOST_SHOWN = 20
 @click.option(
     "--jobs", metavar="N", type=int, help="Number of processes on this machine; default: one for each processor."
 )
-@click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler instead.")
+@click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler instead of local processes.")
 @click.option("--resume", is_flag=True, help="Run the missing rows in DIR; finished rows are not run again.")
 @show_values_option
 def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, resume: bool) -> None:
@@ -42,7 +42,8 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     of all lists, the second ones, and so on.
 
     DIR gets results.csv, report.html, channels/ with a certified bundle for each design, and rows/, which --resume
-    reads. Failed rows are in the table, and the exit code is 0. After Ctrl-C all finished rows remain, and it is 130.
+    reads. Failed rows are listed in the table, and the exit code is 0. After Ctrl-C all finished rows remain, and the
+    exit code is 130.
 
     Each design uses one thread, unless [solver] sets another number. Results do not depend on the number of processes
     or on a Dask cluster. The workers of a cluster need the same package versions, and the data at the same path.
@@ -80,7 +81,7 @@ def _progress() -> Iterator[Callable[[Moment], None]]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     with Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True) as bar:
-        task = bar.add_task("looking at the designs", total=None)
+        task = bar.add_task("checking the listed designs", total=None)
 
         def report(moment: Moment) -> None:
             bar.update(task, total=moment.rows, completed=moment.done, description=_line(moment))

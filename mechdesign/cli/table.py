@@ -58,10 +58,10 @@ class _ReleaseUnlessNamed(click.Group):
 
 @click.group(cls=_ReleaseUnlessNamed)
 def blowfish() -> None:
-    """Release counts, distributions, ranges or clusters of a table under a policy; or plan it before any data.
+    """Release counts, distributions, ranges or clusters of a table under a policy; or plan a release without data.
 
     SPEC.toml gives the possible values of a record ([domain]) and the pairs that must not be distinguished ([policy]).
-    It also gives the queries and their budget ([release]), and the ledger ([ledger]).
+    SPEC.toml also gives the queries and their budget ([release]), and the ledger ([ledger]).
     """
 
 
@@ -75,7 +75,7 @@ def blowfish() -> None:
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Charge this ledger instead of the one in [ledger]. Create it with `mechdesign ledger new`.",
+    help="Charge this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
 )  # fmt: skip
 @wait_option
 @click.option("--report/--no-report", default=True, help="Also write report.html.")
@@ -106,12 +106,12 @@ def release(
     """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
 
     DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
-    The ledger is charged before any noise is drawn. If its budget would be exceeded, nothing is released and the exit
-    code is 2. Errors that do not depend on the table, such as those of DIR, are found before. Answers are written
-    immediately, and the report last.
+    The ledger is charged before any noise is drawn. If the budget of the ledger would be exceeded, nothing is released
+    and the exit code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before the charge.
+    Answers are written immediately, and the report last.
 
-    Publish one release of a table: each further one adds its budget, even if it replaces the files of another. So a
-    release in DIR is replaced only with --overwrite, but rehearsals always.
+    Publish one release of a table: each further release adds its budget, even if it replaces the files of another
+    release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.
     """
     started = time.perf_counter()
     given = _read_specification(specification, example)
@@ -141,7 +141,7 @@ def release(
             announce(ledger, folder)
         for remark in given.remarks(records):
             say_note(remark)
-        with Deadline().keeping("writing the answers, which are paid for", at_once=False):
+        with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, folder, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)
@@ -265,6 +265,6 @@ def _next(example: str, folder: Path) -> dict[str, str]:
     return {
         f"{folder}/report.html": "the report, with figures: open it in a browser",
         f"mechdesign blowfish plan --example {example}": "the errors of other strategies",
-        f"mechdesign examples {example} > my.toml": "your own: change it, and the table, then",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the table, then",
         f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",
     }

@@ -23,8 +23,9 @@ from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
 UNPROVED_ALPHA = (
-    "The joint leakage of the releases, the α of their budgets, is not proved here. It depends on a matrix of moves, "
-    "which these files do not contain: `mechdesign leakage` computes it from that matrix and the budgets."
+    "The joint leakage of the releases, the α of their budgets, is not proved here. This leakage depends on a "
+    "transition matrix, which these files do not contain: `mechdesign leakage` computes it from that matrix and "
+    "the budgets."
 )
 """Note on a schedule: its verified designs do not prove the joint leakage."""
 
@@ -38,7 +39,7 @@ UNPROVED_ALPHA = (
     type=float,
     default=MEMORY_GIB,
     show_default=True,
-    help="Memory limit of the verification, which is estimated beforehand.",
+    help="Limit on the memory that the verification is estimated to need.",
 )
 @click.option(
     "--extensions",
@@ -49,11 +50,11 @@ def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None
     """Prove a bundle again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must contain the proved channel. Labels, places, metadata, provenance and the report are not
-    proved; those in the bundle are listed.
+    proved; the output lists those that the bundle contains.
 
     The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
-    was verified it is 2 (there is no readable bundle) or 3 (more memory is needed). For a schedule, all designs and
-    their ε are verified, but not the joint leakage of its releases, the α of its budgets.
+    was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed). For a schedule, all
+    designs and their ε are verified, but not the joint leakage of its releases, the α of its budgets.
     """
     with finding_extensions(extensions):
         _verify(folder, as_json, memory)
@@ -144,7 +145,7 @@ def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
 class VerifiedDesign:
     """A verified design of a schedule: its folder, the ε of the schedule, and the releases.
 
-    `named` tells for each requirement whether it is a generic claim with the name of another requirement.
+    `named` contains True for each requirement that is a generic claim with the name of another requirement.
     """
 
     name: str
@@ -160,9 +161,11 @@ class VerifiedDesign:
 
 
 def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -> tuple[int, ...]:
-    """Return the requirements with the ε of the schedule in all designs; raise `CertificateError` if there are none.
+    """Return the requirements that have the ε of the schedule in all designs.
 
     The designs of one schedule differ only in this ε: all their other ε, radii and floors must be equal.
+
+    Raises `CertificateError` if no requirement has this ε in all designs, or if the designs differ otherwise.
     """
     places = set(range(len(found[0].certificate.requirements)))
     for design in found:

@@ -1,9 +1,10 @@
 """Policy graphs.
 
-The two ends of an edge of a policy graph are ε-indistinguishable. Nodes k hops apart are then kε-indistinguishable, and
-nodes without a path between them are not bounded. Sources are PGLP (Cao et al. 2020, Definitions 3 to 6 and Lemma 1)
-and DPHMM (Xiao et al. 2017, Definition 4.2). Graphs are undirected networkx graphs. Each builder returns a graph on the
-nodes 0, …, n−1, in this order, without self-loops. A constrained graph has some of the nodes, with the same numbers.
+The two ends of an edge of a policy graph are ε-indistinguishable. Nodes k hops apart are then kε-indistinguishable.
+Nodes without a path between them may be distinguished. Sources are PGLP (Cao et al. 2020, Definitions 3 to 6 and Lemma
+1) and DPHMM (Xiao et al. 2017, Definition 4.2). Graphs are undirected networkx graphs. Each builder returns a graph on
+the nodes 0, …, n−1, in this order, without self-loops. A constrained graph contains a subset of the nodes, with
+unchanged numbers.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from mechdesign.model._numbers import Number
 def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
     """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
 
-    Its nodes must be integers >= 0, and below `size` if that is given. A constrained graph may have only some of them.
+    The nodes of a graph must be integers >= 0, and below `size` if it is given. A constrained graph may lack some of
+    the nodes 0, 1, …, `size` − 1.
     """
     if not isinstance(graph, nx.Graph):
         raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
     if graph.is_directed():
-        raise InputError(path, "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
+        raise InputError(path, "is directed", remedy="indistinguishability is symmetric: use to_undirected()")
     if graph.is_multigraph():
         raise InputError(path, "has parallel edges", value=type(graph).__name__, remedy="use networkx.Graph(graph)")
     if graph.number_of_nodes() == 0:
@@ -60,19 +62,19 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -
             path,
             "has a self-loop",
             value=(int(loop), int(loop)),
-            remedy="remove it with graph.remove_edges_from(networkx.selfloop_edges(graph)): it hides nothing",
+            remedy="remove it with graph.remove_edges_from(networkx.selfloop_edges(graph)): it protects no pair",
         )
 
 
 def edge_array(graph: nx.Graph) -> Integers:
-    """Return the edges as int64 of shape (k, 2): the lower end first, in lexicographic order."""
+    """Return the edges as int64 of shape (k, 2), with the lower end first, in lexicographic order."""
     pairs: Integers = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
     pairs.sort(axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def complete(n: int) -> nx.Graph:
-    """Return the complete graph: every two of n secrets are indistinguishable (DPHMM, G_cplt).
+    """Return the complete graph, in which any two of n secrets are indistinguishable (DPHMM, G_cplt).
 
     Args:
         n: The number of secrets, at least 1.
@@ -87,7 +89,7 @@ def complete(n: int) -> nx.Graph:
 
 
 def line(n: int) -> nx.Graph:
-    """Return the graph that joins each of n secrets to the next one: secrets k apart are kε-indistinguishable.
+    """Return the graph that joins each of n secrets to the next secret: secrets i and i + k are kε-indistinguishable.
 
     Args:
         n: The number of secrets, at least 1.
@@ -133,11 +135,11 @@ def block_numbers(domain: Domain | Grid, k: int | tuple[int, int]) -> Integers:
 
 
 def neighbours8(domain: Domain | Grid) -> nx.Graph:
-    """Return the graph that joins each cell of a grid to the up to eight cells around it.
+    """Return the graph that joins each cell of a grid to the adjacent cells, up to eight.
 
-    The number of hops is the Chebyshev distance in cells. It never exceeds the Euclidean distance over the shorter
-    side of a cell. A channel that is private under this graph is therefore geo-indistinguishable with ε per side (PGLP,
-    Theorem 3.1).
+    The number of hops is the Chebyshev distance in cells. The number of hops is at most the Euclidean distance divided
+    by the shorter side of a cell. A channel that is private under this graph is therefore geo-indistinguishable with ε
+    per side (PGLP, Theorem 3.1).
 
     Args:
         domain: A grid.
@@ -163,7 +165,7 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
     """Return the graph that joins secrets of the same category, and of the same region if given (PGLP, G_poi).
 
     Args:
-        labels: The category of each secret, (n,); a secret with None has no category and no edge.
+        labels: The category of each secret, (n,). A secret with the category None has no edge.
         regions: The region of each secret, (n,), or None.
 
     Returns:
@@ -187,25 +189,25 @@ def threshold(
     distance: ArrayLike | None = None,
     margin: float = 0.0,
 ) -> nx.Graph:
-    """Return the graph that joins secrets up to a radius apart (DPHMM, G_util).
+    """Return the graph that joins secrets whose distance is at most a radius (DPHMM, G_util).
 
     `threshold(domain, r)` uses Euclidean distances between places; `threshold(distance=matrix, radius=r)` uses a given
     matrix. The edges are the pairs that `ThresholdPrivacy` bounds. A distance that exceeds the radius only by rounding
-    counts as within; see `distances.reach`. A graph of several secrets without an edge causes a `GraphWarning`.
+    is an edge, too; see `distances.reach`. A graph of several secrets without an edge causes a `GraphWarning`.
 
     Args:
         domain: A domain with places, or points of shape (n, d).
         radius: The radius in the unit of the domain or of the distances, > 0, exact.
         distance: Distances between the secrets instead of `domain`, (n, n); infinity means no edge.
-        margin: The possible rounding error of `distance`, in addition to 1e-9 of the radius: `distances.margin(domain)`
-            if it comes from a domain.
+        margin: The rounding error of `distance`, in addition to 1e-9 of the radius. For distances of a domain, the
+            error is `distances.margin(domain)`.
 
     Returns:
         The policy graph.
 
     Raises:
-        InputError: Neither or both of `domain` and `distance` are given, or `domain` looks like a matrix of distances,
-            or a number is missing, negative or zero.
+        InputError: Both or neither of `domain` and `distance` are given, `domain` is a matrix of distances, or a number
+            is missing or not positive.
 
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
@@ -218,7 +220,7 @@ def threshold(
         raise InputError("radius", "is missing", bound="> 0 and finite")
     if (domain is None) == (distance is None):
         problem = "is given together with distance" if domain is not None else "is missing"
-        raise InputError("domain", problem, bound="either places, or distance=, a matrix of distances")
+        raise InputError("domain", problem, bound="either places as domain, or a matrix as distance")
     limit = exact(radius, "radius")
     if not 0 < nearest(limit) < math.inf:
         raise InputError("radius", "is out of range", value=radius, bound="> 0 and finite")
@@ -245,14 +247,14 @@ def threshold(
 
 
 def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
-    """Return the graph that joins states which can follow the same state in one step (DPHMM, G_trs).
+    """Return the graph that joins two states if one state can precede both (DPHMM, G_trs).
 
     States j and k are joined if m_ij > 0 and m_ik > 0 for some i. An adversary who knows the previous state then still
     cannot distinguish the joined states.
 
     Args:
         P: A Markov chain, a matrix (n, n) with Pr(next = j | now = i) at (i, j), or a SciPy sparse matrix of
-            probabilities or counts. Only the positions of positive entries matter.
+            probabilities or counts. Only the positions of the positive entries are used.
 
     Returns:
         The policy graph.
@@ -273,17 +275,18 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
             raise rename_path(error, "P", "matrix") from error
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
-    # Counts of common predecessors; the upper triangle contains each pair once.
+    # The entries count common predecessors; the upper triangle contains each pair once.
     common = sparse.triu(reached.T @ reached, k=1).tocoo()
     graph = from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
-    return _warn_if_empty(graph, "no state leads to two others in one step")
+    return _warn_if_empty(graph, "no state has transitions to two different states")
 
 
 def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
-    """Return the graph that joins records which differ in exactly one attribute (Blowfish, He et al. 2014).
+    """Return the graph that joins records if they differ in exactly one attribute (Blowfish, He et al. 2014).
 
     Args:
-        values: One record per secret, an array (n, a) or a list of tuples. Equal records are not joined.
+        values: One record for each secret, as an array (n, a) or a list of tuples. Secrets with equal records are not
+            joined.
 
     Returns:
         The policy graph.
@@ -304,7 +307,7 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
             raise InputError(f"values[{index}]", "has another length", value=len(record), bound=f"{width} attributes")
     graph = _nodes(len(records))
     for position in range(width):
-        # Records that agree in all other attributes, by their value of this one.
+        # Group the records that agree in all other attributes by their value of this attribute.
         groups: dict[Hashable, dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
         for index, record in enumerate(records):
             groups[record[:position] + record[position + 1 :]][record[position]].append(index)
@@ -342,7 +345,7 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
 
     Args:
         n: The number of secrets, at least 1.
-        edges: Pairs of indices below n, integers (k, 2); edges may be repeated in either direction.
+        edges: Pairs of indices below n, integers (k, 2); an edge may occur several times, in either direction.
 
     Returns:
         The policy graph.
@@ -389,7 +392,7 @@ def as_grid(domain: Domain | Grid) -> Grid:
 
 
 def _warn_if_empty(graph: nx.Graph, reason: str) -> nx.Graph:
-    """Return a graph; warn if it has several secrets but no edge."""
+    """Return the graph, with a warning if it has several secrets but no edge."""
     if graph.number_of_nodes() > 1 and graph.number_of_edges() == 0:
         warn(
             f"the policy graph of {graph.number_of_nodes()} secrets has no edge: {reason}. It protects nothing",

@@ -1,7 +1,7 @@
 """Policy graphs under a constraint: the restriction of a graph to the possible secrets.
 
-After DPHMM (Xiao et al. 2017), sections 4.1 and 4.2, and PGLP (Cao et al. 2020), section 4.1. The set of possible
-secrets is called the support here, and the constraint or constrained domain in the papers.
+The sources are sections 4.1 and 4.2 of DPHMM (Xiao et al. 2017) and section 4.1 of PGLP (Cao et al. 2020). The support
+is the set of possible secrets, which the papers call the constraint or the constrained domain.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mechdesign.model._prior import Prior
 
 
 def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
-    """Return the subgraph of a policy graph on the possible secrets (PGLP, Definition 12).
+    """Return the subgraph of a policy graph induced by the possible secrets (PGLP, Definition 12).
 
     Args:
         graph: The policy graph.
-        support: The nodes to keep, with their numbers, in any order; at least one.
+        support: The nodes of the subgraph, at least one, in any order.
 
     Returns:
         The subgraph.
@@ -45,7 +45,7 @@ def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
     result = nx.Graph()
     result.add_nodes_from(kept.tolist())
     inside = set(kept.tolist())
-    # This is faster than graph.subgraph, which filters edges one by one.
+    # Building a new graph is faster than graph.subgraph, which filters edges one by one.
     result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(graph.adj[s]) if s < t)
     return result
 
@@ -53,8 +53,8 @@ def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
 def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     """Return the δ-location set: the smallest set of secrets with probability at least 1 − δ (DPHMM, Theorem 4.1).
 
-    The likeliest secrets are selected, with ties broken by lower index. Probabilities are relative to their sum, and
-    all sums are exact. δ = 0 gives the secrets with positive probability.
+    The most probable secrets are selected; in ties, the lower index comes first. The probabilities are divided by their
+    exact sum. With δ = 0, the set contains the secrets with positive probability.
 
     Args:
         prior: Probabilities, (n,).
@@ -72,7 +72,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
         raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
     order = np.lexsort((np.arange(len(probabilities)), -probabilities))
     weights = [Fraction(value) for value in probabilities[order].tolist()]
-    # With their common denominator, a power of two, sums use integers.
+    # The probabilities have a power of two as common denominator, so sums use integers.
     unit = math.lcm(*(weight.denominator for weight in weights))
     whole = [weight.numerator * (unit // weight.denominator) for weight in weights]
     least, total = share * sum(whole), 0
@@ -80,11 +80,11 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
         total += number
         if total >= least:
             return np.sort(order[:count])
-    raise AssertionError("the sum of all probabilities is at least any share of itself")
+    raise AssertionError("the total probability is at least any share of it")
 
 
 def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes outside the support, sorted (PGLP, Definition 10): they cannot be protected.
+    """Return the nodes outside the support, sorted (PGLP, Definition 10). No mechanism can protect these nodes.
 
     Args:
         graph: The policy graph.
@@ -101,9 +101,10 @@ def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
 
 
 def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes of the support whose neighbours are all outside it, sorted (PGLP, Definition 11).
+    """Return the nodes of the support with neighbours only outside the support, sorted (PGLP, Definition 11).
 
-    Nodes without neighbours are not included. Whether such a node is *exposed* depends on the mechanism: see `exposed`.
+    Nodes without neighbours are not included. Whether these nodes are *exposed* depends on the mechanism: see
+    `exposed`.
 
     Args:
         graph: The policy graph.
@@ -121,10 +122,10 @@ def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integer
 
 
 def isolated(graph: nx.Graph) -> Integers:
-    """Return the nodes without any edge, sorted: the graph does not bound them.
+    """Return the nodes without any edge, sorted: the graph does not protect them.
 
-    "Isolated" has its meaning from graph theory. PGLP uses it for a node that the mechanism does not protect
-    (Definition 13); such a node is called `exposed` here, as in DPHMM.
+    "Isolated" has its meaning from graph theory. In PGLP, an isolated node is a node without protection by the
+    mechanism (Definition 13). DPHMM and this package call this node exposed, see `exposed`.
 
     Args:
         graph: The policy graph.
@@ -177,9 +178,9 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
 
 
 def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
-    """Return the number of edges on the shortest path from i to j, inf without a path (PGLP, Definition 4).
+    """Return the number of edges on the shortest path from i to j, or infinity without a path (PGLP, Definition 4).
 
-    Secrets that are k hops apart are kε-indistinguishable.
+    Secrets whose shortest path has k edges are kε-indistinguishable.
 
     Args:
         graph: The policy graph.

@@ -1,13 +1,13 @@
 """Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
-A K-norm mechanism with hull K protects i and j from each other if and only if f(j) − f(i) ∈ K. This is Theorem 5.2 of
-DPHMM (Xiao et al. 2017), for nodes with the same hull. No edge of the policy graph is necessary. Nodes with
-different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must therefore
-be tested with the hull that the mechanism uses:
+A K-norm mechanism with hull K makes i and j ε-indistinguishable if and only if f(j) − f(i) ∈ K. This is Theorem 5.2 of
+DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair (i, j) need not be an edge of the policy graph. Nodes
+with different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must
+therefore be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
-- "component": for each node the hull of its component, as in P-LM and P-PIM of PGLP and by default in
-  `PlanarIsotropic`. A node without edges is then released exactly. Only other such nodes at the same place protect it;
+- "component": the hull of each node's component, as in P-LM and P-PIM of PGLP and by default in `PlanarIsotropic`. A
+node without edges is then released exactly. Only other nodes without edges at the same place protect this node;
 - a `SensitivityHull` for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
 
@@ -35,7 +35,7 @@ from mechdesign.model._numbers import Number, positive
 def sensitivity_hull(points: Domain | ArrayLike, graph: nx.Graph) -> SensitivityHull:
     """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
 
-    For the hull of each component in PGLP, see `component_hulls`. A graph without edges gives K = {0}.
+    PGLP uses the hull of each component instead, see `component_hulls`. A graph without edges gives K = {0}.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -71,7 +71,7 @@ def hull_between(places: Floats, graph: nx.Graph) -> SensitivityHull:
 def component_hulls(points: Domain | ArrayLike, graph: nx.Graph) -> list[SensitivityHull]:
     """Return the sensitivity hull of each connected component (PGLP, Definition 8).
 
-    Components with identical differences share one object; nodes without edges share K = {0}.
+    Components with equal differences share one hull object. Nodes without edges share the hull {0}.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -121,7 +121,7 @@ def hull_level(
 ) -> float:
     """Return ε max ‖f(s_j) − f(s_k)‖_K over all pairs of possible states (DPHMM, Theorems 5.3 and 6.3).
 
-    It is infinite if two places differ by a vector outside the span of K.
+    The level is infinite if two places differ by a vector outside the span of K.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -141,23 +141,24 @@ def hull_level(
     budget = float(positive(epsilon, "epsilon"))
     if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
         return 0.0 if len(chosen) == 0 else math.inf
-    # The K-norm is the maximum over facets, so only the extreme heights over each facet matter.
+    # The K-norm is a maximum of a·v over facets, so the extreme values of a·f(s) for each facet suffice.
     heights = chosen @ hull.facets.T
     return budget * float((heights.max(axis=0) - heights.min(axis=0)).max(initial=0.0))
 
 
 Hull = Literal["graph", "component"] | SensitivityHull
 
-# Sorted nodes that are released with the same hull, and this hull.
+# The sorted nodes that share a hull, and this hull.
 _Group = tuple[Integers, SensitivityHull]
 
 
 def degree_of_protection(
     points: Domain | ArrayLike, graph: nx.Graph, node: int | None = None, *, hull: Hull = "graph"
 ) -> int | dict[int, int]:
-    """Return the number of nodes that the mechanism cannot distinguish from a node, including itself.
+    """Return the number of nodes that the mechanism makes ε-indistinguishable from a node, including itself.
 
-    This is the degree of protection of DPHMM, Definition 5.2. Only nodes of the graph count, so only possible secrets.
+    This is the degree of protection of DPHMM, Definition 5.2. Only nodes of the graph are counted, so a constrained
+    graph counts only possible secrets.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -188,8 +189,8 @@ def degree_of_protection(
 def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the nodes with a degree of protection of 1, sorted (DPHMM, section 5.2).
 
-    PGLP calls such nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours protect
-    it. The node of a graph with a single node is always exposed.
+    PGLP calls exposed nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours
+    protect it. The node of a graph with a single node is always exposed.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -219,7 +220,7 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
         hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
 
     Returns:
-        Whether every node has a degree of protection of at least 2.
+        Whether every node has at least the degree of protection 2.
 
     >>> protectable([[0.0], [1.0]], nx.path_graph(2))
     True
@@ -230,8 +231,8 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 
-    They include the edges of the graph, unless a given `SensitivityHull` does not contain their differences. A
-    mechanism without a hull, such as an optimal channel, protects these pairs if they are edges of its policy graph.
+    The pairs include each edge of the graph, if the hull contains the difference of its ends. An optimal channel, or
+    another mechanism without a hull, protects the pairs if its policy graph contains them as edges.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -250,7 +251,7 @@ def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "g
 
 
 def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
-    """Return the nodes that share a hull, with that hull."""
+    """Return groups of nodes that share a hull, with the hull of each group."""
     check_graph(graph, len(places))
     everyone = np.array(sorted(graph), dtype=np.int64)
     if isinstance(hull, SensitivityHull):
@@ -289,9 +290,9 @@ def _partners(places: Floats, groups: list[_Group], node: int) -> int:
 
 
 def _pairs(places: Floats, groups: list[_Group]) -> Iterator[Integers]:
-    """Yield the pairs of each group that protect each other, the lower node first."""
+    """Yield the pairs of ε-indistinguishable nodes in each group, with the lower node first."""
     for nodes, body in groups:
-        # Vectors of K have at most the length of its radius, so only near pairs need the K-norm.
+        # No vector of K is longer than its radius, so the K-norm is computed only for pairs within the radius.
         near = cKDTree(places[nodes]).query_pairs(body.radius * (1 + 2 * TOLERANCE), output_type="ndarray")
         pairs = np.sort(nodes[near], axis=1)
         yield pairs[body.contains(places[pairs[:, 1]] - places[pairs[:, 0]])]

@@ -25,11 +25,11 @@ class PlaceOverview:
 
     Attributes:
         body: The sensitivity hull of the whole graph.
-        exposed: For each hull, "component" and "graph", the exposed nodes, sorted.
+        exposed: The exposed nodes for each hull, "component" and "graph", sorted.
         degrees: The degree of protection of each node, in ascending order of the nodes.
         judged: The hull, "component" or "graph", for degrees and repair.
-        repair: The edges that protect the exposed nodes. None if no node is exposed, if the graph has a single node, or
-            if no repair was requested.
+        repair: Added edges that protect the exposed nodes. None if no node is exposed, if the graph has a single node,
+            or if no repair was requested.
     """
 
     body: SensitivityHull
@@ -45,10 +45,10 @@ class Overview:
 
     Attributes:
         graph: The policy graph on the possible secrets.
-        components: Its connected components, each sorted, in the order of their first nodes.
+        components: The connected components of the graph, each sorted, in the order of their first nodes.
         excluded: The impossible secrets, sorted.
         isolated: The nodes without an edge, sorted; an optimal channel may reveal them.
-        disconnected: The isolated nodes with neighbours among the impossible secrets.
+        disconnected: The isolated nodes that have neighbours in the graph on all secrets.
         geometry: Properties that depend on places; None if the secrets have no places.
 
     >>> overview(nx.path_graph(3), support=[0, 2]).disconnected.tolist()
@@ -95,7 +95,7 @@ def overview(
 
     Args:
         graph: The policy graph.
-        points: The places f(s): a domain, or an array (n, d). Without places, the result has no geometry.
+        points: The places f(s): a domain, or an array (n, d). If the domain has no places, `geometry` is None.
         support: The possible secrets; None means all nodes.
         hull: The hull of the mechanism, "component" or "graph"; see `exposed`.
         method: The method of `repair` for exposed nodes; None for no repair.

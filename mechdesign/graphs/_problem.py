@@ -1,8 +1,8 @@
 """The channel of least cost under a policy graph: one linear program for each connected component.
 
 The constraints are p(o|s) <= e^ε p(o|t) for the edges of the graph in both directions (PGLP, Cao et al. 2020,
-Definition 3). The mechanisms of the papers keep the same constraints. No mechanism that keeps them with permitted
-answers has a lower expected cost.
+Definition 3). The mechanisms of the papers satisfy the same constraints. So a mechanism of the papers costs at least as
+much as the optimal channel, if it gives only permitted answers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def problem(
 ) -> Problem:
     """Return the problem of the least-cost channel under a policy graph.
 
-    Unless another requirement ties it to others, the best channel releases a node without an edge exactly. It does so
-    even if a mechanism with a sensitivity hull would hide the node. The node of a graph with a single node is also
-    released exactly. Both cases are refused by default; see `isolated`.
+    The optimal channel releases a node without an edge exactly, unless another requirement bounds it. The optimal
+    channel does so even if noise with a sensitivity hull would protect the node. In a graph with a single node, the
+    node is also released exactly. By default, a node without an edge is an error; see `isolated`.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
@@ -61,33 +61,35 @@ def problem(
         prior: Probabilities (n,); None means uniform. Under a constrained graph, the probabilities of its nodes are
             normalised.
         cost: Costs (n, n); None means the Euclidean distance.
-        within: The permitted answers. "component" permits the members of the component of the secret. Answers then
-            reveal the component, which the policy allows. Other answers have infinite cost, and the lower bound holds
-            for channels without them. The columns of the channel are the nodes. "map" permits every member of the
-            domain (n columns). With a `cost` of shape (n, m) it permits m observables.
-        requirements: Further requirements on the nodes, in their order. Requirements on pairs may connect components.
-            Distortion floors apply to all components together. A floor can be at most the error if answers reveal only
-            the component, or nothing with "map".
-        isolated: The treatment of nodes without an edge. With "refuse" they are an error. With "hull" a node is joined
-            to all nodes in the hull of the whole graph around it. A node without any is an error. With "repair" the
-            edges of `repair` are added first. With "release" exact release is accepted; the certificate lists these
-            nodes as `revealed`.
-        objective: "expected" or "worst" cost.
+        within: The permitted answers. With "component" the answers are the nodes in the component of the secret. An
+            answer then reveals the component, which the policy permits. All other answers have infinite cost, and the
+            lower bound is for channels without them. The columns of the channel are the nodes. With "map" every member
+            of the domain is permitted (n columns), or m observables if `cost` has the shape (n, m).
+        isolated: The treatment of nodes without an edge. With "refuse" these nodes are an error. With "hull" an edge
+            joins each of them to all nodes in the hull of the whole graph around it. With "repair" the edges of
+            `repair` are added first. With "hull" and "repair", a node that is still without an edge is an error. With
+            "release" the exact release is accepted, and the certificate lists these nodes as `revealed`.
+        requirements: Further requirements on the nodes, in their order. Pair bounds may connect components. A
+            distortion floor applies to all components jointly. A floor can be at most the expected error of an
+            adversary who knows the prior and, unless `within` is "map", the component.
+        objective: The objective, "expected" or "worst" cost.
         observables: The domain of the m observables, for ``within="map"``.
         title: The name of the problem in reports.
 
     Returns:
-        The problem. Its last requirement is the graph privacy. Its `facts` contain `within`, `isolated` and the number
-        `edges_added`; the certificate of a design repeats them.
+        The problem, with the graph privacy as its last requirement. The `facts` of the problem contain `within`,
+        `isolated` and `edges_added`, the number of added edges. The certificate of a design repeats these facts.
 
     Raises:
-        InputError: Arguments do not match.
-        InfeasibleError: A floor exceeds the largest possible one, which the message gives.
+        InputError: An argument is invalid or does not match the others.
+        InfeasibleError: A floor exceeds the largest possible floor, which the message contains.
 
     >>> problem([[0.0], [1.0], [2.0]], graph=nx.path_graph(3), epsilon=1)
     Problem(3 secrets, 3 observables, expected cost; graph)
     """
-    distances.refuse_distances(domain, "domain", "places are needed here, not the distances between them", least=3)
+    distances.refuse_distances(
+        domain, "domain", "give the places of the secrets, not the distances between them", least=3
+    )
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(graph, everyone.size)
     if within not in ("component", "map"):
@@ -97,22 +99,22 @@ def problem(
     permitted = secrets if within == "component" else everyone
     costs = _costs(cost, everyone, nodes, secrets, permitted, within)
     if observables is not None and within == "component":
-        raise InputError("observables", "differ from the secrets", remedy='leave them out, or use within="map"')
+        raise InputError("observables", 'are not used with within="component"', remedy='omit them, or use within="map"')
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
     as_requirements(requirements, len(nodes), ", the nodes of the graph")
     joined = _join_isolated(own, epsilon, requirements, isolated, secrets, nodes)
-    # The graph comes last, so that errors number the other requirements like the caller.
-    asked = [*requirements, GraphPrivacy(epsilon, joined)]
+    # The graph is the last requirement, so errors number the other requirements as the caller does.
+    all_requirements = [*requirements, GraphPrivacy(epsilon, joined)]
     if within == "component":
-        labels = _label_tied(asked, len(nodes))
+        labels = _label_tied(all_requirements, len(nodes))
         costs = np.where(labels[:, None] == labels, costs, np.inf)
     added = joined.number_of_edges() - own.number_of_edges()
     return Problem(
         _prior(prior, everyone, nodes),
         costs,
-        asked,
+        all_requirements,
         objective,
         secrets,
         observables,
@@ -131,7 +133,7 @@ def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> 
         return given
     total = float(given[nodes].sum())
     if total <= 0:
-        raise InputError("prior", "is zero on every node of the graph", bound="above 0 on at least one")
+        raise InputError("prior", "is zero on every node of the graph", bound="positive on at least one node")
     return np.asarray(given[nodes] / total)
 
 
@@ -147,7 +149,7 @@ def _costs(
     columns = costs.shape[1] if within == "map" else domain.size
     if costs.shape != (domain.size, columns):
         shape = f"({domain.size}, {domain.size if within == 'component' else 'm'})"
-        raise InputError("cost", "has another shape", value=costs.shape, bound=f'{shape} with within="{within}"')
+        raise InputError("cost", "has the wrong shape", value=costs.shape, bound=f'{shape} with within="{within}"')
     return costs[np.ix_(nodes, nodes)] if within == "component" else costs[nodes]
 
 
@@ -163,11 +165,11 @@ def _join_isolated(
     if isolated not in ("refuse", "hull", "repair", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse", "hull", "repair" or "release"')
 
-    def alone(asked: nx.Graph) -> Integers:
-        labels = _label_tied([*requirements, GraphPrivacy(epsilon, asked)], len(nodes))
+    def find_isolated(policy: nx.Graph) -> Integers:
+        labels = _label_tied([*requirements, GraphPrivacy(epsilon, policy)], len(nodes))
         return np.flatnonzero(np.bincount(labels)[labels] == 1)
 
-    left = alone(graph)
+    left = find_isolated(graph)
     if isolated == "release" or not left.size:
         return graph
     if len(nodes) == 1:
@@ -185,15 +187,15 @@ def _join_isolated(
             remedy='join them to others with isolated="hull" or isolated="repair", or use isolated="release"',
         )
     joined = repair(secrets, graph).graph if isolated == "repair" else graph
-    left = alone(joined)
+    left = find_isolated(joined)
     pairs = protected_pairs(secrets, joined)
     joined = union(joined)
     joined.add_edges_from(pairs[np.isin(pairs, left).any(axis=1)].tolist())
-    left = alone(joined)
+    left = find_isolated(joined)
     if left.size:
         raise InputError(
             "graph",
-            "has nodes without an edge, and no other node within the sensitivity hull of each",
+            "has nodes without an edge, and there is no other node within the sensitivity hull around them",
             value=nodes[left].tolist(),
             remedy='join them to others with isolated="repair", or accept their exact release with isolated="release"',
         )
@@ -201,5 +203,5 @@ def _join_isolated(
 
 
 def _label_tied(requirements: Sequence[Requirement], n: int) -> Integers:
-    """Return a label for each node, equal for nodes that requirements on pairs tie together."""
+    """Return a label for each node; nodes that pair bounds connect have the same label."""
     return label_tied_secrets(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

@@ -1,9 +1,9 @@
 """Edges that protect exposed secrets.
 
-After PGLP (Cao et al. 2020, Algorithm 4) and DPHMM (Xiao et al. 2017, Algorithms 1 and 3). The noise of a K-norm
-mechanism grows with the volume of its hull, so an added edge should have the least volume. Finding the least volume
-over all graphs is #P-hard in the dimension (DPHMM, Theorem 6.1). The greedy methods depend on the order of the nodes,
-which is therefore fixed and reported.
+The sources are Algorithm 4 of PGLP (Cao et al. 2020) and Algorithms 1 and 3 of DPHMM (Xiao et al. 2017). The noise of a
+K-norm mechanism grows with the volume of its hull, so an added edge should have the least volume. Finding the least
+volume over all graphs is #P-hard in the dimension (DPHMM, Theorem 6.1). The result of the greedy methods depends on the
+order of the nodes. Therefore the order of the nodes is deterministic and part of the result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from mechdesign.model._domain import Domain
 class RepairState:
     """The hulls of the nodes while edges are added; nodes are numbered 0, 1, … in ascending order.
 
-    Node i is released with hulls[member[i]], which sizes[member[i]] nodes share: one hull for all, or one for each
-    component. A node with `bystander` true protects another node only along an edge.
+    The hull of node i is hulls[member[i]], and sizes[member[i]] nodes share it. All nodes or the nodes of a component
+    share a hull. If `bystander` is true for a node, it protects other nodes only along edges.
     """
 
     places: Floats
@@ -42,7 +42,7 @@ class RepairState:
     bystander: Flags
 
     def is_exposed(self, i: int) -> bool:
-        """Return whether no other node with the same hull lies within this hull of the node."""
+        """Return whether the hull around node i contains no other node with the same hull."""
         body = self.hulls[self.member[i]]
         alike = np.array([other is body or other.dimension == body.dimension == 0 for other in self.hulls])
         others = alike[self.member] & ~self.bystander
@@ -50,10 +50,10 @@ class RepairState:
         return not body.contains(self.places[others] - self.places[i]).any()
 
     def list_candidates(self, visits: list[int]) -> list[int]:
-        """Return all nodes that are exposed or may become exposed, `visits` first.
+        """Return all nodes that are exposed or may become exposed, starting with `visits`.
 
-        A common hull only grows. With hulls of components, a node that is released exactly may become exposed if the
-        other nodes at its place get edges.
+        If all nodes share a hull, added edges only enlarge this hull. With a hull for each component, a node without
+        edges may become exposed if the other nodes at its place get edges.
         """
         if not self.separate:
             return visits
@@ -61,7 +61,7 @@ class RepairState:
         return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
 
     def join(self, i: int, j: int) -> RepairState:
-        """Return the state after adding an edge between a node i without edges and j."""
+        """Return the state after adding an edge from a node i without edges to a node j."""
         owner = self.member[j]
         bystander = self.bystander.copy()
         bystander[j] = False
@@ -88,7 +88,10 @@ class RepairState:
         return total[:d]
 
     def costs(self, i: int) -> tuple[Integers, Floats]:
-        """Return the other nodes, and for each the growth of `volumes` by an edge from i, with its length last."""
+        """Return the other nodes, and the cost of an edge from i to each of them.
+
+        The cost is the increase of `volumes`, followed by the length of the edge.
+        """
         others = np.delete(np.arange(len(self.places)), i)
         vectors = self.places[others] - self.places[i]
         d = self.places.shape[1]
@@ -96,7 +99,7 @@ class RepairState:
         costs[:, d + 1] = np.sqrt((vectors**2).sum(axis=1))
         owners = self.member[others]
         sizes = self.sizes[owners]
-        # Components may share a hull; all nodes without an edge do.
+        # Components may share a hull; all nodes without an edge share K = {0}.
         shared = np.array([id(body) for body in self.hulls])[owners]
         for one in np.unique(shared):
             rows = np.flatnonzero(shared == one)
@@ -109,7 +112,10 @@ class RepairState:
 
 
 def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: Flags) -> RepairState:
-    """Return the initial state of a graph with the sorted `nodes`: one hull for all ("graph") or for each component."""
+    """Return the initial state of a graph with the sorted `nodes`.
+
+    All nodes have one hull for "graph"; otherwise each component has a hull.
+    """
     count = len(nodes)
     if hull == "graph":
         body = hull_between(places, graph)
@@ -121,7 +127,7 @@ def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, b
 
 
 LARGEST_SEARCH = 10_000
-"""Largest number of graphs in an exhaustive search, (n − 1) to the power of the number of exposed nodes."""
+"""The largest number of graphs in an exhaustive search, which is (n − 1)^k for k exposed nodes."""
 
 Method = Literal["area", "nearest", "best", "exhaustive"]
 """The method for choosing the added edges; see `repair`."""
@@ -135,8 +141,8 @@ class Repair:
         graph: The repaired graph, frozen: the original graph and the added edges.
         added: The added edges (i, j) in order, from the exposed node i to j.
         order: The exposed nodes in the order of the visits, including nodes that an earlier edge already protected.
-            With the hull of each component, an edge to one of several nodes at one place may expose the other nodes;
-            these are visited last.
+            With a hull for each component, an edge to a node may expose other nodes at the same place; these are
+            visited last.
         hull_before: The sensitivity hull of the original graph.
         hull_after: The sensitivity hull of the repaired graph.
         method: The method of the repair.
@@ -167,30 +173,34 @@ def repair(
     nodes: Sequence[int] | Integers | None = None,
     bystanders: Sequence[int] | Integers = (),
 ) -> Repair:
-    """Return a policy graph with added edges, so that no node (or none of `nodes`) is exposed.
+    """Return a policy graph with added edges, in which none of `nodes` is exposed.
 
     The method chooses the edges:
 
     - "area": visit the exposed nodes in `order`. Join each node that is still exposed to the node that gives the hull
       of least volume, an area in the plane. This is Algorithm 4 of PGLP and Algorithm 3 of DPHMM.
-    - "nearest": the same visits, but join each node to the nearest node (DPHMM, Algorithm 1).
+    - "nearest": visit the exposed nodes in `order`, and join each node that is still exposed to the nearest node
+    (DPHMM, Algorithm 1).
     - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
-    - "exhaustive": find the least volume of all; refused if this may take more than `LARGEST_SEARCH` graphs.
+    - "exhaustive": find the least volume over all graphs; it is an error if there are more than `LARGEST_SEARCH`
+    graphs.
 
-    Volumes of degenerate hulls are 0 in the full dimension. Among them, a lower dimension and then a smaller volume is
-    preferred. Ties, up to a relative 1e-9, are broken by the shorter edge (or total length), then by the lower node. A
-    long thin hull has a small volume but much noise along it; "nearest" avoids such hulls.
+    A degenerate hull has the volume 0 in the full dimension. Of two degenerate hulls, the hull with the lower dimension
+    is preferred, then the hull with the smaller volume. Volumes are equal if their relative difference is at most 1e-9.
+    Ties are broken by the shorter edge (or total length), then by the lower node. A long thin hull has a small volume
+    but large noise along its axis; "nearest" avoids these hulls.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
         graph: The policy graph, with at least two nodes.
         method: "area", "nearest", "best" or "exhaustive".
-        hull: The hull of the mechanism, for exposure (see `exposed`) and volume. With "component", the volume is summed
-            over nodes, each with the hull of its component.
+        hull: The hull of the mechanism, for exposure (see `exposed`) and volume. With "component", the volume is the
+            sum over nodes of the volume of their component's hull.
         order: The order in which exposed nodes are visited; None means ascending.
-        nodes: The nodes to protect, such as those of `disconnected`; None means all. Edges may lead to any node.
-        bystanders: Nodes that protect others only along edges, even inside a hull: nodes that the policy does not
-            protect, under a mechanism without a hull.
+        nodes: The nodes to protect, such as those of `disconnected`; None means all. The other end of an added edge may
+            be any node.
+        bystanders: Nodes that protect other nodes only along edges, even inside a hull. A mechanism without a hull has
+            bystanders: the nodes without edges in the policy.
 
     Returns:
         The repaired graph and the added edges.
@@ -214,7 +224,7 @@ def repair(
             "has a single node, which no edge can protect",
             value=int(everyone[0]),
             bound="at least two nodes",
-            remedy="enlarge the constrained domain: a single possible secret is already known",
+            remedy="enlarge the constrained domain: an adversary already knows a single possible secret",
         )
     aside = np.zeros(len(everyone), dtype=np.bool_)
     aside[_find_positions(everyone, bystanders, "bystanders")] = True
@@ -222,7 +232,7 @@ def repair(
     chosen = set(range(len(everyone)) if nodes is None else _find_positions(everyone, nodes, "nodes"))
     exposed = [index for index in sorted(chosen) if before.is_exposed(index)]
     visits = exposed if order is None else _visits(everyone, exposed, order)
-    # An edge may expose other nodes at the place of its end.
+    # A new edge may expose other nodes at the place of its end.
     candidates = [index for index in before.list_candidates(visits) if index in chosen]
     if method == "exhaustive":
         edges = _search(before, visits, candidates)
@@ -265,12 +275,12 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     visits = [at[node] for node in dict.fromkeys(wanted.tolist()) if node in at and at[node] in set(exposed)]
     missing = sorted(set(exposed) - set(visits))
     if missing:
-        raise InputError("order", "leaves out an exposed node", value=int(nodes[missing[0]]))
+        raise InputError("order", "omits an exposed node", value=int(nodes[missing[0]]))
     return visits
 
 
 def _greedy(state: RepairState, candidates: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return the edges and the visited nodes."""
+    """Return the edges of the method "area" or "nearest", and the visited nodes."""
     edges, visited = [], []
     while pending := [i for i in candidates if state.is_exposed(i)]:
         visited += pending
@@ -299,8 +309,9 @@ def _one_by_one(state: RepairState, candidates: list[int]) -> list[tuple[int, in
 def _search(state: RepairState, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, by branch and bound: added edges never decrease the volume.
 
-    In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. An edge
-    between the two does not change the hull. It therefore suffices to try all edges from the first exposed node.
+    In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. If it
+    has another node within its hull, an edge between the two nodes does not change the hull. So the search needs to try
+    only the edges from the first exposed node.
     """
     others = len(state.places) - 1
     if others ** min(len(visits), LARGEST_SEARCH.bit_length()) > LARGEST_SEARCH:
@@ -324,12 +335,13 @@ def _search(state: RepairState, visits: list[int], candidates: list[int]) -> lis
                 best = (score, edges)
             return
         others, costs = state.costs(first)
-        # Try the cheapest edges first: an early good solution prunes others. Ties keep the order of the nodes.
+        # Try the cheapest edges first, since an early good solution prunes more of the search. Ties keep the order of
+        # the nodes.
         for rank in np.lexsort(costs.T[::-1]):
             visit(state.join(first, int(others[rank])), [*edges, (first, int(others[rank]))], length + costs[rank, -1])
 
     visit(state, [], 0.0)
-    assert best is not None, "joining every exposed node to any other protects all"
+    assert best is not None, "edges from every exposed node protect all nodes"
     return best[1]
 
 

@@ -1,4 +1,4 @@
-"""An accountant for releases over time: the present leakage of each release, and the budget left for the next one."""
+"""An accountant for releases over time, which computes the leakage of each release and the largest next budget."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
-# Relative excess over the promise that a state file may have: earlier versions rounded leakages to nearest.
+# Leakages in a state file may exceed the promise by this relative amount: earlier versions rounded them to nearest.
 _ROUNDING = 1e-9
 
 
@@ -69,28 +69,28 @@ class Accountant:
 
     A release raises the leakage of all earlier releases through the forward correlation. Therefore a new release must
     keep the leakage of all releases below α. The promise covers the releases made so far: every later release must be
-    recorded here, too. Leakages are rounded up. If L is 0 or the identity, they are exact sums of the decimals that
-    budgets print. For example, three budgets of 0.1 keep a promise of 0.3.
+    recorded here, too. Leakages are rounded up. If L is 0 or the identity, they are exact sums of the budgets as
+    printed in decimals. For example, three budgets of 0.1 keep a promise of 0.3.
 
-    With a `path` the accountant is a file that outlives the process. Each release locks the file, reads it again and
-    replaces it as a whole, so that any number of threads and processes share one promise. A crash loses nothing. An
-    existing file must hold the same promise, and its releases count. Without a `path`, the accountant serves the
-    threads of one process.
+    With a `path`, the accountant keeps its state in a file that outlives the process. Each release locks the file,
+    reads it again and replaces it as a whole, so that any number of threads and processes share one promise. A crash
+    loses nothing. An existing file must contain the same promise, and its releases are included. Without a `path`, only
+    the threads of one process can use the accountant.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
         on_excess: "refuse" raises `LeakageExceededError` and records nothing if a release breaks the promise. "warn"
             records the release with a `BudgetWarning`.
-        ledger: A ledger that also records every ε. The sum is the leakage of the whole sequence (user-level privacy,
-            Theorem 3), and the ledger refuses releases beyond its own budget. `save` does not write the ledger.
+        ledger: A ledger that also records every ε. The sum of all ε is the leakage of the whole sequence (user-level
+            privacy, Theorem 3). The ledger refuses releases beyond its own budget. `save` does not write the ledger.
         path: The file of the accountant, or None.
         wait: Longest time to wait for another process that uses the file, in seconds; then `LedgerError`.
 
     Raises:
         InputError: An argument is not valid.
-        StateError: The file holds another promise or ledger, is damaged, or was removed.
+        StateError: The file contains another promise or names another ledger, is damaged, or was removed.
         ExportError: The file cannot be written.
 
     >>> accountant = Accountant(1.0, backward=[[0.8, 0.2], [0.2, 0.8]])
@@ -138,7 +138,7 @@ class Accountant:
 
     @property
     def path(self) -> Path | None:
-        """The full path of the file that holds every release before `release` returns, or None."""
+        """The full path of the accountant's file, or None. A release is in the file before `release` returns."""
         return self._path
 
     @property
@@ -170,7 +170,7 @@ class Accountant:
         return len(self._now().history)
 
     def preview(self, epsilon: float) -> Floats:
-        """Return the leakages of all releases after a next one, without recording it.
+        """Return the leakages of all releases if the next release spends `epsilon`, without recording it.
 
         Args:
             epsilon: Budget of the next release, in nats, at least 0.
@@ -181,7 +181,7 @@ class Accountant:
         return self._now().history.extend(as_not_negative(epsilon, "epsilon")).leakages
 
     def largest(self) -> float:
-        """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
+        """Return the largest budget that the next release may spend, rounded down; it may be 0.0."""
         return self._now().history.largest(self.alpha)
 
     @in_own_arithmetic
@@ -189,7 +189,7 @@ class Accountant:
         """Record a release, and return its leakage through its own budget and through earlier releases.
 
         With a path, the release is on the disk before this method returns: draw the noise after that. The ledger is
-        charged first. After a crash in between, the ledger holds more than was released, and never less.
+            charged before the file is written. After a crash in between, it records more than was released, never less.
 
         Args:
             epsilon: Budget of the release, in nats, at least 0.
@@ -213,7 +213,7 @@ class Accountant:
             history = kept.history.extend(epsilon)
             self._judge(kept.history, history)
             charged = self._charge(epsilon, len(kept.history))
-            # An accountant without a ledger keeps the name of the ledger in the file.
+            # Without a ledger, this accountant does not change the name of the ledger in the file.
             named = kept.state.ledger
             if self._ledger is not None or named == "unsaid":
                 named = describe_ledger(self._ledger)
@@ -234,9 +234,9 @@ class Accountant:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to a JSON file, which is replaced as a whole or not at all.
 
-        Loss functions are stored as pieces with the digests of the matrices, so that `load` needs no matrix. The own
-        file of an accountant is always up to date and is not written. Another existing file is replaced only if this
-        accountant has all of its releases.
+        Loss functions are stored as pieces with the digests of the matrices, so that `load` needs no matrix. The
+        accountant's own file is always up to date, so it is not written. An existing file of another accountant is
+        replaced only if this accountant contains all of its releases.
 
         Args:
             path: The file.
@@ -281,10 +281,10 @@ class Accountant:
         Args:
             path: The file, made by ``Accountant(…, path=)`` or by `save`.
             bound: False loads a copy for experiments: no release is written to the file or charged to a ledger.
-            ledger: The ledger to charge. By default the ledger in the state is opened by its path; a ledger that was in
-                memory must be given. With None no ledger is charged, and the file keeps the name of the ledger.
+            ledger: The ledger to charge. By default, the ledger named in the state is opened by its path. A ledger in
+                memory must be passed. With None no ledger is charged, and the file keeps the name of the ledger.
             backward: The expected backward matrices, in the forms that `Accountant` accepts. The pieces in the file are
-                checked against them. Give them for a file from another source: its pieces are not checked otherwise.
+                checked against them. Pass them for a file from another source: otherwise its pieces are not checked.
             forward: The expected forward matrices, in the same forms.
             wait: Longest time to wait for another process that uses the file, in seconds.
 
@@ -293,7 +293,7 @@ class Accountant:
 
         Raises:
             StateError: The file is damaged or was changed by hand, other users can write it, or it has another version
-                or other matrices. Also if its ledger is missing or lacks its releases.
+                or other matrices. This error also reports a ledger that is missing or lacks the releases of the state.
 
         Warns:
             StateWarning: A state of version 1, which does not name its ledger, is opened without `ledger`.
@@ -321,11 +321,11 @@ class Accountant:
         return made
 
     def __copy__(self) -> Accountant:
-        """Return an accountant opened again by its path, or the accountant itself without a path."""
+        """Reopen the accountant by its path; without a path, return the accountant itself."""
         return self if self._path is None else _reopen(type(self), self._path, self._ledger, self._wait)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
-        """Return the result of `copy` with a copy of the ledger, which is the same ledger."""
+        """Return the result of `copy`, with a copy of the ledger that charges the same ledger."""
         return (
             self
             if self._path is None
@@ -333,7 +333,7 @@ class Accountant:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path; raise `LedgerError` without a path, because two accountants would keep one promise."""
+        """Pickle the path; raise `LedgerError` without a path, because each copy would spend the whole promise."""
         if self._path is None:
             raise LedgerError(
                 "an accountant without a path belongs to its process and cannot be pickled: each copy would spend the "
@@ -380,7 +380,7 @@ class Accountant:
             return kept
         there = parse_state(self._path, content)
         if not there.same_promise(kept.state):
-            raise StateError(f"{self._path} holds another promise than before. Restore a copy")
+            raise StateError(f"{self._path} contains a different promise than when it was last read. Restore a copy")
         known = len(kept.state.releases)
         if there.releases[:known] != kept.state.releases:
             raise StateError(f"{self._path} no longer holds the earlier releases. Restore a copy")
@@ -457,7 +457,7 @@ def _require_grown(path: Path, there: AccountantState, ours: AccountantState) ->
 
 
 def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
-    said = f"{path} does not name its ledger, and is opened without one. {remedy}"
+    said = f"{path} does not name its ledger, and is opened without a ledger. {remedy}"
     if readers := readers_of(path):
         said += f"; {readers}"
     warn(said, StateWarning, stacklevel=stacklevel)

@@ -32,7 +32,7 @@ LedgerDescription = Path | Literal["none", "memory", "unsaid"]
 
 
 class Charged(NamedTuple):
-    """A release with its ε, a random number of 128 bits, and whether a ledger holds it under this number.
+    """A release with its ε, a random number of 128 bits, and whether a ledger records it under this number.
 
     Releases of version 1 have no number.
     """
@@ -175,7 +175,7 @@ def describe_ledger(ledger: Ledger | None) -> LedgerDescription:
 
 
 def ledger_of(path: Path, state: AccountantState, given: Ledger | Literal["saved"] | None) -> Ledger | None:
-    """Return the ledger to charge: the given one, or the ledger of the state, opened again.
+    """Return the ledger to charge: the given ledger, or the ledger that the state names, reopened.
 
     Raises `StateError` if the ledger of the state is missing, was in memory, or differs from the given one.
     """
@@ -199,7 +199,7 @@ def ledger_of(path: Path, state: AccountantState, given: Ledger | Literal["saved
 
 
 def require_ledger(path: Path, state: AccountantState, given: Ledger | None) -> None:
-    """Raise `StateError` unless a ledger may replace the ledger of a state: the same file, or one with its releases.
+    """Raise `StateError` unless a ledger is the file that the state names or records the releases of the state.
 
     A ledger in memory cannot be identified; the caller is responsible for it.
     """
@@ -227,9 +227,9 @@ _TOLERANCE = 1e-9
 
 
 def check_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlation]) -> Losses:
-    """Return the losses with those of the given matrices, for each direction that is not "saved".
+    """Replace the losses by those of the given matrices in each direction that is not "saved".
 
-    Raises `StateError` if the state in `path` is for other matrices, or its pieces do not match its matrices.
+    Raises `StateError` if the state in `path` belongs to other matrices, or its pieces do not match its matrices.
     """
     found = list(losses)
     for side, (name, correlation) in enumerate(zip(("backward", "forward"), given, strict=True)):
@@ -247,7 +247,7 @@ def check_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlati
 
 
 def _alike(one: LossFunction | None, other: LossFunction | None) -> bool:
-    """Return whether two loss functions agree at all breakpoints, between them and beyond them."""
+    """Return whether two loss functions agree at all breakpoints, between them, and beyond the last breakpoint."""
     if one is None or other is None:
         return one is other
     bends = np.unique(np.concatenate([one.pieces.start, other.pieces.start, [1.0]]))

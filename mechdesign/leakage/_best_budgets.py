@@ -23,7 +23,7 @@ from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import windows
 from mechdesign.leakage._transitions import as_target
 
-# Relative distance of budgets below α, as in Algorithm 8, so that rounding never carries the leakage above it.
+# Relative margin of budgets below α, as in Algorithm 8, so that rounding never raises the leakage above α.
 _MARGIN = 2.0**-47
 # Number of bisection steps when a single budget is raised.
 _HALVINGS = 20
@@ -31,13 +31,13 @@ _HALVINGS = 20
 # Relative bound of the rounding error of a sum of costs.
 _ROUNDING = 2.0**-44
 
-# Number of values on each axis of the grid in successive rounds, if both directions have correlations.
+# Numbers of values on each grid axis in successive rounds, if both directions have correlations.
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
-# Largest number of states of all grids together; they need 2 GB.
+# Largest total number of states of all grids; this number of states needs 2 GB of memory.
 _MOST_STATES = 2.5e8
 # Share of the values on an axis that are spaced evenly.
 _EVEN_SHARE = 0.25
-# Widths of the Cauchy distributions of all other values around known paths, as shares of α.
+# The other values follow Cauchy distributions around known paths, with these widths as shares of α.
 _WIDTHS = (0.05, 0.01)
 
 
@@ -87,8 +87,9 @@ def best_budgets(
     """Return budgets of least cost under which no window of releases leaks more than `alpha`.
 
     Minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on grids. The
-    grids are refined around the best paths. Each grid is rounded in two ways: one gives feasible budgets, the other a
-    lower bound of the cost. The budgets are checked by the recursions of `temporal` or `windows`, and cost at most as
+    grids are refined around the best paths. States are rounded to each grid in two directions: one gives feasible
+        budgets, the other a lower bound of the cost. The budgets are checked by the recursions of `temporal` or
+        `windows`, and cost at most as
     much as those of Algorithms 7 and 8.
 
     Args:
@@ -96,9 +97,9 @@ def best_budgets(
         costs: For each release a pair of arrays (epsilons, costs): ε rises, and costs do not rise. The cost is linear
             between the points, and constant before and beyond them.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
         window: Number of successive releases whose joint leakage is bounded (w-event privacy, Theorem 3). For more
-            than 3 releases, the lower bound is that of windows of 3, and may be far below the cost.
+            than 3 releases, the lower bound is computed for windows of 3, and may be far below the cost.
         tolerance: Relative gap between cost and lower bound at which to stop, at least 0.
         time_limit: CPU time in seconds after which no further refinement starts.
 
@@ -207,12 +208,12 @@ class _Search:
         return fitted
 
     def _trim(self, epsilons: Floats) -> Floats:
-        """Return each budget lowered as far as its cost does not change."""
+        """Lower each budget as far as possible without changing its cost."""
         pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
         return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 
     def _fill(self, epsilons: Floats) -> Floats:
-        """Raise single budgets as far as possible, those with the largest saving first."""
+        """Raise the budgets one by one as far as possible, starting with the largest saving."""
         filled = epsilons.copy()
         savings = [
             float(curve.at(value) - curve.at(min(value + 0.01 * self._program.alpha, self._program.alpha)))
@@ -251,10 +252,10 @@ class _Search:
 
 
 def _values(alpha: float, centres: list[float], count: int) -> Floats:
-    """Return rising values from 0 to α: the quantiles of a mixture of a uniform and of Cauchy distributions.
+    """Return rising values from 0 to α: the quantiles of a mixture of a uniform distribution and Cauchy distributions.
 
-    The spacing then grows with the square of the distance from a centre. This matches the cost of a detour, which also
-    grows with the square, while the error of rounding grows with the width of a cell.
+    The spacing then grows with the square of the distance from a centre. The cost of a path also grows with the square
+    of its distance from the best path, and rounding errors grow with the spacing.
     """
     axis = np.linspace(0.0, alpha, 8001)
     shares = _EVEN_SHARE * axis / alpha

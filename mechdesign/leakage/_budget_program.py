@@ -65,7 +65,7 @@ class CostCurve:
             epsilon: A budget in nats.
 
         Returns:
-            The least budget that costs no more.
+            The least budget that does not cost more than `epsilon`.
         """
         place = int(np.argmax(self.costs <= self.at(epsilon)))
         if place == 0 and self.costs[0] <= self.at(epsilon):
@@ -77,7 +77,8 @@ def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostC
     """Return a checked curve for each release.
 
     Raises `InputError` if a curve is not a pair of arrays of one length, if its ε do not rise, or if its costs rise.
-    It also refuses a curve that starts beyond `alpha`, because the cost of all allowed budgets is then unknown.
+    The function also refuses a curve that starts beyond `alpha`, because the cost of all allowed budgets is then
+    unknown.
     """
     if isinstance(costs, str) or not isinstance(costs, Iterable):
         raise InputError("costs", "are not curves", value=costs, bound=f"for each release {_POINTS}")
@@ -105,10 +106,16 @@ def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
         found = (len(epsilons), len(values))
         raise InputError(path, "has arrays of different lengths, or empty ones", value=found, bound=_POINTS)
     rising = np.append(True, epsilons[1:] > epsilons[:-1])
-    require(rising, epsilons, f"{path}.epsilons", "larger than the one before", "sort the points by ε, each ε once")
+    require(
+        rising,
+        epsilons,
+        f"{path}.epsilons",
+        "larger than the one before",
+        "sort the points by ε, and give each ε only once",
+    )
     falling = np.append(True, values[1:] <= values[:-1])
-    remedy = "a channel for a smaller ε also satisfies a larger one. Take for each ε the least cost up to it"
-    require(falling, values, f"{path}.costs", "at most the cost before it, as costs must not rise with ε", remedy)
+    remedy = "a channel for a smaller ε also satisfies a larger ε. For each ε, take the least cost of any ε up to it"
+    require(falling, values, f"{path}.costs", "at most the preceding cost, because costs must not rise with ε", remedy)
     if epsilons[0] > alpha:
         raise InputError(
             f"{path}.epsilons[0]",
@@ -121,9 +128,9 @@ def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
 
 
 WIDEST = 3
-"""The longest window that two numbers of state suffice for."""
+"""The longest window for which two state variables suffice."""
 
-# The relaxed program forgives so much of α wherever it compares, far more than the rounding of losses.
+# The relaxed program loosens each comparison by this share of α, which far exceeds the rounding errors of losses.
 _FORGIVEN = 2.0**-40
 
 
@@ -131,8 +138,8 @@ _FORGIVEN = 2.0**-40
 class Program:
     """The problem of least cost: minimise the sum of the curves while no window of releases leaks more than `alpha`.
 
-    `before` holds the loss function from the previous release to each release (None for the first). `after` holds the
-    loss function from the next release to each release. Both have one entry for each release.
+    `before` holds the loss function from the previous release to each release (None for the first). `after` contains
+    the loss function from the next release to each release. Both tuples have one entry for each release.
     """
 
     alpha: float
@@ -146,9 +153,9 @@ class Program:
 
 
 class StateGrid(NamedTuple):
-    """Rising values from 0 to α for one release: of the earlier backward leakage, of the cap, and of ε.
+    """The grids of one release: rising values from 0 to α of the earlier backward leakage, the cap and ε.
 
-    An axis without a correlation has only its end points, and the axis of caps only α.
+    An axis without a correlation has only its end points; the axis of caps then contains only α.
     """
 
     before: Floats
@@ -184,7 +191,7 @@ def solve(program: Program, grids: list[StateGrid], *, relaxed: bool) -> tuple[f
 
 
 class _Choice(NamedTuple):
-    """One value or cell of ε: the next state from each state, and the total cost from there."""
+    """The effect of one value or cell of ε: the next state of each state, and the total cost from there."""
 
     epsilon: int
     rows: NDArray[np.intp]
@@ -237,7 +244,7 @@ class _Stage:
                 rows = np.maximum(np.searchsorted(grid.before, leads_to, side="right") - 1, 0)
             else:
                 rows = np.searchsorted(grid.before, leads_to, side="left")
-            # Number of allowed caps for the next release; padding makes the cost infinite if there is none.
+            # Number of allowed caps for the next release; if it is 0, padding makes the cost infinite.
             columns = np.minimum(
                 np.searchsorted(carried_on, self._given + (self._forgiven - epsilon), side="right")[None, :],
                 np.searchsorted(carried_on, self._limit + (self._forgiven - epsilon), side="right")[:, None],
@@ -274,9 +281,10 @@ def _path(program: Program, grids: list[StateGrid], values: list[Floats], relaxe
 
 
 def _pad(value: Floats, relaxed: bool) -> Floats:
-    """Add a column for no allowed cap, and a row for values beyond the grid.
+    """Add a column for states without an allowed cap, and a row for values beyond the grid.
 
-    Column k belongs to k allowed caps. Rounded down, it holds the k-th cap; rounded up, the cap above it.
+    Column k belongs to k allowed caps. It has the cost of the k-th cap if caps are rounded down, and of the next larger
+    cap if they are rounded up.
     """
     rows, columns = value.shape
     padded = np.full((rows + 1, columns + 1), np.inf)

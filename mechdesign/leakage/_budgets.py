@@ -20,7 +20,7 @@ from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
 # Relative margin below α, so that rounding never raises the leakage above α.
 _MARGIN = 2.0**-47
-# Largest number of units in the last place of α by which rounded sums can exceed α.
+# Rounded sums can exceed α by at most this number of units in the last place.
 _ROUNDINGS = 64
 
 _Losses = list[LossFunction | None]
@@ -28,7 +28,7 @@ _Losses = list[LossFunction | None]
 
 @in_own_arithmetic
 def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
-    """Return the largest ε that every release may spend for ever while no release leaks more than α.
+    """Return the largest constant ε that keeps every leakage at or below α over an infinite horizon.
 
     Algorithm 7: the suprema of backward and forward leakage minus ε equal α. If two rows of a matrix have disjoint
     supports, no positive ε exists; then the result is 0.0 with a `BudgetWarning`. The result is rounded down.
@@ -36,7 +36,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The budget of every release, in nats.
@@ -47,7 +47,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     alpha = as_target(alpha)
     before, after = functions_of_both(backward, forward)
     if _identity(before) or _identity(after):
-        _warn_of_zero("for ever", before, after)
+        _warn_of_zero("over an infinite horizon", before, after)
         return 0.0
     return _constant(alpha, before, after)
 
@@ -58,13 +58,14 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
 
     Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, and all others ε_m, with L_B(α_B) + ε_m = α_B,
     L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. If a loss is the identity, ε_m is 0, with a
-    `BudgetWarning`. Then the end on the side of the identity gets α; if both are the identity, each end gets α/2.
+    `BudgetWarning`. Then the end release on the side of the identity gets α. If both losses are the identity, each end
+    release gets α/2.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
         steps: Number of releases, at least 1.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The budgets in nats, shape (steps,).
@@ -104,7 +105,7 @@ def _limit(losses: _Losses, epsilon: float) -> float:
 def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
     """Return the largest constant ε with sup_B + sup_F − ε ≤ α, to a relative 1e-14, with sums rounded up.
 
-    The suprema are closed forms and steep in ε. The search finds ε to the last digits, even a tiny one.
+    The suprema have closed forms and grow steeply with ε. The search determines even a tiny ε to full precision.
     """
     if not that_count(before) and not that_count(after):
         # No release adds to the leakage of another.
@@ -129,7 +130,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
     low, high = 0.0, goal
     if excess(high) <= 0:
         return high
-    # Halve the exponent first: ε may be many orders of magnitude below α.
+    # Bisect the exponent first: ε may be many orders of magnitude below α.
     low = high
     while excess(low) > 0:
         high, low = low, low * 2.0**-8
@@ -147,7 +148,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
 
 
 def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tuple[Step, Step], tuple[Step, Step]]:
-    """Return bounds of the leakage carried under budgets of at most ε: (own, other) for the two end releases."""
+    """Return bounds of the carried leakage for the first and last release: (own, other) direction for each."""
     back, ahead = ceiling(that_count(before), epsilon), ceiling(that_count(after), epsilon)
     return (back, ahead), (ahead, back)
 
@@ -155,7 +156,7 @@ def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tup
 def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
     """Return the largest budget of the first or last release, whose leakage may reach α.
 
-    The release must not raise its own direction above `own.reached`. Its budget is at least `middle`.
+    The release must not raise the leakage of this direction above `own.reached`. Its budget is at least `middle`.
     """
     most = round_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))

@@ -24,8 +24,8 @@ Correlation: TypeAlias = Any
 class Varying:
     """Correlations that change over time: entry t relates releases t and t + 1, counted from 0.
 
-    There are T − 1 entries for T releases. The order is that of time for backward and forward correlations. Equal
-    entries share their precomputation.
+    There are T − 1 entries for T releases. Backward and forward correlations are both listed in the order of time.
+    Equal entries share their precomputation.
 
     Args:
         steps: Matrices, loss functions or None (no correlation), one for each step.
@@ -64,17 +64,19 @@ class Candidates:
     def __init__(self, options: Iterable[Any]) -> None:
         functions: list[LossFunction | Varying | None] = []
         if isinstance(options, str) or not isinstance(options, Iterable):
-            raise InputError("candidates", "are not several", value=options, bound="a list of matrices, or of None")
+            raise InputError("candidates", "are not several", value=options, bound="a list of matrices or None values")
         for index, option in enumerate(options):
             known = isinstance(option, Varying)
             functions.append(option if known else as_loss(option, f"candidates[{index}]"))
         if not functions:
-            raise InputError("candidates", "are empty", bound="at least one correlation", remedy="give None for none")
+            raise InputError(
+                "candidates", "are empty", bound="at least one correlation", remedy="give None without a correlation"
+            )
         object.__setattr__(self, "options", tuple(functions))
 
 
 def as_loss(correlation: Any, path: str) -> LossFunction | None:
-    """Return the loss function of one matrix, or None for None (a loss of 0)."""
+    """Return the loss function of a matrix; a matrix of None gives None, a loss of 0."""
     if correlation is None or isinstance(correlation, LossFunction):
         return correlation
     if isinstance(correlation, Varying | Candidates):
@@ -106,13 +108,13 @@ def step_functions(correlation: Correlation, steps: int, path: str) -> list[list
 
 
 def candidate_functions(correlation: Correlation, path: str) -> list[LossFunction | None]:
-    """Return the loss functions of a correlation for an unlimited time; raise `InputError` for `Varying`."""
+    """Return the loss functions of a correlation over an infinite horizon; raise `InputError` for `Varying`."""
     options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
     for option in options:
         if isinstance(option, Varying):
             raise InputError(
                 path,
-                "changes with time, and no end is given",
+                "changes with time, but the horizon is infinite",
                 bound="a matrix, Candidates or None",
                 remedy="give Candidates of the matrices that may occur: their bound holds for every order",
             )
@@ -122,7 +124,7 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
 def functions_of_both(
     backward: Correlation, forward: Correlation
 ) -> tuple[list[LossFunction | None], list[LossFunction | None]]:
-    """Return the loss functions of both directions for an unlimited time, checked against each other."""
+    """Return the loss functions of both directions over an infinite horizon, after checking that they fit."""
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
     before, after = ([[each] for each in functions] for functions in both)
     check_directions(before, after)
@@ -151,7 +153,7 @@ def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ..
     known: dict[int, LossFunction | None] = {}
     functions = []
     if isinstance(steps, str) or not isinstance(steps, Iterable):
-        raise InputError(path, "are not several matrices", value=steps, bound="a list of matrices, or of None")
+        raise InputError(path, "are not several matrices", value=steps, bound="a list of matrices or None values")
     # The list keeps every matrix alive, so that no two of them share an id.
     for index, step in enumerate(list(steps)):
         if id(step) not in known:
@@ -171,7 +173,7 @@ _Losses = Sequence[LossFunction | None]
 
 
 class _Fit(NamedTuple):
-    """How well both directions fit, with the best distribution of the state before a step.
+    """The deviations between both directions, for the best-fitting distribution of the state before a step.
 
     Attributes:
         misfit: Total variation between the reversed forward chain and the backward chain.
@@ -184,10 +186,10 @@ class _Fit(NamedTuple):
 
 
 def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], stacklevel: int = 4) -> None:
-    """Check the loss functions of both directions against each other, step by step.
+    """Check whether the loss functions of both directions fit together, step by step.
 
-    Raises `InputError` if the numbers of states differ. With a single candidate in each direction, it warns with
-    `CorrelationWarning` if no chain can have both. Loss functions without their matrices are skipped.
+    Raises `InputError` if the numbers of states differ. With a single candidate in each direction, the function warns
+    with `CorrelationWarning` if no chain can have both correlations. Loss functions without their matrices are skipped.
     """
     require_same_states((each for chain in backward for each in chain), (each for chain in forward for each in chain))
     if len(backward) != 1 or len(forward) != 1:
@@ -219,9 +221,9 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     have the support of the transpose of F, and the ratios around every cycle must agree. The most probable steps
     determine π and μ. If both correlations hold at every step, π and μ are the stationary distribution.
 
-    Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, count as rounding or estimation.
-    Ratios are compared in matrices of up to four million entries. States without an observed departure or without an
-    observed arrival are left out. Then π and μ are not compared.
+    Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, are attributed to rounding or
+    estimation. Ratios are compared in matrices of up to four million entries. States without an observed departure or
+    without an observed arrival are left out. Then π and μ are not compared.
     """
     ahead, back = sparse.csr_array(forward), sparse.csr_array(backward).T.tocsr()
     if ahead.shape != back.shape:
@@ -235,26 +237,27 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
         now, following, sign = seen[0][lone.row[0]], seen[1][lone.col[0]], lone.data[0]
         possible, other = ("forward", "backward") if sign > 0 else ("backward", "forward")
         return (
-            f"a step from state {now} to state {following} is possible in the {possible} matrix, not in the {other} one"
+            f"a step from state {now} to state {following} is possible in the {possible} matrix, not in the "
+            f"{other} matrix"
         )
     if ahead.nnz > _MOST_ENTRIES:
         return ""
     fit = _fit(ahead, back, forward.shape[0])
     if fit.misfit > _TOLERANCE:
         return (
-            f"with no distribution of the states is one the other reversed by Bayes' rule ({fit.misfit:.1%} of the "
-            "probability is elsewhere)"
+            f"no distribution of the states relates the matrices by Bayes' rule ({fit.misfit:.1%} of the probability "
+            "is elsewhere)"
         )
     if fit.drift is not None and fit.drift > _DRIFT:
         return (
-            "they have no common stationary distribution: as the one reverses the other, the states before and after a "
-            f"step are distributed differently, by {fit.drift:.1%}"
+            "they have no common stationary distribution: if one matrix reverses the other, the states before and "
+            f"after a step are distributed differently, by {fit.drift:.1%}"
         )
     return ""
 
 
 def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
-    """Return the rows of F, (n, n), without information: zero rows, and unit rows for which Bᵀ has no entry."""
+    """Return the uninformative rows of F (n, n): zero rows, and unit rows for which Bᵀ has no entry."""
     ends = np.zeros(ahead.shape[0], dtype=bool)
     ends[end_states(ahead)] = True
     unseen: Flags = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
@@ -288,7 +291,7 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
             logarithm[own] -= logarithm[:n][own[:n]].max()
     before = np.exp(logarithm[:n])
     totals = np.bincount(label[:n], weights=before, minlength=count)
-    # The weight of a component is undetermined, so it is its share of the states.
+    # The weight of a component is undetermined, so it is set to the component's share of the states.
     before *= np.bincount(label[:n], minlength=count)[label[:n]] / totals[label[:n]] / n
     joint = sparse.csr_array(ahead.multiply(before[:, None]))
     after = np.asarray(joint.sum(axis=0)).ravel()

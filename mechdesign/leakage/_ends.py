@@ -63,9 +63,9 @@ def warn_of_smoothing(path: str, smoothing: float, loss: float, seen: float, ide
         smoothing: The amount added to each count.
         loss: L(1) of the chain.
         seen: L(1) of the unsmoothed counts.
-        identity: Whether the unsmoothed loss is L(α) = α, so that no positive budget lasts for ever.
+        identity: Whether the unsmoothed loss is L(α) = α, so that no positive constant budget bounds the leakage.
     """
-    for_ever = ", for which no positive budget lasts for ever" if identity else ""
+    for_ever = ", for which no positive constant budget bounds the leakage" if identity else ""
     warn(
         f"{path} was counted with smoothing {smoothing:g}, which lowers the leakage: L(1) is {loss:.6g}, and "
         f"{seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds, count without "

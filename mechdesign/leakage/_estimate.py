@@ -35,7 +35,7 @@ class Correlations:
         backward: Pr(before | now); an `OpenChain` if rows are unknown.
         initial: The distribution of the state before a step.
         states: Indices of the states among all n, ascending, read-only: row and column i of the chains belong to
-            states[i]. The state outside the box is n.
+            states[i]. Index n is the state outside the box.
         steps: Number of steps counted.
         never_left: States without an observed departure.
         never_entered: States without an observed arrival.
@@ -67,11 +67,12 @@ def correlations_from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without such
-    steps keeps its column, and `ends` chooses its row. With smoothing every state has a row, and `ends` has no effect.
+    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without these
+    steps keeps its column, and `ends` determines its row. With smoothing every state has a row, and `ends` has no
+    effect.
 
-    Both chains keep their counts and the smoothing. Smoothing lowers the leakage below that of the data. Use it for
-    beliefs, not for bounds. `smooth(chain, s)` applies the smoothing of Equation (28) to a result.
+    Both chains keep their counts and the smoothing. Smoothing lowers the leakage below the leakage of the data. Use it
+    to model beliefs, not to derive bounds. `smooth(chain, s)` applies the smoothing of Equation (28) to a result.
 
     Args:
         traces: The result of `mechdesign.data.to_grid`, or arrays of consecutive states.
@@ -90,7 +91,7 @@ def correlations_from_traces(
 
     Raises:
         InputError: If no step is counted, if `initial` has weight on a state without departures, or if it does not
-            reach every state that is entered. Also if `border` is "state" and the traces have no box.
+            reach every state that is entered. This error also reports a `border` of "state" for traces without a box.
 
     >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
     >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
@@ -130,7 +131,7 @@ def correlations_from_traces(
 
 
 def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
-    """Return the number of steps between states, (m, m), of visits of each state, (m,), and of steps out of the box.
+    """Count the steps between states (m, m), the visits to each state (m,) and the steps out of the box.
 
     m is n, or n + 1 if the border is a state.
     """

@@ -35,7 +35,7 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
 
 
 def _are_apart(one: Entry, other: Entry) -> bool:
-    """Return whether two entries are about different parts of one division, and thus about different people."""
+    """Return whether two entries concern different parts of one division, and thus different people."""
     return one.part is not None and other.part is not None and one.part[0] == other.part[0] and one.part != other.part
 
 
@@ -63,7 +63,7 @@ def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
     """Return whether a release is allowed although it cannot be compared with another release.
 
     Noisy releases are allowed. The number of records is the only exact answer that does not distinguish any two values.
-    It is compatible with noisy releases, and with every policy under which nobody can be absent.
+    This number is compatible with noisy releases, and with every policy under which nobody can be absent.
     """
     if entry.classes is None:
         return True

@@ -32,18 +32,18 @@ class Worst(NamedTuple):
 class ReleaseHistory:
     """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
 
-    Make it with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then leaks the
-    sum of all later budgets in addition to its backward leakage.
+    Create a history with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then
+    leaks the sum of all later budgets in addition to its backward leakage.
 
     Attributes:
         back: Backward loss functions of the candidates.
         ahead: Forward loss functions of the candidates.
         epsilons: Budgets of the releases in nats.
         spent: Exact sum of the budgets.
-        before: Amount that earlier releases add to each release.
+        before: Leakage that earlier releases add to each release.
         last: Backward step of the last release, for each candidate.
         after: Forward steps of each release, for each candidate.
-        peaks: For each release, the worst release up to it.
+        peaks: For each release, the release with the largest leakage among it and all earlier releases.
         key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index
             of its release.
     """
@@ -110,7 +110,7 @@ class ReleaseHistory:
         before, epsilons = (*self.before, carried), (*self.epsilons, epsilon)
         spent = self.spent + exact
         if self._sums_ahead:
-            # B_t, ε_t and all later budgets add up to the sum of all ε and this share.
+            # The leakage of release t is the sum of all ε plus this share.
             share = (Fraction(carried) if math.isfinite(carried) else self.spent) - self.spent
             key = self.key if self.epsilons and self.key[0] >= share else (share, len(self))
             return ReleaseHistory(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
@@ -164,7 +164,7 @@ class ReleaseHistory:
                 spent = self.epsilons[index] if index < len(steps) else epsilon
                 step = advance(loss, tail[-1], spent, self.epsilons[index - 1])
                 if step == steps[index - 1]:
-                    # This step is unchanged, and so are all earlier ones.
+                    # This step and all earlier steps are unchanged.
                     break
                 index -= 1
                 tail.append(step)

@@ -22,7 +22,7 @@ from mechdesign.leakage._partition import Partition
 _SCHEMA = "mechdesign.ledger/2"
 _EARLIER = "mechdesign.ledger/1"
 NUMBER = re.compile("[0-9a-f]{32}")
-"""Format of the number of an entry."""
+"""Format of entry numbers."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Totals:
     rho: Fraction
 
     def __str__(self) -> str:
-        """Return the sum in the measure that all entries share."""
+        """Return the sum in a measure of privacy that all entries satisfy."""
         return f"ρ = {exact_text(self.rho)}" if self.epsilon is None else f"ε = {exact_text(self.epsilon)}"
 
 

@@ -70,7 +70,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
 
 
 def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> Floats:
-    """Return the α > 0 with equal losses of two pieces, for G > next_G and D > next_D; inf if there is none.
+    """Return the α > 0 with equal losses of two pieces, for G > next_G and D > next_D; inf if they never meet.
 
     From (QA + 1)(D'A + 1) = (Q'A + 1)(DA + 1): A = (G − G')/(G'D − GD').
     """
@@ -112,10 +112,10 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
     return np.where(G > 0, limit, epsilon)
 
 
-# For fewer states the computation is faster than reading a file.
+# With fewer states, computing the function is faster than reading it from a file.
 _SMALLEST_CACHED = 32
 
-# Sparse matrices up to the first size are treated as dense, and well filled ones up to the second size.
+# Sparse matrices up to the first size are treated as dense, and matrices with many entries up to the second size.
 _DENSE_UP_TO = 1500
 _FILLED_DENSE_UP_TO = 4000
 _WELL_FILLED = 0.1
@@ -152,7 +152,8 @@ class LossFunction:
 
     For an `OpenChain` the maximum is over all rows that its ends may have. A mixture of other rows adds no pair:
     (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same holds for d. With one arbitrary row,
-    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the other rows. With several, L(α) = α.
+    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the other rows. With several arbitrary rows, L(α) =
+    α.
 
     A chain with smoothed counts causes a `SmoothedChainWarning`.
 
@@ -168,8 +169,8 @@ class LossFunction:
         pieces: The pieces as arrays.
         identity: Whether L(α) = α because two rows have disjoint supports.
         matrix: The matrix, with rows of zeros for the ends of an open chain; None if the function was read from a file.
-        ends: The word for the rows of zeros; empty if there are none.
-        misfits: Reasons why a forward correlation does not fit, by its digest; empty texts if it fits.
+        ends: The word that describes the rows of zeros; empty without these rows.
+        misfits: For each digest of a forward correlation, the reason why it does not fit, or an empty text.
         smoothed: The chain if its counts were smoothed, else None.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
@@ -185,9 +186,9 @@ class LossFunction:
     pieces: Pieces
     identity: bool
     matrix: Floats | sparse.csr_array | None
-    # The word for the rows of zeros; empty if there are none.
+    # The word that describes the rows of zeros; empty without these rows.
     ends: str
-    # Reasons why a forward correlation does not fit, by its digest; empty texts if it fits. See
+    # For each digest of a forward correlation, the reason why it does not fit, or an empty text. See
     # `mechdesign.leakage._correlations`.
     misfits: dict[str, str]
     _gains: Floats
@@ -223,6 +224,9 @@ class LossFunction:
             n: Number of states.
             digest: SHA-256 of the matrix.
             lines: The lines by falling D.
+
+        Returns:
+            The loss function.
         """
         made = object.__new__(cls)
         made._fill(n, digest, lines)
@@ -284,6 +288,9 @@ class LossFunction:
 
         Args:
             alpha: A number ≥ 0 in nats.
+
+        Returns:
+            L(α) in nats.
         """
         if self.identity:
             return alpha
@@ -297,12 +304,16 @@ class LossFunction:
         return min(math.log1p(ratio), alpha)
 
     def split(self, alpha: float) -> tuple[float, float]:
-        """Return L(α) and α − L(α) for one float, without checks; each is accurate by itself.
+        """Return L(α) and α − L(α) for one float, both computed accurately, without checks.
 
-        If α − L(α) is smaller than L(α), it is ln[1 + A(DA + D + 1 − Q)/(QA + 1)]. It is 0.0 if it cannot be computed.
+        If α − L(α) is smaller than L(α), it is ln[1 + A(DA + D + 1 − Q)/(QA + 1)]. The difference is 0.0 if this
+        formula overflows.
 
         Args:
             alpha: A number ≥ 0 in nats.
+
+        Returns:
+            L(α) and α − L(α), in nats.
         """
         value = self.at(alpha)
         if value < alpha / 2 or self.identity:
@@ -348,12 +359,15 @@ class LossFunction:
     def supremum(self, epsilon: float) -> float:
         """Return the limit of the leakage under a constant budget ε: the smallest x = L(x) + ε, or `math.inf`.
 
-        Theorem 11, for the piece that is maximal at the fixed point x; no iteration is needed. The relative error is at
-        most 1e-14 x/ε, because a change of L by 1e-14 changes x by that amount. It is 1e-15 if no sets of columns
-        nearly tie.
+        The limit is that of Theorem 11 for the piece that is maximal at the fixed point x; no iteration is needed. The
+        relative error is at most 1e-14 x/ε, because a change of L by 1e-14 changes x by that amount. The error is 1e-15
+        if no sets of columns nearly tie.
 
         Args:
             epsilon: Budget of every release in nats, at least 0.
+
+        Returns:
+            The limit in nats; `math.inf` if the leakage diverges.
 
         Raises:
             InputError: If ε is negative.
@@ -375,7 +389,7 @@ class LossFunction:
 
     @cached_property
     def unsmoothed(self) -> LossFunction:
-        """The loss by the counts alone if the chain was smoothed; else the function itself."""
+        """The loss function of the unsmoothed counts if the chain was smoothed; otherwise this function."""
         return self if self.smoothed is None else LossFunction(self.smoothed.unsmoothed())
 
     def under_mixture(self) -> LossFunction:
@@ -398,7 +412,7 @@ class LossFunction:
 
     def _repr_html_(self) -> str:
         facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
-        facts.append(("leakage of ε = 0.1 for ever", f"{self.supremum(0.1):.6g}"))
+        facts.append(("limit of the leakage under ε = 0.1", f"{self.supremum(0.1):.6g}"))
         return card(
             "Loss function L(α)", facts, picture("line_plot", self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5")
         )
@@ -418,7 +432,7 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
 
 
 def _load_lines(digest: str) -> list[Line] | None:
-    """Return the lines in the cache, or None without valid lines of a loss function."""
+    """Return the cached lines, or None if the cache does not contain valid lines."""
     stored = caching.load(_KIND, digest)
     if stored is None or set(stored) != set(Line._fields):
         return None

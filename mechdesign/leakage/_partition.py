@@ -25,7 +25,7 @@ LARGEST_LISTED = 2**24 + 1
 """Largest number of values with listed labels: the values of a domain of size 2^24, and absence."""
 
 _LARGEST = 2**60 + 1
-# Texts longer than the first length are compressed; no text is longer than the second.
+# Texts longer than the first length are compressed; no text may exceed the second length.
 _SHORT, _LONGEST = 1000, 2**25
 _PACKED = "zlib:"
 _TOKEN = re.compile(r"([0-9]{1,19})(?:(\*|\.\.)([0-9]{1,19}))?", re.ASCII)
@@ -36,8 +36,8 @@ class Partition:
     """A partition of the values 0, …, n−1 into classes, numbered in the order of their first values.
 
     Attributes:
-        runs: The longest possible runs of values, shape (r, 3). A row holds the class of the first value, the number of
-            values, and a step. With step 1 the classes count up; with step 0 all values are in one class.
+        runs: The longest possible runs of values, shape (r, 3). Each row contains the class of the first value, the
+            number of values, and a step. With step 1 the classes count up; with step 0 all values are in one class.
 
     >>> Partition.of([7, 7, 3]).labels.tolist()
     [0, 0, 1]
@@ -55,6 +55,9 @@ class Partition:
 
         Args:
             labels: The label of each value, shape (n,).
+
+        Returns:
+            The partition of the values 0, …, n−1.
         """
         given = as_whole_numbers(labels, "labels", 1)
         if not 0 < len(given) <= LARGEST_LISTED:
@@ -72,6 +75,9 @@ class Partition:
         Args:
             lengths: Number of values in each class.
 
+        Returns:
+            The partition, stored in runs.
+
         >>> Partition.of_lengths([10**12, 1]).text()
         '0*1000000000000 1'
         """
@@ -84,6 +90,9 @@ class Partition:
 
         Args:
             size: Number of values.
+
+        Returns:
+            The partition into `size` classes.
         """
         return cls(read_only(np.array([[0, size, int(size > 1)]], dtype=np.int64)))
 
@@ -121,6 +130,9 @@ class Partition:
 
         Args:
             other: A partition of the same number of values.
+
+        Returns:
+            True if two values of one class of `other` are in different classes of this partition.
         """
         return _splits(self, other)
 
@@ -147,6 +159,9 @@ class Partition:
         Args:
             text: The text.
             path: Name of the input in messages.
+
+        Returns:
+            The partition.
         """
         try:
             if not isinstance(text, str):
@@ -210,7 +225,7 @@ def _changes(partition: Partition, places: Integers) -> Integers:
     """Return the number of changes of the class from value 0 to each given value."""
     lengths, steps = partition.runs[:, 1], partition.runs[:, 2]
     starts = np.cumsum(lengths) - lengths
-    # One change from each run to the next, and one at each step within a run that counts up.
+    # The class changes from each run to the next, and at each step within a run that counts up.
     before = np.cumsum(steps * (lengths - 1) + 1) - (steps * (lengths - 1) + 1)
     run = np.searchsorted(starts, places, side="right") - 1
     return np.asarray(before[run] + steps[run] * (places - starts[run]))

@@ -25,8 +25,8 @@ from mechdesign.leakage._upwards import Amount, advance, first, that_count, tota
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, of every release.
 
-    Equation (13) of Cao et al. (2019). The result is an upper bound and rounded up; it is not always reached. If L is 0
-    or the identity, the result is the exact sum of the decimals that the budgets print.
+    Equation (13) of Cao et al. (2019). The result is an upper bound, rounded up; the actual leakage may be smaller. If
+    L is 0 or the identity, the result is the exact sum of the budgets as printed in decimals.
 
     Args:
         epsilons: Budgets of the releases in nats, shape (T,).
@@ -48,7 +48,7 @@ def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
 
 @in_own_arithmetic
 def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
-    """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t of every release; the last one leaks its ε.
+    """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t of every release; the last release leaks its ε.
 
     Equation (15) of Cao et al. (2019). The result is rounded up, as in `backward`.
 
@@ -72,13 +72,13 @@ def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correla
     """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release.
 
     Equation (10) of Cao et al. (2019), for one user. With candidates in both directions the result is the largest over
-    all combinations. It is rounded up. If each L is 0 or the identity, it is the exact sum of the decimals of the
-    budgets.
+    all combinations. It is rounded up. If each L is 0 or the identity, it is the exact sum of the budgets as printed in
+    decimals.
 
     Args:
         epsilons: Budgets of the releases in nats, shape (T,).
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The leakage in nats, shape (T,).
@@ -100,7 +100,7 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
     Args:
         epsilon: Budget of every release in nats, at least 0.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The limit in nats; `math.inf` if the leakage diverges.
@@ -123,7 +123,7 @@ def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> t
     Args:
         budgets: Budgets of the releases in nats, shape (T,).
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         Two lists of length T, in nats, with the amounts from earlier releases and the amounts from later releases.
@@ -169,14 +169,14 @@ def window(
     """Return the joint leakage of the releases from `start` to `stop`, both included.
 
     Several releases leak BPL_start + FPL_stop plus the budgets strictly between them (Theorem 3). A single release
-    leaks TPL. The result is rounded up. The sum of the budgets is the exact sum of their decimals.
+    leaks TPL. The result is rounded up. The budgets are added exactly, as printed in decimals.
 
     Args:
         epsilons: Budgets of the releases in nats, shape (T,).
         start: Index of the first release of the window, from 0.
         stop: Index of the last release of the window, from `start` to T − 1.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The joint leakage in nats.
@@ -202,7 +202,7 @@ def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forwa
         epsilons: Budgets of the releases in nats, shape (T,).
         width: Number of releases in a window, from 1 to T.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The joint leakage in nats, shape (T − width + 1,).
@@ -262,7 +262,7 @@ def guarantees(
         epsilons: Budgets of the releases in nats, shape (T,).
         width: Number w of successive releases in a window, from 1 to T.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
         The guarantees, for independent and for correlated data.
@@ -289,7 +289,7 @@ class User:
 
     Attributes:
         backward: Pr(state before | state now) in any form that `temporal` accepts.
-        forward: Pr(next state | state now), in the same forms.
+        forward: Pr(next state | state now), in the same forms as `backward`.
         epsilons: Budgets in nats, shape (T,), for personalised differential privacy (section 3.5 of Cao et al. 2019);
             None for the common budgets.
         name: Name of the user in messages.
@@ -326,7 +326,7 @@ def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakag
     """Return the leakage of each user by Equation (10), and the largest at every release.
 
     Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another
-    user. Therefore it overstates the leakage.
+    user. Therefore the result overstates the leakage.
 
     Args:
         epsilons: Common budgets in nats, shape (T,); None if every user has personal budgets.

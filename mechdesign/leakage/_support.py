@@ -9,8 +9,9 @@ envelope are the pieces of the loss function for every α. A prefix point (D, Q)
 The envelope is dual to the upper-left convex hull of all prefix points.
 
 The search starts from two known lines and evaluates their crossing. If no line rises above the crossing, no further
-line of the envelope lies between them, because the envelope is convex. Otherwise the highest line there splits the
-interval. A pair whose chord between the ends of an interval stays below the crossing is dropped from the interval.
+line of the envelope lies between them, because the envelope is convex. Otherwise the highest line at the crossing
+splits the interval. A pair is dropped from an interval if its chord between the ends of the interval stays below the
+crossing.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ class Line(NamedTuple):
 
         Args:
             mu: The slope μ ≥ 0.
+
+        Returns:
+            G − μD.
         """
         return self.G - mu * self.D
 
@@ -234,11 +238,11 @@ def _blocks(count: int, bytes_each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-# A line counts as rising if its excess is more than this share of its G, a bound of the rounding error of its sum.
+# A line rises if its excess exceeds this share of its G, which bounds the rounding error of its sum.
 # Omitting a line that rises less changes L by a relative 1e-14 at most.
 _RISE = 5e-15
 
-# With a larger share of all units, queries are expensive, and wide intervals are split at the geometric mean.
+# If a larger share of all units remains, queries are expensive, and wide intervals are split at the geometric mean.
 _MANY_LINES = 0.02
 _WIDE = 64.0
 
@@ -388,7 +392,7 @@ class SparseRows:
 
     E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of
     all units takes time proportional to the number of entries that pairs of rows share, and memory in m. A column with
-    entries in all m rows costs m² steps. Values are exact to an absolute 1e-15 or so.
+    entries in all m rows costs m² steps. The absolute error of the values is about 1e-15.
     """
 
     def __init__(self, rows: sparse.csr_array) -> None:
@@ -426,7 +430,7 @@ class SparseRows:
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
         """Return G at `mu`; see `Support`."""
-        # The rounding error is that of sums of whole rows.
+        # The rounding error is the error of sums over whole rows.
         return np.ones(len(units))
 
     def limits(self) -> Floats:

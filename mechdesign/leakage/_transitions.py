@@ -42,7 +42,7 @@ def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
         "a finite number >= 0",
         "probabilities are never negative: check the row, or clip and normalise it",
     )
-    # Adding zero makes −0 a plain zero, so that equal matrices have equal bytes.
+    # Adding zero turns −0 into +0, so that equal matrices have equal bytes.
     array = array + 0.0
     for row, scale in enumerate(row_scales([array_row.tolist() for array_row in array], path)):
         if scale != 1.0:
@@ -139,8 +139,8 @@ def distinct_rows(matrix: Floats | sparse.csr_array) -> Integers:
 def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
     """Return two rows with disjoint supports, or None; such rows make L(α) = α (Theorem 7 generalised).
 
-    A sparse matrix is searched row by row. The columns of a row list the rows that share a column with it. A row
-    missing from these lists is disjoint from it. A row with an entry in a full column needs no search.
+    A sparse matrix is searched row by row. The columns of a row list the rows that share a column with it. A row that
+    is missing from these lists is disjoint from the searched row. A row with an entry in a full column needs no search.
     """
     if not sparse.issparse(matrix):
         positive = np.asarray(matrix) > 0

@@ -1,11 +1,13 @@
 """Leakages rounded up, so that no bound is below the true value, and exact sums of budgets.
 
-A budget is the decimal that its float prints. If L is 0 or the identity, leakages are exact sums of these decimals.
-Otherwise L(x) is increased by a share 2⁻⁴⁸, because its relative error is at most 24 units of 2⁻⁵³. If L(x) is more
-than half of x, it is computed as x minus the deficit x − L(x), which is accurate by itself. Sums are rounded up once.
+A budget means the decimal number that Python prints for its float. If L is 0 or the identity, leakages are exact sums
+of these decimals. Otherwise L(x) is increased by a share 2⁻⁴⁸, because its relative error is at most 24 units of 2⁻⁵³.
+If L(x) is more than half of x, it is computed as x minus the deficit x − L(x), which is accurate by itself. Sums are
+rounded up once.
 
-Therefore rounding does not drift above a fixed point, for any number of releases. Assume ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as
-computed. Then releases with budgets of at most ε never raise a leakage of at most X above X; see `ceiling`.
+Therefore rounding does not drift above a fixed point, for any number of releases. Assume that the computed values
+satisfy ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)). Then a leakage of at most X stays at most X after every release with a budget of at
+most ε; see `ceiling`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _SUMMED = 1 + 2.0**-50
 
 @functools.lru_cache(maxsize=1 << 12)
 def decimal(number: float) -> Fraction:
-    """Return the decimal that a finite float prints."""
+    """Return the decimal number that Python prints for a finite float."""
     return as_decimal(number)
 
 
@@ -40,7 +42,7 @@ class Step(NamedTuple):
     """The leakage that other releases add to one release, and its total.
 
     Attributes:
-        carried: Amount that other releases add.
+        carried: Leakage that other releases add.
         reached: A float that is at least the sum of this amount and the release's ε.
     """
 
@@ -71,9 +73,9 @@ def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float)
 
 
 def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
-    """Return bounds for ever under budgets of at most ε: the largest carried amount, and a bound X of the total.
+    """Return bounds over an infinite horizon with budgets of at most ε: of the carried leakage, and X of the total.
 
-    X also holds if the first release spends more than ε, if its own leakage is at most X. Without losses nothing is
+    X remains a bound if the first release spends more than ε but leaks at most X by itself. Without losses nothing is
     carried, and X is infinite. Both bounds are infinite if no finite bound is found.
     """
     if not losses:

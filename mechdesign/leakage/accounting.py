@@ -82,7 +82,7 @@ class Ledger:
     the same file.
 
     Without a `path` the ledger is in the memory of one process. A forked process may read the ledger, but cannot spend
-    from it. A copy is the same object, and the ledger cannot be pickled.
+    from it. Copying then returns the same object, and the ledger cannot be pickled.
 
     Args:
         epsilon: Budget under pure differential privacy, in nats, at least 0; None for no limit on ε.
@@ -235,13 +235,13 @@ or give the ledger that the data deserve a larger budget
 
     @property
     def remaining_epsilon(self) -> Fraction | None:
-        """The exact rest of the budget in ε, or None without a budget in ε."""
+        """The exact remaining budget in ε, or None without a budget in ε."""
         spent = self.spent.epsilon
         return None if self._budget_epsilon is None or spent is None else self._budget_epsilon - spent
 
     @property
     def remaining_rho(self) -> Fraction | None:
-        """The exact rest of the budget in ρ, or None without a budget in ρ."""
+        """The exact remaining budget in ρ, or None without a budget in ρ."""
         return None if self._budget_rho is None else self._budget_rho - self.spent.rho
 
     def begin(self) -> None:
@@ -278,10 +278,10 @@ or give the ledger that the data deserve a larger budget
             part: Name of a division of the data into disjoint parts, and name of the part that the release uses.
             policy: Name of the policy. `by_policy` adds up all releases with the same name. Releases without a name
                 are added up if they have the same text in `protects`.
-            domain: Digest of the domain of both partitions.
+            domain: Digest of the domain of `components` and `classes`.
             components: Components of the policy; None if they do not determine its protection.
             classes: Classes of values that an answer without noise distinguishes.
-            together: Allow a release that is exact on values that an earlier policy protects, or the other way round.
+            together: Allow a release that is exact on values that an earlier policy protects, or vice versa.
                 The entry records this choice.
 
         Returns:
@@ -292,8 +292,8 @@ or give the ledger that the data deserve a larger budget
             ExactReleaseError: This release or an earlier one is exact and distinguishes values that the policy of the
                 other one protects, or this cannot be excluded. Nothing is recorded.
             InputError: A number is not positive, or not exactly one of `epsilon` and `rho` is given.
-            LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link). Also if
-                the ledger is in the memory of another process.
+            LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link). This
+                error also reports a ledger in the memory of another process.
             ExportError: The file cannot be written. Nothing is recorded.
         """
         asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
@@ -325,7 +325,8 @@ or give the ledger that the data deserve a larger budget
     ) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
-        Use it before a long computation. Another process may spend in the meantime, so that only `spend` decides. For
+        Use it before a long computation. Another process may spend in the meantime, so only `spend` gives the final
+        decision. For
         several releases, check their sum: ε adds up, while a budget in ρ counts ε²/2 of each release.
 
         Args:
@@ -335,10 +336,10 @@ or give the ledger that the data deserve a larger budget
             rho: ρ, or None. Exactly one of `epsilon` and `rho` must be given.
             part: Name of a division of the data, and name of the part that the release uses.
             policy: Name of the policy, or None.
-            domain: Digest of the domain of both partitions.
+            domain: Digest of the domain of `components` and `classes`.
             components: Components of the policy, or None.
             classes: Classes of values that an answer without noise distinguishes, or None.
-            together: Allow an exact release together with protected ones, as in `spend`.
+            together: Allow an exact release in spite of a conflict, as in `spend`.
 
         Raises:
             BudgetExceededError: The release exceeds the budget.
@@ -506,7 +507,7 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
 def _reopen(
     epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
 ) -> Ledger:
-    """Open a ledger again by its path; raise `LedgerError` if it lacks entries that the first object had."""
+    """Open a ledger again by its path; raise `LedgerError` if it lacks entries that the original object had."""
     ledger = Ledger(path=path, wait=wait) if exists(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
     _require_grown(path, entries, ledger.entries)
     return ledger
@@ -547,8 +548,8 @@ def begin_ledger(
         path: The file, which must not exist.
         epsilon: Budget in ε, in nats, or None.
         rho: Budget in ρ, or None.
-        again: Begin anew although the lock of an earlier ledger exists. Earlier charges are forgotten, and the lock
-            gets the mode of a new one.
+        again: Create the ledger even if the lock of an earlier ledger exists. Earlier charges are forgotten, and the
+            lock gets the mode of a new one.
         group: Name of a group whose members share the ledger. File and lock are then readable and writable for the
             group (mode 0660), otherwise only for their owner (0600). Members must also be able to write the folder,
             which must not be sticky, as temporary folders are.
@@ -621,7 +622,7 @@ class Checked:
     Attributes:
         folder: The folder of the release.
         numbers: The numbers of the entries that the folder names.
-        missing: The numbers that the ledger does not hold.
+        missing: Entry numbers that are missing from the ledger.
 
     >>> Checked(Path("release"), ("0" * 32,), ()).missing
     ()
@@ -633,7 +634,7 @@ class Checked:
 
 
 def check_folders(ledger: Ledger, folders: Sequence[str | os.PathLike[str]]) -> tuple[Checked, ...]:
-    """Return, for each folder of a release, the entry numbers that the ledger does not hold.
+    """Return, for each folder of a release, the entry numbers that are missing from the ledger.
 
     A missing number shows that the ledger was replaced by an older copy, or is another ledger.
 
@@ -645,7 +646,7 @@ def check_folders(ledger: Ledger, folders: Sequence[str | os.PathLike[str]]) -> 
         One result for each folder, in order.
 
     Raises:
-        InputError: A folder does not hold a readable release, or its release was not charged to a ledger.
+        InputError: A folder does not contain a readable release, or its release was not charged to a ledger.
 
     >>> check_folders(Ledger(epsilon=1), [])
     ()

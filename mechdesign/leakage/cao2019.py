@@ -45,8 +45,9 @@ _STEPS = 200
 class Tables(NamedTuple):
     """The tables of Algorithm 2: one row for each ordered pair of rows, one column for each prefix.
 
-    Prefix i of a pair holds the i + 1 columns of largest ratio q_j/d_j among those with q_j > d_j. It is the best
-    prefix for α from `until[i + 1]` up to `until[i]`, so that α falls along a row. All arrays have shape (pairs, n).
+    Prefix i of a pair holds the i + 1 columns of largest ratio q_j/d_j among those with q_j > d_j. This prefix is the
+    best prefix for α from `until[i + 1]` up to `until[i]`, so that α falls along a row. All arrays have shape (pairs,
+    n).
 
     Attributes:
         G: Sum of q_j − d_j over the prefix; qM = G + D.
@@ -170,8 +171,8 @@ def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats
 def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewise:
     """Join the functions of all pairs into one function on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
 
-    Three corrections: the second recursion is on [α_k, α_m]. If two functions meet at the left end, the right one
-    stays. The zero function results from identical rows, not from uniform ones.
+    Corrected in three places. The second recursion is on [α_k, α_m]. If two functions meet at the left end, the right
+        function is kept. The zero function results from identical rows, not from uniform rows.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).
@@ -197,7 +198,7 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
         meet = _meeting(left, right)
         if not first < meet < last:
             if left != right and meet <= first:
-                # The left function is largest nowhere beyond its own end.
+                # Beyond its own end, the left function is never the largest.
                 pieces.append((*right, first))
             elif left != right and last == largest:
                 pieces.append((*right, last))
@@ -274,9 +275,9 @@ def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
 
 
 def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
-    """Return the constant ε with sup BPL + sup FPL − ε = α, by bisection on ε with Algorithm 6; 0.0 if there is none.
+    """Return the constant ε with sup BPL + sup FPL − ε = α, by bisection on ε with Algorithm 6, or 0.0.
 
-    Corrected: the loop stops when its interval no longer shrinks, which is a relative criterion, and always ends.
+    Corrected: the loop stops when its interval no longer shrinks. This criterion is relative, and is always reached.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
@@ -353,7 +354,7 @@ def _each(alpha: ArrayLike, one: Any) -> Floats | float:
 
 
 def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (q, d) for all rows q and one row d, with columns by falling ratio q_j/d_j; 0 if q_j ≤ d_j (Corollary 2).
+    """Return all rows q and one row d, with columns sorted by falling q_j/d_j, and 0 if q_j ≤ d_j (Corollary 2).
 
     The third array, shape (m,), is the sum of each q over the columns with q_j ≤ d_j. Columns with d_j = 0 come first.
     The shapes of q (m, n) and d (n,) give two arrays of shape (m, n).

@@ -1,4 +1,4 @@
-"""The guarantee of any finite channel, its cost, and the distance of its cost from the minimum."""
+"""Audits of finite channels: the guarantee, the cost, and the least cost with this guarantee."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
 
-# Limit of ε times the largest distance below which a constant answer is optimal, up to this relative cost.
+# If ε times the largest distance is at most this bound, a constant answer is optimal up to this relative cost.
 _NEGLIGIBLE = 1e-9
 
 _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
@@ -49,10 +49,10 @@ class PairLoss:
 
     Attributes:
         pair: The pair (s, t).
-        observable: The observable o that determines ε.
-        epsilon: The least ε that bounds p(o|s) by p(o|t) for all o, rounded to nearest.
-        likely: p(o|s).
-        unlikely: p(o|t).
+        observable: The observable o that attains ε.
+        epsilon: The least ε of this pair over all observables, rounded to nearest.
+        likely: The probability p(o|s).
+        unlikely: The probability p(o|t).
 
     >>> audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]]).worst_pairs(1)[0].likely
     0.75
@@ -67,22 +67,22 @@ class PairLoss:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Facts about a channel, computed from its numbers and not from claims of its maker.
+    """The guarantee and the cost of a channel, computed from its numbers without trust in its designer.
 
     Attributes:
-        epsilon: The tight ε, the least one for all pairs and observables, rounded up. It is `math.inf` if an observable
-            of one secret never occurs for another, or if secrets at distance 0 differ.
-        witness: The pair of secrets (s, t) and the observable that determine ε; None for ε = 0.
+        epsilon: The tight ε, the least ε for all pairs and observables, rounded up. The tight ε is `math.inf` if an
+            observable of one secret never occurs for another, or if secrets at distance 0 have different rows.
+        witness: The pair of secrets (s, t) and the observable that attain ε; None for ε = 0.
         cost: The cost under the prior, rounded up; None without costs.
-        deviation: The largest distance of a row sum from 1, rounded up. Rows are divided by their sums.
-        negative: Number of negative entries; they count as zeros.
-        matrix: p(o|s) as floats (n, m), rows divided by their sums.
-        bound: The examined pairs with their distances, as a bound for ε = 1.
-        prior: The prior (n,), uniform unless given.
+        deviation: The largest distance of a row sum from 1, rounded up. The audit divides rows by their sums.
+        negative: The number of negative entries, which are replaced by zeros.
+        matrix: The channel p(o|s) as floats (n, m), with each row divided by its sum.
+        bound: The bounded pairs and their distances, as the pair bound with ε = 1.
+        prior: The prior (n,).
         costs: The cost matrix (n, m), or None.
-        error: The adversary's error (k, n): the distances if they are finite, else Hamming distance.
-        objective: "expected" or "worst".
-        secrets: The domain of the secrets, for labels and maps, or None.
+        error: The adversary's error a(ŝ, s), (k, n).
+        objective: The objective, "expected" or "worst" cost.
+        secrets: The domain of the secrets, for labels and maps; None if it is unknown.
 
     >>> audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     Audit(2 secrets, 2 observables, epsilon=1.0986122886681098)
@@ -109,13 +109,13 @@ class Audit:
         return f"Audit({n} secrets, {m} observables, epsilon={self.epsilon!r})"
 
     def holds(self, epsilon: object) -> bool:
-        """Return whether the channel keeps an ε.
+        """Return whether the channel satisfies a given ε.
 
         Args:
-            epsilon: A number, or a text such as "0.6" or "3/5", taken exactly.
+            epsilon: A number or a text such as "0.6" or "3/5", which is treated as exact.
 
         Returns:
-            Whether it holds.
+            Whether the pair bounds hold for this ε.
         """
         stated = exact(epsilon, "epsilon")
         if stated < 0:
@@ -125,11 +125,12 @@ class Audit:
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
         """Return the pairs of secrets that need the largest ε, worst first.
 
-        Among equal pairs, larger probabilities and then smaller distances come first. Each pair occurs once, in the
-        direction with the larger ε. Pairs at distance 0 are omitted: either any ε suffices for them, or none.
+        Pairs with equal ε are sorted by decreasing probability p(o|s), then by increasing distance. Each pair occurs
+        once, as (s, t) or (t, s), whichever needs the larger ε. Pairs at distance 0 are omitted, since either every ε
+        or no ε suffices for them.
 
         Args:
-            count: Largest number of pairs.
+            count: The largest number of pairs.
 
         Returns:
             The pairs.
@@ -150,13 +151,13 @@ class Audit:
     def exposure(self) -> Floats:
         """The largest ε of any pair that contains a secret, for each secret (n,), rounded to nearest.
 
-        It is infinite if no ε suffices, also for a pair at distance 0 that differs.
+        The value is infinite if no ε suffices, for example if a pair at distance 0 has different rows.
         """
         best, _ = self._rates
         most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
-        # Rates beyond the largest float are infinite.
+        # Rates above the largest float are reported as infinite.
         most[most == LARGEST] = math.inf
         for witness in unequal(self._rows, self.bound):
             most[list(witness.pair)] = math.inf
@@ -164,36 +165,35 @@ class Audit:
 
     @cached_property
     def ruled_out(self) -> Integers:
-        """For each secret, the number of other secrets that some observable rules out (n,)."""
+        """The number of other secrets that some observable of a secret excludes, for each secret (n,)."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @cached_property
     def revealed(self) -> tuple[int, ...]:
-        """The secrets, ascending, with an observable that no other secret has, whichever pairs were examined."""
+        """The secrets with an observable that occurs for no other secret, ascending; all secrets are compared."""
         return revealed(self._rows.floats)
 
     @cached_property
     def design(self) -> Design | None:
         """The certified design of least cost with the channel's tight ε; computed on first use.
 
-        None without costs, and if the optimum needs no design: for ε = 0, where one answer serves all secrets, and for
-        ε = ∞, where nothing is required.
+        The value is None without costs, for ε = ∞, and if ε is so small that a constant answer is optimal.
         """
         if self.costs is None or not self._needs_design:
             return None
-        # A requirement uses the printed decimal of a float, and ε was rounded up as such. Distances need not be a
-        # metric.
+        # A requirement reads a float as its printed decimal, and ε is rounded up to this decimal. The distances need
+        # not be a metric.
         with suppress_warnings(MetricWarning):
             requirement = self._requirement(self.epsilon)
-        # Isolated secrets are released, since the examined pairs allow that.
+        # Secrets without bounded pairs are released exactly, which the requirement permits.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
     @cached_property
     def optimum(self) -> float | None:
-        """The lower bound of the cost of any channel with this ε, rounded down; None without costs.
+        """The lower bound on the cost of any channel with this ε, rounded down; None without costs.
 
-        Computed on first use, with `design` if necessary.
+        The lower bound is computed on first use, which solves for `design` if necessary.
         """
         if self.costs is None:
             return None
@@ -203,7 +203,7 @@ class Audit:
             each = [Fraction(value) for value in self.costs.min(axis=1).tolist()]
             return float_down(_aggregate(each, self.prior, self.objective))
         least = _constant(self.costs, self.prior, self.objective, self.bound)
-        # Every cost is at least exp(−ε·d) times that of a constant channel.
+        # Every cost is at least exp(−ε·d) times the cost of the best constant channel.
         return float_down(least * (1 - Fraction(self._reach)))
 
     @cached_property
@@ -212,13 +212,13 @@ class Audit:
         return float(attack.optimal(self.matrix, self.prior, self.error).distortion)
 
     def attacks(self, names: Sequence[str] = _ATTACKS) -> dict[str, float]:
-        """Return the figures of merit of attacks.
+        """Return the expected errors of attacks.
 
         Args:
-            names: Names of attacks in `mechdesign.attack`; the last two solve linear programs.
+            names: The names of attacks in `mechdesign.attack`. "minimax" and "pairwise_minimax" solve linear programs.
 
         Returns:
-            The figures by name.
+            The value of `Attack.distortion` for each name.
         """
         names = as_list(names, "names", f"a list of {', '.join(_ATTACKS)}")
         for name in names:
@@ -232,7 +232,7 @@ class Audit:
 
     @property
     def _reach(self) -> float:
-        """ε times the largest distance."""
+        """The product of the tight ε and the largest distance."""
         return self.epsilon * float(self.bound.weights.max(initial=0.0))
 
     @property
@@ -255,28 +255,29 @@ def audit(
 ) -> Audit:
     """Compute the guarantee of a finite channel p(o|s) from its numbers.
 
-    Floats are taken as binary numbers, and each row is divided by its exact sum, as a program does that draws
-    observables with these weights. Ratios are compared as fractions.
+    Floats are treated as exact binary numbers, and each row is divided by its exact sum. The result is the distribution
+    of a program that draws observables with these weights. Ratios are compared exactly, as fractions.
 
     Args:
         matrix: The channel (n, m), a row for each secret: a `Channel`, floats, integers, or `fractions.Fraction`.
-        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'). Infinite distances require nothing. It need not be a
-            metric.
-        graph: A policy graph instead: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
-        prior: Probabilities of the secrets (n,); uniform unless given.
-        cost: Cost of answer o for secret s (n, m); finite.
-        error: The adversary's error a(ŝ, s) (k, n); the distances, or Hamming distance, unless given.
-        objective: "expected" cost, or "worst" cost over secrets.
+        distance: The distances d (n, n) in the bounds p(o|s) ≤ exp(ε d(s, s')) p(o|s'). A pair at infinite distance is
+            not bounded. The distances need not be a metric.
+        graph: A policy graph instead of distances: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
+        prior: The probabilities of the secrets (n,); uniform by default.
+        cost: The finite cost of answer o for secret s (n, m).
+        error: The adversary's error a(ŝ, s) (k, n). By default, it is the distance if all distances are finite,
+            otherwise the Hamming distance.
+        objective: The objective: "expected" for the expected cost, "worst" for the largest cost of a secret.
         secrets: The domain of the secrets, for labels and maps.
-        weights: Whether entries are weights, so that rows may have any positive sum. Otherwise row sums must be within
-            0.001 of 1.
+        weights: Whether entries are weights, whose rows may have any positive sum. Without weights, row sums must be
+            within 0.001 of 1.
 
     Returns:
         The audit.
 
     Raises:
-        InputError: A shape does not match, or a row has no positive entry or a wrong sum. A secret has a distance from
-            itself. Both of `distance` and `graph` are given, or neither.
+        InputError: A shape does not match. A row has no positive entry or a wrong sum. The diagonal of `distance` is
+            not zero. Both or neither of `distance` and `graph` are given.
 
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness
@@ -290,7 +291,7 @@ def audit(
     if objective not in OBJECTIVES:
         raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
     if secrets is not None and secrets.size != n:
-        raise InputError("secrets", "has another size", value=secrets.size, bound=str(n))
+        raise InputError("secrets", "has the wrong size", value=secrets.size, bound=f"{n} secrets")
     believed = _prior(prior, n)
     costs = None if cost is None else _costs(cost, (n, m))
     found = tight(rows, bound)
@@ -316,9 +317,9 @@ def audit(
 def _make_bound(
     n: int, distance: ArrayLike | None, graph: nx.Graph | None
 ) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
-    """Return the bound at ε = 1, the matching errors, and a function from ε to a requirement."""
+    """Return the pair bounds for ε = 1, the default errors, and a function from ε to a requirement."""
     if (distance is None) == (graph is None):
-        problem = "and graph are both missing" if distance is None else "and graph are both given"
+        problem = "is missing, like graph" if distance is None else "conflicts with graph"
         raise InputError("distance", problem, bound="exactly one of distance and graph")
     if graph is not None:
         check_graph(graph, n, "graph")
@@ -327,7 +328,7 @@ def _make_bound(
     assert distance is not None
     matrix = as_nonnegative(distance, "distance", 2, infinite=True)
     if matrix.shape != (n, n):
-        raise InputError("distance", "does not match the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
+        raise InputError("distance", "does not match the channel", value=matrix.shape, bound=f"({n}, {n})")
     require(np.diag(matrix) == 0, np.diag(matrix), "distance of a secret from itself", "0")
     errors = matrix if np.isfinite(matrix).all() else distances.hamming(n)
     return PairBound.metric(Fraction(1), matrix), errors, partial(MetricPrivacy, distance=matrix)
@@ -338,21 +339,21 @@ def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
         return Prior.uniform(n).probabilities
     given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
     if len(given.probabilities) != n:
-        raise InputError("prior", "has another length", value=len(given.probabilities), bound=str(n))
+        raise InputError("prior", "has the wrong length", value=len(given.probabilities), bound=f"{n} secrets")
     return given.probabilities
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
     costs = as_amounts(cost, "cost", "(n, m)")
     if costs.shape != shape:
-        raise InputError("cost", "does not match the channel", value=costs.shape, bound=f"of shape {shape}")
+        raise InputError("cost", "does not match the channel", value=costs.shape, bound=str(shape))
     return costs
 
 
 def _error(error: ArrayLike, n: int) -> Floats:
     found = as_nonnegative(error, "error", 2)
     if found.shape[1] != n or not len(found):
-        raise InputError("error", "does not match the channel", value=found.shape, bound=f"of shape (k, {n})")
+        raise InputError("error", "does not match the channel", value=found.shape, bound=f"(k, {n})")
     return found
 
 
@@ -366,14 +367,14 @@ def _cost(rows: Rows, prior: Floats, costs: Floats, objective: str) -> Fraction:
 
 
 def _aggregate(each: Sequence[Fraction], prior: Floats, objective: str) -> Fraction:
-    """Return the expected or the worst of the costs of the secrets."""
+    """Return the expected or the largest cost over the secrets."""
     if objective == "worst":
         return max(each)
     return sum((Fraction(weight) * value for weight, value in zip(prior.tolist(), each, strict=True)), Fraction(0))
 
 
 def _constant(costs: Floats, prior: Floats, objective: str, bound: ExponentBound) -> Fraction:
-    """Return the least cost of one answer for each group of connected secrets, rounded down a little."""
+    """Return the least cost of a channel with one answer for each group of connected secrets, rounded down."""
     n = len(prior)
     joined = np.zeros((n, n), dtype=np.bool_)
     joined[bound.sources, bound.targets] = True

@@ -1,7 +1,7 @@
 """Well-known mechanisms for comparison with a design.
 
-All of them answer with the same observables. Their probabilities are computed in floating point and rounded to integers
-over 2**62. Statements on their privacy are decided on these integers, exactly.
+All of these mechanisms have the observables of the design. The probabilities are computed in floating point and rounded
+to integers over 2**62. The tight ε is computed exactly from these integers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Reference:
     """The cost of a well-known mechanism.
 
     Attributes:
-        name: Its name.
-        cost: Its cost.
-        note: A requirement that it misses, or empty.
+        name: The name of the mechanism.
+        cost: The cost of the mechanism.
+        note: A note on a requirement that the mechanism violates, or empty.
     """
 
     name: str
@@ -41,10 +41,11 @@ class Reference:
 
 
 def combine_bounds(problem: Problem) -> Floats | None:
-    """Return the largest metric E (n, n) such that p(o|s) <= exp(E(s, t)) p(o|t) implies every pair bound.
+    """Return the largest metric E (n, n) for which p(o|s) <= exp(E(s, t)) p(o|t) implies every pair bound.
 
-    It is the shortest-path length in the graph of the bounded pairs, in both directions, with edge lengths ln g. It is
-    infinite if nothing is required; None if no pair is bounded.
+    E(s, t) is the shortest-path length in the graph of the bounded pairs, in both directions. The length of an edge is
+    ln g, where g is the bound of the pair. If there is no path, E(s, t) is infinite. The result is None if no pair is
+    bounded.
     """
     n = len(problem.prior)
     bounds = np.full((n, n), np.inf)
@@ -54,14 +55,14 @@ def combine_bounds(problem: Problem) -> Floats | None:
     np.fill_diagonal(bounds, 0.0)
     if not np.isfinite(bounds[~np.eye(n, dtype=np.bool_)]).any():
         return None
-    # In a plain matrix, lengths of zero would count as missing edges.
+    # SciPy treats zeros of a plain matrix as missing edges, but here they are edges of length 0.
     lengths: Floats = shortest_path(csgraph_from_masked(np.ma.masked_invalid(bounds)), method="FW")
     return lengths
 
 
-# Units added to each entry, so that rounding small entries hardly changes ratios.
+# The number of units added to each entry, so that rounding hardly changes the ratios of small entries.
 _UNITS = 2**20
-# Largest number of pairs times answers for which a baseline is compared; more would take minutes.
+# The largest number of pairs times answers for which the tight ε is computed; a larger number would take minutes.
 _MAX_COMPARISONS = 10**8
 
 
@@ -70,12 +71,12 @@ class Baseline:
     """A well-known mechanism as an exact channel.
 
     Attributes:
-        name: Its name.
-        channel: The channel.
-        cost: Its cost under the objective of the problem, in floating point.
+        name: The name of the mechanism.
+        channel: The channel of the mechanism.
+        cost: The cost under the objective of the problem, in floating point.
         error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
-        tight: For each pair bound the least ε or factor, rounded up; None for large problems.
-        note: A requirement that it misses, or empty.
+        tight: The least ε or factor of each pair bound, rounded up; None for large problems.
+        note: A note on a requirement that the mechanism violates, or empty.
     """
 
     name: str
@@ -87,13 +88,13 @@ class Baseline:
 
 
 def baselines(problem: Problem) -> tuple[Baseline, ...]:
-    """Return the baselines for a problem, in no particular order of cost."""
+    """Return the baselines for a problem."""
     error = attack_measure(problem).matrix
     return tuple(_measure(name, problem, numerators, error) for name, numerators in _channels(problem))
 
 
 def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Reference, ...]:
-    """Return the costs of the baselines, and of the best answer for each secret without privacy."""
+    """Return the costs of the baselines, and the cost of the best answers without privacy."""
     least = problem.cost.min(axis=1)
     truth = float(problem.prior @ least if problem.objective == "expected" else least.max())
     return (
@@ -104,27 +105,27 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
 
 def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
     """Return the least ε or factor of each of the `bounds`, rounded up; None for large problems."""
-    asked, between = bounds(problem), problem.point_bounds
-    pairs = sum(len(numerators) if place in between else len(problem.pair_bounds[place]) for place in asked)
+    indices, between = bounds(problem), problem.point_bounds
+    pairs = sum(len(numerators) if place in between else len(problem.pair_bounds[place]) for place in indices)
     if pairs * numerators.shape[1] > _MAX_COMPARISONS:
         return None
     return tuple(
         between[place].least(between[place].steepest(numerators))
         if place in between
         else privacy.realised(numerators, EXPONENT, problem.pair_bounds[place])
-        for place in asked
+        for place in indices
     )
 
 
 def bounds(problem: Problem) -> tuple[int, ...]:
-    """Return the indices of the claims that bound pairs; for continuous privacy, the claim between all points."""
+    """Return the indices of the pair bounds; continuous privacy contributes only its bound between all points."""
     continuous = {problem.places[index] for index in problem.point_bounds}
     between_pairs = {index for index in problem.pair_bounds if problem.places[index] not in continuous}
     return tuple(sorted(between_pairs | problem.point_bounds.keys()))
 
 
 def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
-    """Yield the names and numerators of the channels that give no forbidden answer."""
+    """Yield the names and numerators of the channels without forbidden answers."""
     bound = combine_bounds(problem)
     if bound is not None:
         places, sites = problem.secrets, answers(problem)
@@ -149,7 +150,7 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
 
 
 def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> Iterator[tuple[str, Integers]]:
-    """Yield a channel, if `plain` names it, and the channel with outputs replaced by the best answers on average."""
+    """Yield a channel unless `plain` is empty, and the channel with the outputs of `_remap`."""
     if plain and _is_permitted(problem, masses):
         yield plain, masses
     if problem.objective == "expected":
@@ -159,10 +160,10 @@ def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> It
 
 
 def exponential(bound: Floats) -> Floats:
-    """Return p(o|s) ∝ exp(−λ E(s, o)) (n, n) with the largest λ that keeps every bound of the metric E exactly.
+    """Return p(o|s) ∝ exp(−λ E(s, o)) (n, n) with the largest λ that satisfies every bound of the metric E.
 
-    The largest ratio of two rows is exp(λ E(s, t)) Z(t)/Z(s), where Z are the sums of the weights. λ = 1/2 always keeps
-    the bounds, and λ > 1 never does.
+    The largest ratio of the rows of s and t is exp(λ E(s, t)) Z(t)/Z(s), where Z(s) is the sum of the weights of row s.
+    The bounds always hold for λ = 1/2, and never for λ > 1.
     """
     finite = np.isfinite(bound)
 
@@ -181,7 +182,7 @@ def exponential(bound: Floats) -> Floats:
 
 
 def _planar_rate(problem: Problem, bound: Floats) -> float | None:
-    """Return the largest ε for which ε times the plane distance keeps all bounds; None without such places."""
+    """Return the largest ε for which ε times the distance is at most each bound; None without places in a plane."""
     places, sites = problem.secrets, answers(problem)
     if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
         return None
@@ -194,7 +195,7 @@ def _planar_rate(problem: Problem, bound: Floats) -> float | None:
 
 
 def _remap(problem: Problem, numerators: Integers) -> Integers:
-    """Replace each output by the best answer on average, given that output; this costs no privacy."""
+    """Replace each output by the answer of least expected cost given the output; this preserves privacy."""
     finite = np.isfinite(problem.cost)
     costs = numerators.T.astype(np.float64) @ (problem.prior[:, None] * np.where(finite, problem.cost, 0.0))
     barred = (numerators > 0).T.astype(np.float64) @ ~finite > 0
@@ -205,7 +206,7 @@ def _remap(problem: Problem, numerators: Integers) -> Integers:
 
 
 def _whole(masses: Floats, filled: Flags) -> Integers:
-    """Round the masses of each row to integers that sum to 2**62; `filled` ones stay positive."""
+    """Round the masses of each row to integers that sum to 2**62; entries flagged in `filled` remain positive."""
     extra = _UNITS * filled
     scale = 2.0**EXPONENT - extra.sum(axis=1, keepdims=True)
     numerators: Integers = np.floor(masses * scale).astype(np.int64) + extra
@@ -235,10 +236,10 @@ def _answers_are_secrets(problem: Problem) -> bool:
 
 
 def _describe_missed_floor(problem: Problem, mechanism: Floats) -> str:
-    """Return a note on a violated floor on the adversary's error, beyond rounding; otherwise an empty text."""
+    """Return a note if the adversary's error violates a distortion floor by more than rounding, otherwise ""."""
     for floor in problem.floors.values():
         joint = floor.prior_or(problem.prior)[:, None] * mechanism
         error = float((floor.error @ joint).min(axis=0).sum())
         if error < float(floor.minimum) * (1 - 1e-9):
-            return "misses the distortion floor"
+            return "violates the distortion floor"
     return ""

@@ -1,8 +1,9 @@
-"""The tight ε of exact rows.
+"""The tight ε of a channel, computed exactly.
 
-Floats select candidates, and exact fractions decide. Let u = 2**-53. The float ratio of two probabilities, up to powers
-of two, is within 8u of the exact one, and its logarithm within 16u + 4u·|ln|. Pairs whose rate is within `_BLUR` of the
-largest are compared exactly: as fractions if their weights are equal, and by rigorous logarithms otherwise.
+Floats select candidates, and exact fractions decide. Let u = 2**-53. Up to powers of two, the float ratio of two
+probabilities is within 8u of the exact ratio. The logarithm of the float ratio is within 16u + 4u·|ln| of the exact
+logarithm. Pairs whose rate is within `_BLUR` of the largest rate are compared exactly. Pairs with equal weights are
+compared as fractions, other pairs by rigorous logarithms.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from mechdesign.certify._exponential import ln_below, ln_upper
 from mechdesign.model._channel import Channel
 
 SUM_TOLERANCE = Fraction(1, 1000)
-"""Largest distance of a row sum from 1, for probabilities that people rounded to three places."""
+"""The largest distance of a row sum from 1, which permits probabilities rounded to three decimals."""
 
-# Every float64 is a multiple of 2**-1074; below 2**-1022 floats have fewer digits.
+# Every float64 is a multiple of 2**-1074. Floats below 2**-1022 are subnormal and less precise.
 _SMALLEST = 1074
 _PRECISE = 2.0**-1022
-# Largest exponent of two that matters: smaller powers make every probability 0 as a float.
+# The largest magnitude of an exponent of two; a probability with a smaller power of two is 0 as a float.
 _FAR = 5000
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a channel before division by their sums; negative entries are counted and replaced by zeros.
+    """The rows of a channel before division by their sums, with negative entries replaced by zeros.
 
     Attributes:
-        floats: The entries rounded to nearest, float64 (n, m), read-only; zero only if the entry is zero.
-        entries: The exact entries: `floats` itself for float input, else the given numbers.
-        scale: The unit of the entries: 2**-62 for a `Channel`, else 1.
+        floats: The entries rounded to nearest, float64 (n, m), read-only. Nonzero entries stay nonzero.
+        entries: The exact entries: `floats` itself for float input, otherwise the given numbers.
+        scale: The unit of the entries: 2**-62 for a `Channel`, otherwise 1.
         sums: The exact sums of the rows.
-        negative: Number of negative entries.
+        negative: The number of negative entries.
 
     >>> exact_rows([[0.5, 0.5]]).sums
     (Fraction(1, 1),)
@@ -57,11 +58,11 @@ class Rows:
     negative: int
 
     def entry(self, secret: int, observable: int) -> Fraction:
-        """Return an entry exactly, before its row is divided by its sum.
+        """Return the exact entry before its row is divided by its sum.
 
         Args:
-            secret: Row.
-            observable: Column.
+            secret: The index of the row.
+            observable: The index of the column.
 
         Returns:
             The entry.
@@ -72,11 +73,11 @@ class Rows:
         return Fraction(value.item() if isinstance(value, np.generic) else value) * self.scale
 
     def probability(self, secret: int, observable: int) -> Fraction:
-        """Return p(o|s) exactly.
+        """Return the exact probability p(o|s).
 
         Args:
-            secret: Row.
-            observable: Column.
+            secret: The index of the row.
+            observable: The index of the column.
 
         Returns:
             The probability.
@@ -90,7 +91,7 @@ class Rows:
 
     @cached_property
     def split(self) -> tuple[Floats, Integers]:
-        """p(o|s) as x·2**e, both (n, m), within 3·2**-53 relatively, for any size of entries and sums."""
+        """The arrays x and e, (n, m), with p(o|s) = x·2**e up to a relative error of 3·2**-53, without underflow."""
         mantissas, exponents = np.frexp(self.floats)
         exponents = exponents.astype(np.int64)
         if self.entries is not self.floats:
@@ -102,7 +103,7 @@ class Rows:
         return mantissas, exponents - np.array([exponent for _, exponent in sums])[:, None]
 
     def normalised(self) -> Floats:
-        """Return p(o|s) rounded to floats (n, m); zero only if the probability is zero."""
+        """Return p(o|s) rounded to floats (n, m). Nonzero probabilities stay nonzero."""
         mantissas, exponents = self.split
         with np.errstate(under="ignore"):
             divided: Floats = np.ldexp(mantissas, exponents.clip(-_FAR, _FAR).astype(np.intc))
@@ -111,18 +112,18 @@ class Rows:
 
 
 def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
-    """Return the rows of a channel, of a matrix of floats or integers, or of one of fractions (dtype object).
+    """Return the rows of a channel, or of a matrix of floats, integers or fractions (dtype object).
 
     Args:
         matrix: The channel (n, m).
-        weights: Whether row sums may be any positive numbers; otherwise they are 1 within `SUM_TOLERANCE`.
+        weights: Whether row sums may be any positive numbers; otherwise they must be 1 within `SUM_TOLERANCE`.
 
     Returns:
         The rows.
 
     Raises:
-        InputError: It is not a matrix of finite numbers, is empty, or has a row without a positive entry or with a
-            wrong sum.
+        InputError: The matrix is empty or contains values that are not finite numbers, or a row has no positive entry
+            or a wrong sum.
 
     >>> exact_rows([[1, 1]], weights=True).normalised()
     array([[0.5, 0.5]])
@@ -167,7 +168,7 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
 def _suggest_remedy(floats: Floats, total: Fraction) -> str:
     """Return a remedy for a matrix with a wrong row sum."""
     if (np.abs(floats.sum(axis=0) - 1) <= float(SUM_TOLERANCE)).all():
-        return "Transpose it, if its columns are secrets: each column sums to 1"
+        return "Transpose the matrix if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
     return "Divide each row by its sum, or declare the entries as weights (weights=True, --weights)"
@@ -192,13 +193,13 @@ def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:
     if raw.dtype.kind in "iu":
         return raw.astype(object)
     if raw.dtype.kind != "f":
-        raise InputError("matrix", f"holds {raw.dtype}", bound=bound)
+        raise InputError("matrix", f"has the type {raw.dtype}", bound=bound)
     # Narrower floats convert to float64 exactly.
     return raw.astype(np.float64)
 
 
 def _split(value: Fraction) -> tuple[float, int]:
-    """Return x and e with x·2**e the float nearest to a positive number, with an unlimited exponent."""
+    """Return x and e, where x·2**e is the float nearest to a positive number, with an unlimited exponent."""
     shift = value.numerator.bit_length() - value.denominator.bit_length()
     mantissa, exponent = math.frexp(nearest(value / Fraction(2) ** shift))
     return mantissa, exponent + shift
@@ -214,18 +215,19 @@ def _sum(row: list[float]) -> Fraction:
     return Fraction(total, 1 << _SMALLEST)
 
 
-# Bound of the floating-point error of a rate times its weight, relative to 1 + |ln|.
+# A bound on the floating-point error of the product of a rate and its weight, relative to 1 + |ln|.
 _BLUR = 2.0**-46
 LARGEST = math.nextafter(math.inf, 0)
-"""The replacement of larger, but finite rates."""
-# Doublings of 60 digits; a limit of 900 digits times a weight differs from a logarithm within 60 · 2**6 digits.
+"""The largest finite rate; larger finite rates are replaced by this number."""
+# The largest number of doublings of 60 digits. A limit of 900 digits times a weight differs from a logarithm within 60
+# · 2**6 digits.
 _DOUBLINGS = 9
-# Ratios of one block.
+# The number of ratios in one block.
 _BLOCK_ENTRIES = 2**21
 
 
 class Witness(NamedTuple):
-    """The pair and the observable that determine a tight ε; the observable is likelier under the first secret.
+    """The pair and the observable that attain a tight ε; the observable is more probable under the first secret.
 
     Attributes:
         pair: The secrets (s, t).
@@ -241,13 +243,14 @@ class Witness(NamedTuple):
 
 @dataclass(frozen=True)
 class Tight:
-    """The least ε of a channel.
+    """The least ε for which the pair bounds hold for a channel.
 
     Attributes:
-        epsilon: ε, rounded up to a float; infinite if no ε holds.
-        bound: ε, rounded up to a fraction of about 38 digits; None if no ε holds.
-        witness: The pair and the observable that determine it; None if all bounded rows are equal.
-        deciding: The ratios that may decide, with their weights: ε holds if none exceeds exp(ε·w).
+        epsilon: ε, rounded up to a float; infinite if the bounds hold for no ε.
+        bound: ε, rounded up to a fraction of about 38 digits; None if the bounds hold for no ε.
+        witness: The pair and the observable that attain ε; None if all bounded rows are equal.
+        deciding: The ratios that may attain ε, with their weights w. The bounds hold for ε if every ratio is at most
+            exp(ε·w).
 
     >>> from fractions import Fraction
     >>> Tight(0.0, Fraction(0), None).holds(Fraction(0))
@@ -260,19 +263,19 @@ class Tight:
     deciding: tuple[tuple[Fraction, Fraction], ...] = ()
 
     def holds(self, epsilon: Fraction) -> bool:
-        """Decide exactly whether the channel keeps ε.
+        """Decide exactly whether the channel satisfies ε.
 
         Args:
-            epsilon: ε.
+            epsilon: The exact ε.
 
         Returns:
-            Whether it holds.
+            Whether the bounds hold for ε.
         """
         return self.bound is not None and all(_is_at_most(ratio, epsilon * weight) for ratio, weight in self.deciding)
 
 
 def tight(rows: Rows, bound: ExponentBound) -> Tight:
-    """Return the least ε with p(o|s) <= exp(ε·w) p(o|t) for all observables and all pairs of a bound.
+    """Return the least ε for which p(o|s) <= exp(ε·w) p(o|t) for all observables and all bounded pairs.
 
     Args:
         rows: The rows of the channel.
@@ -326,15 +329,15 @@ def _is_at_most(ratio: Fraction, limit: Fraction) -> bool:
 
 
 def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, Integers]:
-    """Return for each pair the least ε that it needs, up to rounding, and the observable that needs it.
+    """Return the least ε of each pair, up to rounding, and the observable that attains it.
 
     Args:
         rows: The rows of the channel.
         bound: The pairs and their weights.
 
     Returns:
-        ε (k,) and observables (k,). ε is infinite if and only if an observable of the first secret never occurs for
-        the second. It is 0 for a pair of weight 0.
+        The values of ε (k,) and the observables (k,). ε is infinite if and only if an observable of the first secret
+        never occurs for the second. For a pair of weight 0, ε is 0.
 
     >>> from fractions import Fraction
     >>> from mechdesign.certify import PairBound
@@ -358,7 +361,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
     mantissas, exponents = rows.split
     sources, targets = bound.sources[part], bound.targets[part]
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        # Quotients of mantissas neither overflow nor lose digits.
+        # Quotients of mantissas neither overflow nor underflow.
         gains: Floats = np.log(mantissas[sources] / mantissas[targets])
         gains += (exponents[sources] - exponents[targets]) * math.log(2)
     gains[mantissas[sources] == 0] = -math.inf
@@ -366,7 +369,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
 
 
 def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
-    """Return the pairs and observables that may determine ε, one for each combination of probabilities."""
+    """Return the pairs and observables that may attain ε, with one representative for equal probabilities."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
         least = float((best - blur).max())
@@ -384,14 +387,14 @@ def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int
             a, b = float(rows.floats[s, observable]), float(rows.floats[t, observable])
             if a == b and rows.sums[s] == rows.sums[t] and rows.entry(s, observable) == rows.entry(t, observable):
                 continue
-            # Symmetric channels attain ε at thousands of pairs with equal numbers.
+            # In symmetric channels, thousands of pairs with equal numbers may attain ε.
             exactly = (a, b, sums[s], sums[t]) if rows.floats is rows.entries else (a, b, pair, observable)
             known.setdefault((float(bound.weights[pair]), *exactly), (pair, observable))
     return set(known.values())
 
 
 def _find_broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
-    """Return the likeliest observable of a first secret that never occurs for the second, of the nearest pair."""
+    """Return the pair and the observable with the largest p(o|s) for which p(o|t) = 0; in ties, the nearest pair."""
     most: tuple[float, float] = (-1.0, 0.0)
     found = Witness((0, 0), 0)
     matrix = rows.normalised()
@@ -409,12 +412,12 @@ def _find_broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
 
 
 def _unequal(rows: Rows, bound: ExponentBound) -> Witness | None:
-    """Return a pair of secrets at distance 0 that differ; None if there is none."""
+    """Return the first pair of secrets at distance 0 with different rows, or None."""
     return next(unequal(rows, bound), None)
 
 
 def unequal(rows: Rows, bound: ExponentBound) -> Iterator[Witness]:
-    """Yield the pairs of secrets at distance 0 that differ, each with the first observable that is likelier there."""
+    """Yield the pairs (s, t) at distance 0 with different rows, and the first observable with p(o|s) > p(o|t)."""
     for pair in np.flatnonzero(bound.weights == 0).tolist():
         s, t = int(bound.sources[pair]), int(bound.targets[pair])
         for observable in range(rows.floats.shape[1]):

@@ -1,15 +1,15 @@
-"""Error measures of the papers' experiments.
+"""Error measures from the experiments of PGLP and DPHMM.
 
-Expectations use a channel p(o|s) (n, m) and a prior π (n,), with rows and columns at places:
+Expectations are over the prior π (n,) and the channel p(o|s) (n, m), whose secrets and observables have places:
 
 - E_eu = Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂, the mean distance (PGLP, Cao et al. 2020, section 6.1; DPHMM, Xiao et al.
   2017, section 8);
-- its root mean square (DPHMM, Equation 3);
+- the root mean square distance (DPHMM, Equation 3);
 - E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], where R is the region, 5 × 5 cells in PGLP;
-- E_poi, the same with categories instead of regions.
+- E_poi, the same expression with categories instead of regions.
 
-`mechdesign.graphs.degree_of_protection` computes the degree of protection. `distances` and `differs` give the same
-errors for single released outputs.
+`mechdesign.graphs.degree_of_protection` computes the degree of protection. `distances` and `differs` return the errors
+of single released outputs.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def euclidean_error(
     *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
-    """Return E_eu, the mean Euclidean distance between the true and the released place.
+    """Return E_eu, the expected Euclidean distance between the true and the released place.
 
     Args:
-        channel: p(o|s) (n, m).
-        prior: π (n,).
-        points: Places of the secrets (n, d).
-        observables: Places of the observables (m, d); those of the secrets unless given.
+        channel: The channel p(o|s) (n, m).
+        prior: The prior π (n,).
+        points: The places of the secrets (n, d).
+        observables: The places of the observables (m, d); by default, the places of the secrets.
 
     Returns:
         The distance, in the unit of the points.
 
     Raises:
-        InputError: Shapes do not match.
+        InputError: The shapes of the arguments do not match.
 
     >>> euclidean_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
     0.5
@@ -71,16 +71,16 @@ def root_mean_square_error(
     """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the error of DPHMM, Equation 3.
 
     Args:
-        channel: p(o|s) (n, m).
-        prior: π (n,).
-        points: Places of the secrets (n, d).
-        observables: Places of the observables (m, d); those of the secrets unless given.
+        channel: The channel p(o|s) (n, m).
+        prior: The prior π (n,).
+        points: The places of the secrets (n, d).
+        observables: The places of the observables (m, d); by default, the places of the secrets.
 
     Returns:
         The error, in the unit of the points.
 
     Raises:
-        InputError: Shapes do not match.
+        InputError: The shapes of the arguments do not match.
 
     >>> root_mean_square_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
     1.0
@@ -92,19 +92,19 @@ def root_mean_square_error(
 def mismatch_error(
     channel: Channel | ArrayLike, prior: Prior | ArrayLike, labels: Labels, *, observables: Labels | None = None
 ) -> float:
-    """Return the probability that output and secret have different labels: E_r for regions, E_poi for categories.
+    """Return the probability of different labels of output and secret: E_r for regions, E_poi for categories.
 
     Args:
-        channel: p(o|s) (n, m).
-        prior: π (n,).
+        channel: The channel p(o|s) (n, m).
+        prior: The prior π (n,).
         labels: A label for each secret; see `regions`.
-        observables: A label for each output; those of the secrets unless given.
+        observables: A label for each output; by default, outputs have the labels of the secrets.
 
     Returns:
         The probability.
 
     Raises:
-        InputError: Shapes do not match.
+        InputError: The shapes of the arguments do not match.
 
     >>> mismatch_error([[0.75, 0.25], [0.0, 1.0]], [0.5, 0.5], ["home", "work"])
     0.125
@@ -118,14 +118,14 @@ def mismatch_error(
 
 
 def regions(domain: Domain | Grid, side: int = 5) -> Integers:
-    """Return the region of each cell of a grid: squares of side × side cells, counted from cell 0.
+    """Return the region of each cell of a grid; regions are squares of side × side cells, starting at cell 0.
 
     Args:
         domain: The grid.
-        side: Cells along a side of a region.
+        side: The number of cells along a side of a region.
 
     Returns:
-        Numbers of regions (n,).
+        The number of the region of each cell (n,).
 
     >>> import mechdesign as md
     >>> regions(md.Domain.grid(4, 2, 4.0, 2.0), 2)
@@ -142,11 +142,11 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
     """Return the Euclidean distances between true and released places.
 
     Args:
-        truth: True places (k, d).
-        released: Released places (k, d).
+        truth: The true places (k, d).
+        released: The released places (k, d).
 
     Returns:
-        Distances (k,).
+        The distances (k,).
 
     Raises:
         InputError: Shapes differ, or an entry is not finite.
@@ -156,7 +156,7 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
     """
     here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
     if here.shape != there.shape:
-        raise InputError("released", "has another shape than the truth", value=there.shape, bound=str(here.shape))
+        raise InputError("released", "does not have the shape of the truth", value=there.shape, bound=str(here.shape))
     for name, places in (("truth", here), ("released", there)):
         require(np.isfinite(places), places, name, "a finite number")
     lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
@@ -164,14 +164,14 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
 
 
 def differs(truth: Labels, released: Labels) -> Flags:
-    """Return for each released label whether it differs from the true one, ‖R(s*), R(z)‖₀ in PGLP.
+    """Return whether each released label differs from the true label, ‖R(s*), R(z)‖₀ in PGLP.
 
     Args:
-        truth: True labels (k,).
-        released: Released labels (k,).
+        truth: The true labels (k,).
+        released: The released labels (k,).
 
     Returns:
-        Truth values (k,).
+        Flags (k,).
 
     >>> differs(["home"], ["work"])
     array([ True])
@@ -185,12 +185,12 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
     matrix = rows_of(channel)
     weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
-        raise InputError("prior", "has a wrong number of secrets", value=len(weights), bound=f"{len(matrix)}")
+        raise InputError("prior", "has the wrong length", value=len(weights), bound=f"{len(matrix)} secrets")
     return matrix, weights
 
 
 def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
-    """Return the distance from every secret to every output."""
+    """Return the distance from each secret to each observable."""
     here = as_points(points)
     there = here if observables is None else as_points(observables, "observables")
     for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
@@ -203,5 +203,5 @@ def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | A
 def _codes(labels: Labels, path: str, count: int) -> list[Hashable]:
     names = as_labels(labels, path)
     if len(names) != count:
-        raise InputError(path, "differ in number", value=len(names), bound=f"{count} labels")
+        raise InputError(path, "have the wrong length", value=len(names), bound=f"{count} labels")
     return names

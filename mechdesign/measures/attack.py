@@ -1,8 +1,8 @@
-"""Attacks on a channel: guess the secret from the observable (paper 004, section 9 and appendix A).
+"""Attacks on a channel, which guess the secret from the observable (Privacy Games, Shokri 2015, section 9).
 
 Every attack takes the channel p(o|s) (n, m), the attacker's prior, and the error a(ŝ, s) (k, n) of the estimate ŝ for
-the secret s. It returns a strategy q(ŝ|o). Given the secret, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s)
-(26).
+the secret s. The result is a strategy q(ŝ|o). Given the secret s, the expected error is E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ,
+s) (26). The numbers in parentheses are those of the equations in the paper.
 
 - `optimal` minimises Σ_s π_s E_s (19),
 - `bayes` draws the estimate from the posterior (25),
@@ -10,7 +10,8 @@ the secret s. It returns a strategy q(ŝ|o). Given the secret, the expected erro
 - `minimax` minimises max_s E_s (28),
 - `pairwise_minimax` minimises the maximum of Pr(ŝ|s) a(ŝ, s) over pairs (29).
 
-An attacker may have a wrong prior; `truth` is then the prior by which the attack is judged.
+An attacker may have a wrong prior. The argument `truth` is the true prior, under which the error of the attack is
+evaluated.
 """
 
 from __future__ import annotations
@@ -37,25 +38,25 @@ __dir__ = _lazy.listing(__all__)
 
 Belief = Prior | ArrayLike | None
 
-# Largest excess of a strategy's value over the lower bound: relative to the value, and to the largest error if the
-# value is almost 0.
+# The largest gap between the value of a strategy and the lower bound, relative to the value. For values near 0, the gap
+# is relative to the largest error.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
 
-# Relative difference of two errors that rounding may cause.
+# Two errors are equal if their relative difference is at most this bound, since rounding may cause it.
 _TIE = 1e-12
 _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack:
-    """A strategy against a channel, and its success.
+    """A strategy against a channel, and its expected errors.
 
     Attributes:
-        name: Name of the attack.
-        distortion: Its figure of merit, in the unit of the error; see the function of that name.
-        strategy: q(ŝ|o) (m, k), rows summing to 1.
-        per_secret: E_s (n,).
+        name: The name of the attack.
+        distortion: The error of the attack as its function defines it, in the unit of `distance`.
+        strategy: The probabilities q(ŝ|o) (m, k); each row sums to 1.
+        per_secret: The expected error E_s of each secret (n,).
 
     >>> optimal([[1.0], [1.0]], [0.5, 0.5], [[0, 1], [1, 0]])
     Attack(optimal, distortion: 0.5, 2 secrets)
@@ -74,14 +75,14 @@ class Attack:
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s. It equals Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) for an attacker with the true prior. For
-    an observable with probability 0 under the attacker's prior, the estimate is the best one a priori.
+    `distortion` is Σ_s E_s truth_s. For an attacker with the true prior, `distortion` is Σ_o min_ŝ Σ_s π_s p(o|s)
+    a(ŝ,s). If an observable has probability 0 under the attacker's prior, the estimate is optimal under the prior.
 
     Args:
-        channel: p(o|s) (n, m), rows summing to 1.
+        channel: The channel p(o|s) (n, m).
         prior: The attacker's prior (n,).
-        distance: Errors a(ŝ, s) (k, n); rows are estimates.
-        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+        distance: The errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The true prior (n,); by default, the attacker's prior.
 
     Returns:
         The attack.
@@ -99,15 +100,15 @@ def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *,
 
 @in_own_arithmetic
 def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Draw the estimate from the posterior (25), or from the prior for observables of probability 0.
+    """Draw the estimate from the posterior (25), or from the prior if the observable has probability 0.
 
-    Estimates are secrets, so that `distance` must be square. `distortion` is Σ_s E_s truth_s.
+    Estimates are secrets, so `distance` must be square. `distortion` is Σ_s E_s truth_s.
 
     Args:
-        channel: p(o|s) (n, m), rows summing to 1.
+        channel: The channel p(o|s) (n, m).
         prior: The attacker's prior (n,).
-        distance: Errors a(ŝ, s) (k, n); rows are estimates.
-        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+        distance: The errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The true prior (n,); by default, the attacker's prior.
 
     Returns:
         The attack.
@@ -131,15 +132,16 @@ def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, t
 
 @in_own_arithmetic
 def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
-    """Minimise Σ_s E_s, with equal weights for all secrets (27).
+    """Minimise the sum Σ_s E_s of the expected errors, with equal weights for all secrets (27).
 
-    `distortion` is Σ_s E_s truth_s. Without `truth` it uses `prior`, and without both it is the mean of E_s.
+    `distortion` is Σ_s E_s truth_s. Without `truth`, the weights are `prior`. Without both, `distortion` is the mean of
+    E_s.
 
     Args:
-        channel: p(o|s) (n, m), rows summing to 1.
+        channel: The channel p(o|s) (n, m).
         prior: The attacker's prior (n,), or None.
-        distance: Errors a(ŝ, s) (k, n); rows are estimates.
-        truth: The prior for judging the attack (n,); the attacker's prior unless given.
+        distance: The errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The true prior (n,); by default, the attacker's prior.
 
     Returns:
         The attack.
@@ -168,22 +170,22 @@ def minimax(
 ) -> Attack:
     """Minimise the largest expected error over the secrets with a linear program (28).
 
-    `distortion` is max_s E_s of the returned strategy. Priors have no effect; they are only checked.
+    `distortion` is max_s E_s of the returned strategy. The priors are validated, but do not affect the result.
 
     Args:
-        channel: p(o|s) (n, m), rows summing to 1.
+        channel: The channel p(o|s) (n, m).
         prior: The attacker's prior (n,), or None.
-        distance: Errors a(ŝ, s) (k, n); rows are estimates.
-        truth: The prior for judging the attack (n,); the attacker's prior unless given.
-        solver: Name of a solver of linear programs.
-        options: Its options.
+        distance: The errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The true prior (n,); by default, the attacker's prior.
+        solver: The name of a solver of linear programs.
+        options: The options of the solver.
 
     Returns:
         The attack.
 
     Raises:
         InputError: Shapes do not match, or values are out of range.
-        SolverError: The solver fails, or its multipliers do not prove the value to 1e-6, relatively.
+        SolverError: The solver fails, or its multipliers do not prove the value to a relative 1e-6.
         TimeLimitError: The time limit was reached.
 
     >>> round(minimax([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]], solver="scipy").distortion, 9)
@@ -192,7 +194,7 @@ def minimax(
     game = _game(channel, _require_distance(distance))
     game.check(prior, truth)
     columns, group = game.merge_observables()
-    # Dominated estimates are not needed.
+    # The program omits dominated estimates, which cannot improve the optimum.
     kept = _find_undominated(game.distance)
     scale, error = _unit(game.distance[kept])
     size, estimates, secrets = columns.shape[1], len(kept), game.secrets
@@ -200,7 +202,7 @@ def minimax(
     program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), size, estimates)
 
     def bound(multipliers: Floats) -> float:
-        # Σ_s w_s E_s ≤ max_s E_s for any distribution w; `optimal` minimises the left-hand side.
+        # For any distribution w, Σ_s w_s E_s ≤ max_s E_s. The attack `optimal` minimises the left-hand side.
         return float((error @ (multipliers[:, None] * columns)).min(axis=0).sum())
 
     q, weights = _solve(program, size, estimates, solver, options)
@@ -222,23 +224,23 @@ def pairwise_minimax(
 ) -> Attack:
     """Minimise the largest Pr(ŝ|s) a(ŝ,s) over pairs of a secret and an estimate with a linear program (29).
 
-    `distortion` is that maximum for the returned strategy. Priors have no effect; they are only checked. The program
-    has a row for every pair: 49 secrets take seconds, 100 take minutes.
+    `distortion` is this maximum for the returned strategy. The priors are validated, but do not affect the result. The
+    program has a row for every pair, so 49 secrets take seconds and 100 secrets take minutes.
 
     Args:
-        channel: p(o|s) (n, m), rows summing to 1.
+        channel: The channel p(o|s) (n, m).
         prior: The attacker's prior (n,), or None.
-        distance: Errors a(ŝ, s) (k, n); rows are estimates.
-        truth: The prior for judging the attack (n,); the attacker's prior unless given.
-        solver: Name of a solver of linear programs.
-        options: Its options.
+        distance: The errors a(ŝ, s) (k, n); rows are estimates.
+        truth: The true prior (n,); by default, the attacker's prior.
+        solver: The name of a solver of linear programs.
+        options: The options of the solver.
 
     Returns:
         The attack.
 
     Raises:
         InputError: Shapes do not match, or values are out of range.
-        SolverError: The solver fails, or its multipliers do not prove the value to 1e-6, relatively.
+        SolverError: The solver fails, or its multipliers do not prove the value to a relative 1e-6.
         TimeLimitError: The time limit was reached.
 
     >>> channel = [[0.75, 0.25], [0.25, 0.75]]
@@ -250,7 +252,7 @@ def pairwise_minimax(
     columns, group = game.merge_observables()
     scale, error = _unit(game.distance)
     size, estimates = columns.shape[1], game.estimates
-    # Row (s, ŝ): Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0, omitted if the error is zero.
+    # The row of (s, ŝ) is Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0; it is omitted if the error a(ŝ,s) is zero.
     secret, estimate = np.nonzero(error.T)
     errors = sparse.csr_array(columns[secret] * error[estimate, secret][:, None]).tocoo()
     place = errors.col * estimates + estimate[errors.row]
@@ -271,7 +273,7 @@ def pairwise_minimax(
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """A checked channel (n, m) and error (k, n)."""
+    """A channel (n, m) and an error (k, n) after checks."""
 
     channel: Floats
     distance: Floats
@@ -289,9 +291,9 @@ class _Game:
         return int(self.distance.shape[0])
 
     def belief(self, given: Belief, path: str) -> Floats:
-        """Check a prior over the secrets."""
+        """Return the probabilities of a prior after checking it."""
         if given is None:
-            raise InputError(path, "is missing: this attack needs one", bound=f"of shape ({self.secrets},)")
+            raise InputError(path, "is missing", bound=f"a prior of shape ({self.secrets},)")
         try:
             probabilities = Prior(as_array(given, "prior")).probabilities
         except InputError as error:
@@ -302,11 +304,11 @@ class _Game:
         return probabilities
 
     def judge(self, truth: Belief, belief: Floats) -> Floats:
-        """Return the prior by which an attack is judged."""
+        """Return the prior under which an attack is evaluated."""
         return belief if truth is None else self.belief(truth, "truth")
 
     def check(self, prior: Belief, truth: Belief) -> None:
-        """Check priors that are not used."""
+        """Check priors that do not affect the attack."""
         for given, path in ((prior, "prior"), (truth, "truth")):
             if given is not None:
                 self.belief(given, path)
@@ -315,7 +317,8 @@ class _Game:
         """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, or argmin_ŝ Σ_s w_s a(ŝ,s) if o has weight 0."""
         joint = weights[:, None] * self.channel
         errors = self.distance @ joint
-        # The first of estimates that differ only by rounding counts, in every unit of the errors.
+        # If errors differ only by rounding, the first estimate is chosen. The tolerance is relative, so the choice does
+        # not depend on the unit.
         chosen = (errors <= (1 + _TIE) * errors.min(axis=0)).argmax(axis=0)
         chosen[joint.sum(axis=0) == 0] = (self.distance @ weights).argmin()
         strategy = np.zeros((self.observables, self.estimates))
@@ -325,9 +328,8 @@ class _Game:
     def merge_observables(self) -> tuple[Floats, Integers]:
         """Merge proportional columns, and drop observables that never occur.
 
-        Return the merged columns (n, g) and for each observable its column, or -1. Proportional columns carry the same
-        information. A strategy for the merged column is as good on each of them, and the mean of two strategies is as
-        good as both.
+        Return the merged columns (n, g) and the merged column of each observable, or -1. Observables with proportional
+        columns have the same posterior, so an optimal strategy can treat them equally.
         """
         total = self.channel.sum(axis=0)
         occurs = np.flatnonzero(total)
@@ -353,9 +355,11 @@ class _Game:
 
 
 def _require_distance(distance: ArrayLike | None) -> ArrayLike:
-    """Require a distance; it has a default only so that the preceding prior may be omitted."""
+    """Return the distance; raise `InputError` if it is missing."""
     if distance is None:
-        raise InputError("distance", "is missing", bound="of shape (estimates, secrets)", remedy="write distance=…")
+        raise InputError(
+            "distance", "is missing", bound="an array of shape (estimates, secrets)", remedy="write distance=…"
+        )
     return distance
 
 
@@ -364,7 +368,7 @@ def rows_of(channel: Channel | ArrayLike) -> Floats:
     if isinstance(channel, Channel):
         return channel.matrix
     if isinstance(getattr(channel, "channel", None), Channel):
-        raise InputError("channel", "is a design", bound="a Channel", remedy="use its channel, design.channel")
+        raise InputError("channel", "is a design", bound="a Channel", remedy="use design.channel")
     matrix = as_amounts(channel, "channel", "(n, m)", "a probability")
     if 0 in matrix.shape:
         raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
@@ -382,9 +386,9 @@ def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
 
 
 def _find_undominated(distance: Floats) -> Integers:
-    """Return the estimates that no other one beats or equals for every secret; of equal ones, the first."""
+    """Return the undominated estimates, ascending; of estimates with equal errors, only the first."""
     kept: list[int] = []
-    # In order of total error, a dominating estimate precedes a dominated one.
+    # Sorted by total error, a dominating estimate comes before the estimates that it dominates.
     for estimate in np.argsort(distance.sum(axis=1), kind="stable").tolist():
         if not (distance[kept] <= distance[estimate]).all(axis=1).any():
             kept.append(estimate)
@@ -392,13 +396,13 @@ def _find_undominated(distance: Floats) -> Integers:
 
 
 def _unit(distance: Floats) -> tuple[float, Floats]:
-    """Scale errors to at most 1, for the tolerances of solvers."""
+    """Return the largest error, and the errors divided by it, since the tolerances of solvers suit numbers near 1."""
     scale = float(distance.max())
     return (scale, distance / scale) if scale > 0 else (1.0, distance)
 
 
 def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estimates: int) -> LinearProgram:
-    """Minimise y subject to errors @ q - y <= 0, rows of q summing to 1, q >= 0; q is stored row by row."""
+    """Return the program: minimise y subject to errors @ q - y <= 0 and q >= 0, where each row of q sums to 1."""
     sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
     matrix = sparse.block_array([[errors, sparse.csr_array(-ones[:, None])], [sums, None]], format="csr")
     rows, columns = len(ones), size * estimates
@@ -418,7 +422,7 @@ def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estim
 def _solve(
     program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
 ) -> tuple[Floats, Floats]:
-    """Solve, and correct rounding: normalise the rows of q and the multipliers of the errors."""
+    """Solve the program; return q and the multipliers of the errors, normalised to correct rounding."""
     solution = solve(program, solver, options)
     if solution.status is not Status.OPTIMAL:
         kind = _RAISES.get(solution.status, SolverError)
@@ -430,7 +434,7 @@ def _solve(
 
 
 def _certify_value(attack: Attack, value: float, scale: float, bound: float) -> Attack:
-    """Set the value of the attack; raise unless no strategy is noticeably better."""
+    """Set the value of the attack; raise `SolverError` unless the lower bound is within the tolerance."""
     lower = bound * scale
     if not value - lower <= _RELATIVE_GAP * value + _ABSOLUTE_GAP * scale:
         raise SolverError(

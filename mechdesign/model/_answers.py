@@ -1,4 +1,4 @@
-"""Answers for coordinates: an anchor drawn exactly, then an answer."""
+"""Answers for coordinates: draw an anchor with its exact probability, then an answer from the row of the anchor."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _draw_indices(places: list[Between], which: Integers, rng: np.random.Generat
 
 
 def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> Integers:
-    """Return 1 with probability exactly `shares[which]`, else 0: bits are drawn until they decide."""
+    """Return 1 with probability exactly `shares[which]`, else 0; draw random bits until the comparison is decided."""
     ahead = np.zeros(which.size, dtype=np.int64)
     open_draws = np.arange(which.size)
     rest = list(shares)
@@ -88,7 +88,7 @@ def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Gene
         limit = np.array(digits, dtype=np.int64)[which[open_draws]]
         bits = uniform_bits(open_draws.size, rng)
         ahead[open_draws[bits < limit]] = 1
-        # Equal so far: the next bits are compared with the remaining digits of the share.
+        # While the bits equal the digits of the share, compare the next bits with its remaining digits.
         rest = [value - digit for value, digit in zip(scaled, digits, strict=True)]
         never = np.array([not share for share in rest], dtype=np.bool_)
         open_draws = open_draws[(bits == limit) & ~never[which[open_draws]]]
@@ -97,7 +97,7 @@ def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Gene
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers of a channel: one answer, or an array of them.
+    """One answer of a channel, or an array of answers.
 
     Attributes:
         index: Indices of observables: an integer, or an int64 array of the requested shape.
@@ -123,7 +123,7 @@ def answers(channel: Channel, observables: Domain | None, drawn: Integers) -> An
 
     Args:
         channel: The channel that the observables were drawn from.
-        observables: The domain of its m observables, for places; None if there is none.
+        observables: The domain of the m observables, which provides their places, or None.
         drawn: Indices of observables, int64 of any shape, each from 0 to m − 1.
 
     Returns:
@@ -170,7 +170,7 @@ def sample_at(
     Args:
         problem: The problem that the channel solves; its secrets must have places.
         channel: The channel, with a row for each secret of the problem.
-        latitude: Latitude in degrees, or x in the unit of the secrets. An array gets one answer for each entry.
+        latitude: Latitude in degrees, or x in the unit of the secrets. An array gets one answer per entry.
         longitude: Longitude in degrees, or y.
         size: The number (or shape) of answers for one place, as in `Channel.sample`. Up to k answers for one place or
             cell multiply ε by k, whether `size` or repeated entries ask for them.

@@ -24,9 +24,9 @@ def bounds_pairs(claims: Claims) -> bool:
 
 
 def find_untied(n: int, claims: Claims) -> Integers:
-    """Return the secrets, of n, that no bound on a pair ties to another one, in either direction; ascending.
+    """Return, in ascending order, those of n secrets that occur in no bound on a pair of different secrets.
 
-    No bound prevents an answer from revealing such a secret for certain.
+    An answer may reveal each of these secrets for certain.
     """
     # A bound on all points between the anchors ties all anchors together.
     tied = np.full(n, bool(claims.point_bounds))
@@ -38,7 +38,7 @@ def find_untied(n: int, claims: Claims) -> Integers:
 
 
 def find_loose(n: int, claims: Claims) -> Integers:
-    """Return the tied secrets s, of n, without any bound p(o|s) <= g p(o|t) with g < 2^62; ascending.
+    """Return, in ascending order, the tied secrets s without any bound p(o|s) <= g p(o|t) with g < 2^62.
 
     With numerators over 2^62, a larger g only forces p(o|s) = 0 if p(o|t) = 0. A bound in the other direction does not
     limit p(o|s). An answer may therefore reveal s almost for certain.

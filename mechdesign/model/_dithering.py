@@ -1,4 +1,4 @@
-"""Averages over raw visits that are dithered to anchors, without binning into cells."""
+"""Averages over raw visits: each visit is dithered to anchors instead of binned into cells."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _VISITS_PER_BLOCK = 4096
 def anchor_means(
     anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None, quiet: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return the probability that each anchor is drawn, and the mean of values over the visits it is drawn for.
+    """Return the probability that each anchor is drawn, and the mean value over the visits that draw the anchor.
 
     A visit x with probability π(x) lies between four anchors, with bilinear weights w_a(x). The probabilities are
-    π_a = Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Both are free of binning error. An anchor
+    π_a = Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Neither has a binning error. An anchor
     that is never drawn has π_a = 0 and gets the values of its nearest visit.
 
     Args:

@@ -142,6 +142,9 @@ class BoundingBox:
             north: The northern latitude.
             west: The western longitude.
             east: The eastern longitude; above 180 in a box across the 180th meridian.
+
+        Returns:
+            The text, with six significant digits and an eastern longitude of at most 180.
         """
         east = east if east <= 180 else east - 360
         return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
@@ -361,6 +364,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The coordinates in the order of `axes`, or None.
         """
         _check_axes(axes)
         known = self.coordinates if axes == DEGREES else self.points
@@ -371,6 +377,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The borders along each axis, in the order of `axes`, or None.
         """
         return None if self.cells is None else _borders(self.cells, self.geographic, axes)
 
@@ -379,6 +388,9 @@ class Domain:
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+
+        Returns:
+            The area, or None.
         """
         known = self.places(axes)
         if known is None:

@@ -38,7 +38,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """A table of a specification.
 
     A table must have exactly one of the keys in `alternatives`, unless that is empty. `beside` maps an alternative to
-    another one that it may accompany; it then does not count as an alternative.
+    a second one. If the table has both, the first one is not regarded as an alternative.
 
     >>> class Size(Table, frozen=True):
     ...     alternatives = ("width", "height")
@@ -66,6 +66,9 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
         Args:
             names: Keys of the table that exclude each other.
+
+        Returns:
+            The only given key.
         """
         there = [name for name in names if getattr(self, name) is not None]
         given = [name for name in there if self.beside.get(name) not in there]

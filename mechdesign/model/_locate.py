@@ -90,6 +90,9 @@ class Area:
 
         Args:
             places: Coordinates in the order of `axes`, (2, k).
+
+        Returns:
+            The places, float64 of shape (2, k).
         """
         if self.axes != DEGREES:
             return places
@@ -104,6 +107,9 @@ class Area:
 
         Args:
             place: The two coordinates of the place, in the order of `axes`.
+
+        Returns:
+            The values for the n members, float64 of shape (n,), >= 0.
         """
         first, second = self.known[:, 0] - place[0], self.known[:, 1] - place[1]
         if self.axes == PLANE:
@@ -177,6 +183,9 @@ class Area:
 
         Args:
             limit: A value of `spread`.
+
+        Returns:
+            The distance with four significant digits and the unit.
         """
         unit = "km" if self.axes == DEGREES else self.unit
         return f"{self._length(limit):.4g} {unit}".rstrip()
@@ -191,6 +200,16 @@ def as_places(axes: Axes, first: object, second: object, x: object = None, y: ob
     """Return the coordinates of a call as two float64 arrays of one shape, in the order of `axes`.
 
     `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may be used instead.
+
+    Args:
+        axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
+        first: The first coordinate, a number or an array.
+        second: The second coordinate, of the same shape.
+        x: Alternative name of the first coordinate on the plane.
+        y: Alternative name of the second coordinate on the plane.
+
+    Returns:
+        The two coordinate arrays.
 
     Raises:
         InputError: Coordinates are of the other kind, missing, not finite, out of range, or of different shapes.
@@ -485,6 +504,9 @@ class Lattice:
         Args:
             first: x, or latitude if the lattice has a box; shape (k,).
             second: y, or longitude; shape (k,).
+
+        Returns:
+            The indices and weights of four anchors for each point, and whether the point is outside the rectangle.
         """
         across, up = self._shares(first, second)
         inside = (across >= 0) & (across <= 1) & (up >= 0) & (up <= 1)
@@ -505,6 +527,9 @@ class Lattice:
         Args:
             first: x, or latitude if the lattice has a box.
             second: y, or longitude.
+
+        Returns:
+            The position between two columns, the position between two rows, and whether the point is outside.
         """
         if self.box is None:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)

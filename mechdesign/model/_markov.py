@@ -93,11 +93,14 @@ class MarkovChain:
 
         Args:
             step: The time, counted from 0.
+
+        Returns:
+            This chain.
         """
         return self
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
-        # A request for a copy must not be answered with the frozen array itself.
+        # If a copy is requested, return a writable copy instead of the frozen array.
         if copy:
             return np.array(self.matrix, dtype=dtype)
         return np.asarray(self.matrix, dtype=dtype)
@@ -215,6 +218,9 @@ class MarkovChain:
         The elimination of Grassmann, Taksar and Heyman (1985) involves no subtraction. Each probability therefore has a
         small relative error, even if the chain rarely moves.
 
+        Returns:
+            The stationary distribution.
+
         Raises:
             InputError: The chain has several closed sets of states, and so several stationary distributions.
 
@@ -305,6 +311,9 @@ class VaryingChain:
 
         Args:
             step: The time, counted from 0.
+
+        Returns:
+            The chain for the step.
         """
         if self.cyclic:
             return self.chains[step % len(self.chains)]

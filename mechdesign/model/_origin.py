@@ -86,6 +86,9 @@ class Origin:
 
         Args:
             other: The origin of the other design.
+
+        Returns:
+            Whether the origins match.
         """
         return self.specification == other.specification or bool(self.name and self.name == other.name)
 
@@ -95,6 +98,9 @@ class Origin:
 
         Args:
             values: The JSON values.
+
+        Returns:
+            The origin.
         """
         known = {"specification": str, "prior": str, "files": dict, "notes": list, "name": str}
         if not isinstance(values, Mapping) or any(type(values.get(name)) is not kind for name, kind in known.items()):

@@ -73,6 +73,9 @@ class Plane:
         Args:
             latitude: Latitudes in degrees, (n,).
             longitude: Longitudes in degrees, (n,).
+
+        Returns:
+            The coordinates in the plane.
         """
         x = DEGREE_KM * self.cosine * (longitude - self.west)
         return read_only(np.column_stack((x, DEGREE_KM * (latitude - self.south))))

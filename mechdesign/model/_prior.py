@@ -81,7 +81,7 @@ class Prior:
         return len(self.probabilities)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
-        # A request for a copy must not be answered with the frozen array itself.
+        # If a copy is requested, return a writable copy instead of the frozen array.
         if copy:
             return np.array(self.probabilities, dtype=dtype)
         return np.asarray(self.probabilities, dtype=dtype)
@@ -92,6 +92,9 @@ class Prior:
 
         Args:
             n: The number of secrets, at least 1.
+
+        Returns:
+            The uniform prior.
         """
         n = as_integer(n, "n", 1)
         return cls(np.full(n, 1 / n))

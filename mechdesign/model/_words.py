@@ -119,6 +119,9 @@ class Measure:
 
         Args:
             number: The formatted number.
+
+        Returns:
+            The number, followed by the unit if there is one.
         """
         return f"{number} {self.unit}" if self.unit else number
 
@@ -128,6 +131,9 @@ class Measure:
         Args:
             value: The number.
             write: The function that formats a number.
+
+        Returns:
+            The formatted number with its unit.
         """
         root = f" (the square of {write(math.sqrt(value))} {self.root})" if self.root and math.isfinite(value) else ""
         return self.with_unit(write(value)) + root
@@ -222,7 +228,7 @@ def clip(text: str, length: int = 18) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-# XML, and so SVG, does not allow these characters.
+# XML does not allow these characters; SVG is XML.
 _NO_XML = "\ufffe\uffff"
 
 
@@ -250,6 +256,9 @@ class Words:
 
         Args:
             matrix: Distances, (n, n).
+
+        Returns:
+            The matrix with its name and unit; both are empty for an unknown matrix.
         """
         return recognise_measure(matrix, self.secrets, self.secrets)
 
@@ -259,6 +268,9 @@ class Words:
         Args:
             value: The number.
             digits: The number of significant digits.
+
+        Returns:
+            The formatted number.
         """
         return short(value, digits)
 
@@ -267,6 +279,9 @@ class Words:
 
         Args:
             value: The number.
+
+        Returns:
+            The formatted number.
         """
         return decimal(value)
 
@@ -275,5 +290,8 @@ class Words:
 
         Args:
             exponent: The exponent, such as ε times a distance.
+
+        Returns:
+            The formatted factor.
         """
         return short(math.exp(exponent), 3) if exponent < 30 else f"e^{short(exponent)}"

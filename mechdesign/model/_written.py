@@ -2,7 +2,7 @@
 
 A coordinate means the decimal that its float prints; coordinates of a grid are multiples of its exact step. Lengths are
 computed in double-double arithmetic with an error bound. If the bound does not decide on which side of a float64 the
-exact length lies, integer arithmetic does. Each result is the largest float64 that is not above the exact length.
+exact length lies, integer arithmetic does. Each result is the largest float64 that is at most the exact length.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Norm(ABC):
     def lengths(self, first: Places, second: Places, rows: Integers, columns: Integers) -> Floats:
         """Return the lengths between the places `rows` of `first` and `columns` of `second`, with broadcasting.
 
-        Both sets of places must have the same scale. Each length is the largest float64 not above the exact length.
+        Both sets of places must have the same scale. Each length is the largest float64 up to the exact length.
         """
         slack: Floats = np.zeros(np.broadcast_shapes(rows.shape, columns.shape))
         differences = []

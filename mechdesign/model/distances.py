@@ -517,7 +517,7 @@ def _warn(message: str) -> None:
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
-    """Return value / limit − 1 if positive, else 0; inf/inf and 0/0 count as 0."""
+    """Return value / limit − 1 if positive, else 0; the excess is 0 for inf/inf and 0/0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
@@ -526,7 +526,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
     """Return (excess, i, k, j) for the largest relative excess of d(i, j) over d(i, k) + d(k, j)."""
     worst = (0.0, 0, 0, 0)
     size = len(distances)
-    # Limit the number of k processed at a time, so that the sums fit a core's cache.
+    # Process a limited number of k at a time, so that the sums fit into the cache of a core.
     height = min(size, max(1, _SUMS_PER_BLOCK // size))
     buffer = np.empty((height, size))
     for i, row in enumerate(distances):
@@ -548,7 +548,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
 
 
 def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], float]:
-    """Return the shortest length of each directed edge, checked; loops are left out."""
+    """Check the edge lengths, and return the shortest length of each directed edge, without loops."""
     shortest: dict[tuple[int, int], float] = {}
     for start, end, attributes in graph.edges(data=True):
         if weight is None:
@@ -573,13 +573,13 @@ def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], 
 
 
 def _at_most(value: Fraction) -> float:
-    """Return the largest float64 not above an exact number."""
+    """Return the largest float64 that is at most an exact number."""
     found = nearest(value)
     return found if Fraction(found) <= value else math.nextafter(found, 0)
 
 
 def _divide_down(whole: Floats, scale: int) -> Floats:
-    """Return the largest float64 not above `whole` / `scale`, for integers up to 2⁵³; inf stays inf."""
+    """Return the largest float64 that is at most `whole` / `scale`, for integers up to 2⁵³ or inf."""
     finite = np.isfinite(whole)
     number = np.where(finite, whole, 0.0)
     quotient = number / scale

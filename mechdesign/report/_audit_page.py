@@ -34,8 +34,8 @@ _ATTACKS = {
 def page(found: Audit, stated: object = None, title: str = "", optimum: bool = True, note: str = "") -> str:
     """Return the page of an audit.
 
-    `stated` is the ε that the maker claims, if any. With `optimum` the page compares the cost with the least one.
-    `note` is a sentence about the data, without a full stop.
+    `stated` is the ε that the author of the channel claims, if any. With `optimum` the page compares the cost with the
+    least cost. `note` is a sentence about the data, without a full stop.
     """
     pairs = found.worst_pairs(_LINES)
     said = (*sentences(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))
@@ -93,8 +93,8 @@ def sentences(found: Audit) -> tuple[str, ...]:
 def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     """Show the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
-    If no finite ε holds, colours show how many other secrets an answer rules out. Raises `InputError` if the secrets
-    have no places in the plane, or if all rows are equal.
+    If no finite ε holds, colours show the number of other secrets that an answer can rule out. Raises `InputError` if
+    the secrets have no places in the plane, or if all rows are equal.
     """
     secrets, pairs = found.secrets, found.worst_pairs(count)
     if secrets is None or not maps.is_map(secrets) or not pairs:
@@ -104,7 +104,9 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     # Secrets at distance 0 with different rows need an infinite ε, which no scale shows.
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
-    scale = error_scale(values, "others that an answer may rule out" if broken else "largest ε of its pairs")
+    scale = error_scale(
+        values, "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs"
+    )
     width, height = maps.panel_size(secrets, fitting(6.6, 0.9), 4.6)
     wider, higher = maps.bar_room(secrets, height)
     made = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
@@ -116,7 +118,7 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     ends = np.concatenate(lines)
     axes.scatter(ends[:, 0], ends[:, 1], s=12, color=_ALARM, zorder=7, linewidth=0)
     if broken:
-        headline(made, "An answer can tell the secrets at the ends of these lines apart for certain")
+        headline(made, "An answer can distinguish the secrets at the ends of each line with certainty")
     elif told.any():
         headline(made, f"No ε holds at distance 0; elsewhere the worst pair needs ε = {short(pairs[0].epsilon, 4)}")
     else:
@@ -135,7 +137,7 @@ def _verdict(found: Audit, stated: object) -> dict[str, object]:
 def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
-    yield "Bounded pairs of secrets", f"{len(found.bound)}, of both directions"
+    yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
     yield "Tight ε, rounded up", _exact(found.epsilon)
     if found.cost is not None:
         yield f"Cost ({found.objective}), rounded up", _exact(found.cost)

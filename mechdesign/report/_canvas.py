@@ -1,4 +1,4 @@
-"""The canvas of figures on pages, with one renderer for layout and drawing, and grid cells and their numbers as SVG."""
+"""The canvas of figures on pages, and SVG drawings of grid cells and their numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PageCanvas(FigureCanvasSVG):
         figure.set_dpi(72)
         self._written = io.StringIO()
         width, height = figure.get_size_inches()
-        # As in `FigureCanvasSVG.print_svg`.
+        # `FigureCanvasSVG.print_svg` does the same.
         shapes: Any = _Renderer
         mixed: Any = MixedModeRenderer
         written = shapes(72 * width, 72 * height, self._written, image_dpi=_RASTER_DPI, metadata={"Date": None})
@@ -71,7 +71,7 @@ def _measure_text(text: str, font: FontProperties, formula: Formula) -> tuple[fl
 class Cells(Artist):
     """Cells of a grid between the lines `columns` (c + 1,) and `rows` (r + 1,); cells of one colour share one path.
 
-    `colours` holds r · c hexadecimal colours, row by row; a cell with an empty colour is not drawn.
+    `colours` contains r · c hexadecimal colours, row by row; a cell with an empty colour is not drawn.
     """
 
     def __init__(self, columns: Floats, rows: Floats, colours: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class Cells(Artist):
 
 
 class Numbers(Artist):
-    """The indices of cells, centred at `places` (k, 2); `strong` (k,) marks dark cells, whose text is light."""
+    """The indices of cells, as texts centred at `places` (k, 2); `strong` (k,) marks dark cells with light text."""
 
     def __init__(self, places: Floats, strong: Flags, size: float) -> None:
         super().__init__()

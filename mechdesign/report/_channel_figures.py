@@ -1,6 +1,6 @@
 """Figures of a channel: its prior, answers, errors, costs and requirements.
 
-Figures are `matplotlib.figure.Figure` objects that do not depend on pyplot or on the user's settings. Save them with
+Figures are `matplotlib.figure.Figure` objects that do not depend on pyplot or on the user's settings. Save figures with
 ``figure.savefig``. Each headline states the main finding.
 """
 
@@ -43,7 +43,7 @@ from mechdesign.report._style import (
 )
 
 _DOTS_WIDTH = 9.0
-# On narrow screens: height in inches of a line with its name above it, and maximal characters of a line of text.
+# Height in inches of a line with its name above it, and maximal characters of a line of text, on narrow screens.
 _NARROW_STEP, _NARROW_LINE = 0.72, 46
 
 
@@ -55,7 +55,7 @@ class RequirementBar:
         name: Name of the requirement.
         nominal: The value that the requirement demands.
         realised: The value that the channel achieves.
-        at_least: Whether the realised value must be at least, not at most, the nominal one.
+        at_least: Whether the nominal value is a lower limit of the realised value, not an upper limit.
         holds: Whether the requirement holds.
         empty: Whether the requirement is about pairs of secrets, but bounds no pair.
     """
@@ -86,7 +86,7 @@ def cost_picture(
         note = f"relative gap {power(gap)}" if gap > 0 else "no gap"
         points.insert(0, ("lower bound: no channel costs less", lower_bound, note, True))
     points += [(item.name, item.cost, item.note, False) for item in references]
-    # Cheapest first, from the bottom; a lower bound equal to the cost stays below it.
+    # Costs ascend from the bottom; a lower bound equal to the cost stays below it.
     points.sort(key=lambda point: point[1])
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.34) * len(points) + 1.1)
     axes = figure.subplots()
@@ -113,7 +113,7 @@ def cost_picture(
 
 @in_report_style
 def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
-    """Show each realised value as a share of the nominal one, and the range of shares that the requirement allows."""
+    """Show each realised value as a share of the nominal value, and the range of shares that the requirement allows."""
     n = len(requirements)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.45) * max(n, 1) + 1.15)
     axes = figure.subplots()
@@ -152,7 +152,7 @@ def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
 
 
 def _annotate(axes: Axes, text: str, place: tuple[float, float], line: int, name: str, **style: Any) -> None:
-    """Write the value of a line next to it; on a narrow screen above it, below the name of the line."""
+    """Write the value of a line next to the line, or on a narrow screen between the line and its name."""
     if is_narrow():
         kept = {key: value for key, value in style.items() if key in ("color", "weight")}
         said = textwrap.fill(plain(name), _NARROW_LINE) + "\n" + textwrap.fill(text, _NARROW_LINE)
@@ -177,11 +177,13 @@ def _bracket(cost: float, lower_bound: float | None, gap: float, nothing: float 
     elif gap <= 0 or cost == 0:
         finding = "The cost is the least possible"
     else:
-        finding = f"The cost is proved least to within {relative(gap)} of itself"
+        finding = f"The cost is proved to be within {relative(gap)} of the least possible"
     if nothing is None or nothing <= 0 or cost > nothing:
         return finding
     saved = 1 - cost / nothing
-    return f"{finding}, {f'{percent(saved)} below' if saved >= 5e-4 else 'no less than'} that of telling nothing"
+    return (
+        f"{finding}, {f'{percent(saved)} below' if saved >= 5e-4 else 'no less than'} the cost without any information"
+    )
 
 
 def _ratio(item: RequirementBar) -> float:
@@ -203,10 +205,10 @@ def _how_met(requirements: Sequence[RequirementBar], ratios: Sequence[float]) ->
         return f"{'The requirement' if len(requirements) == 1 else count} bounds no pair of secrets"
     tight = sum(abs(ratio - 1) < 1e-3 for ratio in ratios)
     if len(requirements) == 1:
-        return "The requirement holds" + (" and is used up" if tight else " with room to spare")
+        return "The requirement holds" + (" with equality" if tight else " with room to spare")
     if tight == len(requirements):
-        return "All requirements hold, and all are used up"
-    return f"All requirements hold; {tight or 'none'} of {len(requirements)} {'is' if tight <= 1 else 'are'} used up"
+        return "All requirements hold with equality"
+    return f"All requirements hold; {tight or 'none'} of {len(requirements)} with equality"
 
 
 _WIDTH = 9.0
@@ -256,7 +258,7 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str 
 
 
 def prior_finding(prior: ArrayLike) -> str:
-    """Return a sentence: how many secrets carry half of the prior, and how many never occur."""
+    """Return a sentence on the number of secrets with half of the prior, and the number of secrets that never occur."""
     probabilities = np.asarray(prior, dtype=np.float64)
     n = len(probabilities)
     half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
@@ -298,7 +300,7 @@ def outputs_picture(
 
 @in_report_style
 def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: str = "") -> Figure:
-    """Show several panels on one scale; `zero` is the meaning of the value 0 in the key."""
+    """Show several panels on one scale; `zero` is the text of the legend for the value 0."""
     domain, number = panels[0].domain, len(panels)
     columns = abreast(2 if number == 4 else min(3, number))
     lines = math.ceil(number / columns)
@@ -325,7 +327,7 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     for shown in used if alike else ():
         shown.label_outer()
     for shown in used[-columns:]:
-        # Label the lowest panel of each column, also if it is above an empty place of the last line.
+        # Label the lowest panel of each column, even if the last row has no panel in this column.
         shown.tick_params(axis="x", labelbottom=True)
         shown.xaxis.label.set_visible(True)
     if maps.is_map(domain):
@@ -346,7 +348,7 @@ def secret_picture(shown: ExplorerData, outlines: tuple[str, str] = ("", "")) ->
         Panel(
             secrets,
             shown.beliefs[shown.first],
-            "Secrets it is mistaken for",
+            "Secrets confused with this secret",
             "beliefs",
             shown.first,
             outline=outlines[0],
@@ -490,14 +492,14 @@ def _against_prior(axes: Axes, errors: Floats, prior: Floats, scale: Scale, mean
 
 
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
-    """Return a sentence on the mean error of the best attack, and on the secrets with less than half of it."""
+    """Return a sentence on the mean error of the best attack, and on secrets whose error is below half the mean."""
     errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     mean = float(probabilities @ errors)
     if mean == 0:
-        return "The best attack is never wrong: answers give the secret away"
+        return "The best attack is never wrong: answers reveal the secret"
     close = float(probabilities[errors < mean / 2].sum())
     measured = short(mean) + (f" {unit}" if unit else "")
     if close == 0:
-        return f"The best attack is off by {measured} on average, nowhere by less than half of that"
+        return f"The best attack is off by {measured} on average, and by at least half of that for every secret"
     said = f"The best attack is off by {measured} on average"
-    return f"{said}, by less than half of that for {percent(close)} of the prior"
+    return f"{said}, but by less than half of that for {percent(close)} of the prior"

@@ -24,7 +24,7 @@ from mechdesign.report._explorer import name_of, panel_attributes, series_block,
 from mechdesign.report._pages import panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
-# Maximal characters of a nominal value; longer ones are rounded.
+# Maximal characters of a nominal value; longer values are rounded.
 _MAX_CHARACTERS = 9
 
 
@@ -121,7 +121,7 @@ def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
-    # Show the likeliest secret of the first design if all designs have it, or else the likeliest secret of each.
+    # Show the likeliest secret of the first design if all designs have it, or else the likeliest secret of each design.
     found = [_counterpart(designs[0].problem, chosen, one.problem) for one in designs]
     shared = None not in found
     shown_of = [int(most_likely(one.problem.prior, 1)[0]) for one in designs]
@@ -132,7 +132,7 @@ def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
     series = {f"error-{i}": (one.per_secret, plain(one.unit), "error") for i, one in enumerate(designs)}
     series |= {f"row-{i}": (row, "%", "answered") for i, row in enumerate(rows_of)}
     errors = [Panel(one.problem.secrets, one.per_secret, one.name, f"error-{i}") for i, one in enumerate(designs)]
-    subject = "for the likeliest secret of each: the secrets differ"
+    subject = "for the likeliest secret of each design: the secrets differ"
     if shared:
         subject = f"for {names[0]}, the likeliest secret of {designs[0].name}"
     given = [
@@ -181,7 +181,7 @@ def _answers(shown: Sequence[Panel], finding: str) -> Figure:
 
 
 def _counterpart(first: Problem, index: int, other: Problem) -> int | None:
-    """Return the index of the same secret in another problem: equal label, equal place. None if there is none."""
+    """Return the index of the secret with equal label and place in another problem, or None if it is missing."""
     here, there = first.secrets, other.secrets
     if here is None or there is None:
         return index if here is there and len(first.prior) == len(other.prior) else None

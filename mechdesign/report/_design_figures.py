@@ -1,9 +1,9 @@
 """Figures of designs for papers and notebooks, as Matplotlib figures independent of pyplot and the user's settings.
 
-Each function takes a `mechdesign.Design`, or any object with a `problem`, a `channel` and a `certificate`. It returns a
-`matplotlib.figure.Figure`. `save_figure` writes a figure in the format of the file's suffix, with reproducible bytes.
-If the secrets have places, the figures are maps, and otherwise bars. The report of a design (`mechdesign.Design.save`)
-contains the same figures with interactive maps.
+Each function takes a `mechdesign.Design`, or any object with a `problem`, a `channel` and a `certificate`. Each
+function returns a `matplotlib.figure.Figure`. `save_figure` writes a figure in the format of the file's suffix, with
+reproducible bytes. If the secrets have places, the figures are maps, and otherwise bars. The report of a design
+(`mechdesign.Design.save`) contains the same figures with interactive maps.
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
@@ -186,7 +186,7 @@ def graph(domain: Domain, edges: ArrayLike) -> Figure:
 
     Args:
         domain: The secrets, with places along a line or in the plane.
-        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of them.
+        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of secrets.
 
     Returns:
         The figure.
@@ -213,7 +213,8 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
     Args:
         domain: The states, with places in the plane.
         released: Indices of the released states, shape (T,).
-        truth: Indices of the true states, shape (T,), shown next to the released ones. Such a figure is private.
+        truth: Indices of the true states, shape (T,), shown next to the released states. A figure with true states is
+            private.
 
     Returns:
         The figure.

@@ -143,7 +143,7 @@ def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:
 
 
 def _stands_in(origin: Origin | None) -> bool:
-    """Return whether a stand-in replaces a private prior, which is left out."""
+    """Return whether a uniform prior replaces a private prior that is left out."""
     return origin is not None and origin.prior == STANDS_IN
 
 
@@ -202,11 +202,11 @@ def _meaning(compared: Sequence[Baseline]) -> str:
             "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
             "The factor λ is the largest that meets all requirements.",
         ),
-        ("planar", "Planar Laplace noise is added to the place, and the answer is the nearest possible one."),
+        ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
         ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
     )
     meanings = [said for word, said in sentences if word in names]
-    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the truth."
+    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
 
 
 def _pictures(
@@ -266,7 +266,8 @@ def _pictures(
             parts={
                 "answers": panel_attributes(row, domain, "answers", side, each, "Its answers"),
                 "beliefs": panel_attributes(
-                    belief, secrets, "beliefs", "secrets", "the adversary’s mean belief", "Secrets it is mistaken for"
+                    belief, secrets, "beliefs", "secrets", "the adversary’s mean "
+"belief", "Secrets confused with this secret"
                 ),
             },
         ),

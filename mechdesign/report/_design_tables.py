@@ -64,7 +64,7 @@ def _yield_adversaries(problem: Problem, channel: Channel) -> Iterator[DesignAdv
             known.append(first.error)
         for index, floor in enumerate(believing):
             assert floor.prior is not None
-            name = f"requirement {place + 1}, its own prior" + (f" {index + 1}" if len(believing) > 1 else "")
+            name = f"the prior of requirement {place + 1}" + (f" {index + 1}" if len(believing) > 1 else "")
             yield _adversary(problem, channel, floor, floor.prior, name, float(floor.minimum))
 
 

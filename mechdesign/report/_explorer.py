@@ -1,6 +1,7 @@
 """Data of maps for the script of a page: the places and names of members, and their numbers.
 
-The maps are figures like all others; the script (`report.js`) finds them by the attributes that `asked` returns.
+The maps are figures like all others; the script (`report.js`) finds them by the attributes that `panel_attributes`
+returns.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def panel_attributes(
 ) -> dict[str, str]:
     """Return the HTML attributes of an interactive map, with a description for screen readers.
 
-    `shows` is the script's key of the values ("prior", "error" or "row 17"). `side` is the key of their members, `what`
-    a phrase for the values.
+    `shows` is the script's key of the values ("prior", "error" or "row 17"). `side` is the key of the members, and
+    `what` is a phrase that describes the values.
     """
     most = int(np.argmax(values))
     name = plain(domain.labels[most]) if domain is not None else str(most)
@@ -143,12 +144,13 @@ def panel_attributes(
 
 
 _MOST_ENTRIES = 260_000
-# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent counts from 10⁻², 0 is 0.
+# A number of three digits is stored as 1 + (digits − 100) + 900 · exponent; the exponent 0 means a factor of 10⁻². The
+# code 0 stands for the number 0.
 _DIGITS = 900
 
 
 def encode_numbers(values: ArrayLike) -> str:
-    """Return numbers in [0, 1], any shape, rounded to three digits, as a text: 16 bits each, compressed, base64.
+    """Return numbers in [0, 1], any shape, rounded to three digits, as a text: compressed 16-bit integers in base64.
 
     >>> decode_numbers(encode_numbers([0.0, 1.0, 0.12345])).tolist()
     [0.0, 1.0, 0.123]
@@ -158,7 +160,7 @@ def encode_numbers(values: ArrayLike) -> str:
     positive = np.flatnonzero(numbers > 0)
     exponents = np.floor(np.log10(numbers[positive]))
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
-    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous one.
+    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous power.
     exponents = exponents + (digits >= 1000) - (digits < 100)
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
     codes[positive] = 1 + (digits - 100) + _DIGITS * -exponents
@@ -166,7 +168,7 @@ def encode_numbers(values: ArrayLike) -> str:
 
 
 def decode_numbers(text: str) -> Floats:
-    """Return the numbers in a text made by `encoded`, shape (k,)."""
+    """Return the numbers in a text from `encode_numbers`, shape (k,)."""
     codes = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u2").astype(np.float64)
     exponents, digits = np.divmod(codes - 1, _DIGITS)
     # The quotient of two integers is the float nearest to the decimal number.
@@ -206,7 +208,7 @@ class ExplorerData:
         return probability_scale(np.concatenate((self.matrix.ravel(), self.beliefs.ravel())), "probability")
 
     def rows(self) -> tuple[list[int], bool]:
-        """Return the secrets whose rows fit on a page, the likeliest ones, and whether all secrets fit."""
+        """Return the likeliest secrets, whose rows fit on a page, and whether all secrets fit."""
         n, m = self.matrix.shape
         if n * m <= _MOST_ENTRIES:
             return list(range(n)), True
@@ -269,7 +271,7 @@ def _block(data: dict[str, Any]) -> str:
 
 
 def _round_numbers(values: ArrayLike) -> Sequence[float | None]:
-    """Return numbers rounded to five digits, enough for the page; None replaces infinite ones."""
+    """Return numbers rounded to five digits, enough for the page; None replaces infinite numbers."""
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in np.asarray(values, dtype=np.float64)]
 
 

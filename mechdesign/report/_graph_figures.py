@@ -53,7 +53,7 @@ class GraphMarks:
     Attributes:
         excluded: Secrets that are not possible.
         alone: Secrets without an edge.
-        exposed: Secrets that neither an edge nor the hull hides.
+        exposed: Secrets that neither an edge nor the hull protects.
         added: Edges that would protect the exposed secrets.
         hull: Vertices of the sensitivity hull, in order, shape (k, d).
         hull_after: Vertices of the hull with the added edges, in order, shape (k, d).
@@ -181,8 +181,8 @@ def _draw_nodes(axes: Axes, domain: Domain, places: Floats, marks: GraphMarks, f
     alone = [node for node in marks.alone if node not in exposed]
     ring = float(np.clip(9000 / n, 26, 130))
     for nodes, colour, name in (
-        (alone, INK, "no edge, but hidden by the hull"),
-        (sorted(exposed), _EXPOSED, "exposed: nothing hides it"),
+        (alone, INK, "no edge, but protected by the hull"),
+        (sorted(exposed), _EXPOSED, "exposed: neither an edge nor the hull protects it"),
     ):
         if nodes:
             x, y = places[nodes].T
@@ -198,7 +198,7 @@ def _draw_nodes(axes: Axes, domain: Domain, places: Floats, marks: GraphMarks, f
                 linewidth=1.6,
                 linestyle=(0, (3, 1.6)),
                 zorder=3,
-                label="edge that would protect",
+                label="edge that would protect exposed secrets",
             )
         )
 
@@ -235,7 +235,7 @@ def _draw_hull(axes: Axes, hull: Floats, after: Floats, domain: Domain) -> None:
     )
     for corners, style in outlines:
         if len(corners):
-            # Draw a segment once only: the dashes of a line back to its start would fill the gaps.
+            # Draw a segment only once: on the way back, the dashes of a closed line would fill the gaps.
             axes.add_patch(Polygon(corners, closed=len(corners) > 2, facecolor="none", linewidth=1.4, **style))
     if len(hull):
         axes.add_patch(Polygon(hull, facecolor=ACCENT, edgecolor="none", alpha=0.18, zorder=1))
@@ -273,11 +273,11 @@ def _finding(n: int, edges: int, marks: GraphMarks) -> str:
     if marks.exposed:
         count = len(marks.exposed)
         verb, them = ("is", "it") if count == 1 else ("are", "them")
-        text = f"{count} of {possible} secrets {verb} exposed: nothing hides {them}"
+        text = f"{count} of {possible} secrets {verb} exposed: neither an edge nor the hull protects {them}"
         added = len(marks.added)
-        return text + (f"; {added} edge{'s' * (added > 1)} would" if added else "")
+        return text + (f"; {added} edge{'s' * (added > 1)} would protect {them}" if added else "")
     if not edges:
-        return "The policy joins nothing: it requires no privacy"
+        return "The policy graph has no edges: it requires no privacy"
     return f"{edges} edge{'s' * (edges > 1)} between {possible} secrets, none of them exposed"
 
 
@@ -303,7 +303,6 @@ def picture(domain: Domain, found: Overview) -> Figure:
 def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
     """Write the facts, the edges of the repaired graph and the figure, if any, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
     # The facts are deleted first and written last: if they exist, the other files are from the same run. The edges,
     # which a specification may name, are replaced atomically.
     for name in (FACTS, PICTURE):

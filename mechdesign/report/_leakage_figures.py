@@ -38,7 +38,7 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
     Args:
         epsilons: Budget of each release, in nats, shape (T,).
         backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
-        forward: Forward correlation, in the same forms.
+        forward: Forward correlation: a transition matrix, a `LossFunction`, or None without correlation.
 
     Returns:
         The figure.
@@ -77,7 +77,7 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
 
     Example:
         >>> leakage_loss([[0.8, 0.2], [0.2, 0.8]]).axes[0].get_ylabel()
-        'leakage L(α) after it, in nats'
+        'leakage L(α) after the step, in nats'
     """
     function = P if isinstance(P, LossFunction) else LossFunction(P)
     alpha = np.linspace(0.0, largest, 400)
@@ -95,8 +95,8 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
     inner = start[(start > 0) & (start < largest)]
     if inner.size:
         axes[0].plot(inner, function(inner), "o", color=_COLOURS[1], markersize=5, label="a new piece starts")
-    axes[0].plot(alpha, alpha, ":", color="0.3", linewidth=1.0, label="α: the strongest correlation")
-    _label(axes[0], "leakage α before the step, in nats", "leakage L(α) after it, in nats")
+    axes[0].plot(alpha, alpha, ":", color="0.3", linewidth=1.0, label="α, the leakage under the strongest correlation")
+    _label(axes[0], "leakage α before the step, in nats", "leakage L(α) after the step, in nats")
     _from_zero(axes[0])
     return figure
 
@@ -104,7 +104,7 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
 def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) -> Figure:
     """Show backward leakage over time, with its supremum, in a panel for each case (Figure 5).
 
-    A dashed line is the supremum; without a supremum the panel's legend states that the leakage grows forever.
+    A dashed line is the supremum; without a supremum the panel's legend states that the leakage grows without bound.
 
     Args:
         cases: Title of each panel, with its transition matrix and its ε per release.
@@ -128,7 +128,7 @@ def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int
         if np.isfinite(top):
             axes.axhline(top, color=_COLOURS[1], linestyle="--", label=f"supremum {top:.4g}")
         else:
-            axes.plot([], [], " ", label="no supremum: grows forever")
+            axes.plot([], [], " ", label="no supremum: grows without bound")
         axes.set_title(title, fontsize="medium")
         _label(axes, "release", "leakage in nats")
         _from_zero(axes)
@@ -141,7 +141,7 @@ def leakage_runtime(
     """Show measured seconds against n, T or α, in a line for each method (Figure 6).
 
     Args:
-        times: For each method the seconds by the value of the variable.
+        times: For each method, a mapping from values of the variable to seconds.
         variable: Name of the variable.
         logarithmic: Whether the axis of the variable is logarithmic.
         title: Title of the panel.
@@ -174,10 +174,10 @@ def leakage_correlation_strength(
     """Show backward leakage under correlations of different strength, in a panel for each ε (Figure 7).
 
     Args:
-        epsilons: ε of every release, one for each panel.
+        epsilons: One ε per panel, which is the budget of each release.
         cases: Pairs (n, s): the identity matrix of n states, smoothed by Equation (28) with s. A smaller s is a
             stronger correlation.
-        steps: Number of releases, one for each panel.
+        steps: One number of releases per panel.
 
     Returns:
         The figure.
@@ -209,17 +209,17 @@ def leakage_allocation(
     forward: Correlation = None,
     best: ArrayLike | None = None,
 ) -> Figure:
-    """Show ways to divide a leakage of α over the releases, and the leakage of each (Figure 8).
+    """Show ways to divide a leakage of α over the releases, and the leakage of each way (Figure 8).
 
-    Algorithm 7 uses the same budget for all releases; Algorithm 8 uses more for the first and the last one. The axis of
-    budgets is logarithmic, since budgets at the ends are many times those in the middle.
+    Algorithm 7 uses the same budget for all releases; Algorithm 8 uses more for the first and the last release. The
+    axis of budgets is logarithmic, since budgets at the ends are many times larger than budgets in the middle.
 
     Args:
         alpha: Target of the temporal leakage, in nats.
         steps: Number of releases T.
         backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
-        forward: Forward correlation, in the same forms.
-        best: Budgets to compare with, such as those of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
+        forward: Forward correlation: a transition matrix, a `LossFunction`, or None without correlation.
+        best: Budgets for comparison, such as the result of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
 
     Returns:
         The figure.
@@ -233,7 +233,7 @@ def leakage_allocation(
     time = np.arange(steps)
     constant = np.full(steps, constant_budget(alpha, backward, forward))
     allocated = allocate_budget(alpha, steps, backward, forward)
-    budgets = [("the same for all (Algorithm 7)", constant), ("more at both ends (Algorithm 8)", allocated)]
+    budgets = [("the same ε for all (Algorithm 7)", constant), ("more at both ends (Algorithm 8)", allocated)]
     if best is not None:
         budgets.append(("least cost", as_budgets(best, "best")))
     _lines(panels[0], time, budgets)
@@ -265,8 +265,9 @@ def leakage_utility(
 ) -> Figure:
     """Show the mean absolute Laplace noise for a leakage of α (Figure 9).
 
-    The noise of a release is sensitivity/ε. Left: against the number of releases, with the smoothed identity matrix as
-    backward and forward correlation. Right: against the smoothing s. The dashed line is the noise without correlation.
+    The noise of a release is sensitivity/ε. The left panel shows the noise against the number of releases, with the
+    smoothed identity matrix as backward and forward correlation. The right panel shows the noise against the smoothing
+    s. The dashed line is the noise without correlation.
 
     Args:
         alpha: Target of the temporal leakage, in nats.

@@ -35,7 +35,7 @@ def borders(cells: Grid) -> tuple[Floats, Floats]:
 
 
 def extent(domain: Domain) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the figure of a domain in the plane."""
+    """Return the western, eastern, southern and northern limits of the map of a domain in the plane."""
     if domain.cells is not None:
         return 0.0, domain.cells.width, 0.0, domain.cells.height
     (west, south), (east, north) = domain.points.min(axis=0), domain.points.max(axis=0)
@@ -44,7 +44,7 @@ def extent(domain: Domain) -> tuple[float, float, float, float]:
 
 
 def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
-    """Show the map to scale, with degrees along its sides if the domain has them, or with its unit."""
+    """Show the map to scale, with degrees along its sides if the domain has degrees, and otherwise with the unit."""
     west, east, south, north = extent(domain)
     to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
     axes.set_aspect("equal" if to_scale else "auto")
@@ -179,10 +179,10 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
-# Each cell has its number on a page up to these numbers of cells and columns; it is light from this colour level on.
+# Largest numbers of cells and columns for which cells show their index; level of the first colour with light text.
 _MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
-# If the first colour also stands for smaller numbers: share of the colour bar below its next tick.
+# Share of the colour bar below its second tick, if the first colour also represents smaller numbers.
 _LOWER_END = 0.27
 # Mean width of a character of tick labels, with some margin, in inches.
 _CHARACTER = 0.08
@@ -218,7 +218,7 @@ def fit_size(ratio: float, width: float, height: float) -> tuple[float, float]:
 
 
 def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
-    """Return the additional width and height of a figure with a `scale_bar`, in inches."""
+    """Return the width and the height that a `scale_bar` adds to a figure, in inches."""
     if not is_map(domain):
         return 0.0, 0.0
     return (1.0, 0.0) if height >= _LOWEST_BAR and not is_slim() else (0.0, 0.75)
@@ -234,11 +234,11 @@ def draw(
     ticks: bool = True,
     outline: str = "",
 ) -> None:
-    """Draw `values` (n,) for the n members of a domain, and mark one of them.
+    """Draw `values` (n,) for the n members of a domain, and mark one member.
 
-    Cells and points get the colours of `scale`, bars its unit. If the scale has no colour for zeros, cells with 0 are
-    hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps. An
-    `outline` is the identifier of a path of the page and the height of its box.
+    Cells and points get the colours of `scale`, and bars show its unit. If the scale has no colour for zeros, cells
+    with 0 are hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps.
+    An `outline` is the identifier of a path of the page and the height of its box.
     """
     axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)
@@ -290,7 +290,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         extend="min" if scale.below else "neither",
         pad=0.015 if upright else 0.04,
         fraction=0.05,
-        # Thickness 0.14 inches.
+        # The bar is 0.14 inches thick.
         aspect=height / 0.14 if upright else 30,
         shrink=0.96 if upright else 0.7,
     )
@@ -305,7 +305,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         bar.locator = round_ticks(6)
     bar.update_ticks()
     if is_slim() and scale.below:
-        # The first colour also stands for all smaller numbers.
+        # The first colour also represents all smaller numbers.
         low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
         kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
         bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])
@@ -344,7 +344,7 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Non
 
 
 def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    """Write the number of each cell into it, in a light colour on dark cells."""
+    """Write the index of each cell into the cell, in a light colour on dark cells."""
     assert domain.cells is not None
     inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
@@ -395,7 +395,7 @@ def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, sca
         if mark is not None:
             bars[mark].set_color(ACCENT)
     else:
-        # Draw one collection: hundreds of single bars would make a large file.
+        # Draw all bars as one collection: hundreds of single bars would make a large file.
         axes.vlines(positions, 0, values, color=colour, linewidth=1.2, zorder=2)
         if mark is not None:
             axes.vlines(positions[mark], 0, values[mark], color=ACCENT, linewidth=2, zorder=3)

@@ -48,7 +48,7 @@ def figure(
 ) -> dict[str, object]:
     """Return the facts of a figure: its headline, its caption and its drawings.
 
-    It is drawn for wide and for narrow screens (`mechdesign.report._style.on_page`).
+    The figure is drawn for wide and for narrow screens (`mechdesign.report._style.on_page`).
     """
     drawn, finding = [], ""
     targets: tuple[tuple[Target, str], ...] = (("page", name), ("narrow page", f"{name}-narrow"))

@@ -11,27 +11,27 @@ HAND_ON = (
     "`mechdesign export DIR --without-prior -o OTHER` writes a folder without the prior. The channel still depends on "
     "it: only a design with a prior from public data hides the counts"
 )
-"""How to pass on a design without its prior."""
+"""Advice on a copy of a design without its prior."""
 
 COUNTED = (
-    "The prior was counted in data: the folder is private. Its files and its report reveal every count exactly to "
+    "The prior was counted in data: the folder is private. The files and the report reveal every count exactly to "
     "everyone who receives them. Notes, specification and digests of data reveal whose counts they are"
 )
 """Sentences about a design whose prior was counted in data."""
 
 _UNKNOWN = (
-    "The source of the prior is not known. If it was counted in data, the folder is private: its files reveal every "
-    "count exactly to everyone who receives them"
+    "The source of the prior is not known. If the prior was counted in data, the folder is private: its files "
+    "reveal every count exactly to everyone who receives them"
 )
 WRITTEN = (
-    "The prior is computed from counts in the specification. If these were counted in data, the folder is private: "
+    "The prior is computed from counts in the specification. If these counts come from data, the folder is private: "
     "its files reveal every count exactly to everyone who receives them"
 )
 """Sentences about a design whose specification contains counts."""
 
 STEPS = (
     "The policy graph was made from steps in data: its edges, which the files contain, reveal the observed steps. "
-    "They are private, and remain in the files even if the prior is left out"
+    "The edges are private, and remain in the files even if the prior is left out"
 )
 """Sentences about a policy graph that was made from data."""
 

@@ -1,4 +1,4 @@
-"""Sentences on the proved and the unproved statements about a design."""
+"""Sentences about a design: its proved claims, and its unproved statements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def describe_proof(problem: Problem, certificate: Certificate) -> tuple[str, ...
 
 
 def describe_revealed(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on the secrets that answers reveal; none if the certificate does not list these secrets."""
+    """Return sentences on the secrets that answers reveal, or an empty tuple if the certificate does not list them."""
     if certificate.revealed is None:
         return ()
     return (*(() if certificate.revealed else (_HIDDEN,)), *describe_disclosure(problem, certificate.revealed))

@@ -1,4 +1,4 @@
-"""Save values together with their pages: the bundle of the value, and its pages and figures.
+"""Save a value as a bundle, together with its pages and figures.
 
 Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
 bundle, so that the bundle's digests include it.
@@ -94,13 +94,13 @@ def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = Tru
         value: The design, released trace, or release of a table.
         folder: The folder, created if missing.
         overwrite: Whether existing files may be replaced: see the method `save` of the value.
-        **options: Further arguments of that method: `prior` of a design, `channels` and `force` of a trace, `force` of
-            a table.
+        **options: Further arguments of the method `save`: `prior` of a design, `channels` and `force` of a trace,
+            `force` of a table.
 
     Raises:
         ExportError: If the files must not, or cannot, be written.
         InputError: If the value has no page, or its method does not accept an option.
-        ReportError: If everything is written except pages and figures, which cannot be made.
+        ReportError: If everything is written except pages and figures, which cannot be drawn.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md
@@ -139,7 +139,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
 
     Args:
         trace: The released trace.
-        folder: A folder other than the published one.
+        folder: A folder other than the published folder.
         truth: The true state of each step.
 
     Raises:

@@ -17,14 +17,15 @@ from mechdesign.report._style import is_on_page
 LEVELS = 32
 """Number of colours of a map on a page; steps between them are hardly visible."""
 
-# Numbers below this share of the largest one are invisible on a linear scale. If more than half are, use logarithms.
+# Numbers below this share of the largest number are invisible on a linear scale. If more than half of the numbers are
+# invisible, the scale is logarithmic.
 _INVISIBLE = 0.01
 _DECADES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """A map from numbers to colours, shared by panels side by side.
+    """A map from numbers to colours for several panels.
 
     Attributes:
         norm: Map from numbers to [0, 1].
@@ -53,7 +54,7 @@ class Scale:
 
 
 def probability_scale(values: ArrayLike, label: str) -> Scale:
-    """Return the scale for probabilities: linear from 0, or logarithmic if most of them would be invisible."""
+    """Return the scale for probabilities: linear from 0, or logarithmic if most probabilities would be invisible."""
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
     cmap = _colours("p")

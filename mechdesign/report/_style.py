@@ -26,7 +26,7 @@ from mechdesign.base._files import write_output
 from mechdesign.base._process import SharedSettings, ignore_warnings
 from mechdesign.report._canvas import PageCanvas
 
-# Colours of the page. `mechdesign.report._svg` replaces them by variables for light and dark mode.
+# Colours of the page. `mechdesign.report._svg` replaces these colours by variables for light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
 
 _RC: dict[str, object] = {
@@ -109,9 +109,9 @@ _SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
 
 def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return matplotlib's defaults with the style of the report, without settings outside styles, such as back ends.
+    """Return matplotlib's defaults with the style of the report, without settings such as the back end.
 
-    `known` are our settings so far; they are complete if other threads are drawing in this style.
+    `known` contains the current settings, which are complete if another thread is drawing in this style.
     """
     if _RC.keys() <= known.keys():
         return known
@@ -135,7 +135,7 @@ def on_page(target: Target = "page") -> Iterator[None]:
     """Draw for a page: with the colours of its style sheet, and with shapes instead of pixels.
 
     On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels are stacked. If the page arranges the
-    panels, each has at most this width.
+    panels, each panel has at most this width.
     """
     token = _target.set(target)
     try:
@@ -184,7 +184,7 @@ def put_legend(axes: Axes, **style: Any) -> None:
 
 
 def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Decorate a function to draw its figure in style and with its layout done, as matplotlib would on saving."""
+    """Decorate a function so that its figure has the style of the report and a finished layout, as after saving."""
 
     @functools.wraps(function)
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:

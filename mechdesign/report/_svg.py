@@ -42,7 +42,7 @@ def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None 
     """Return an ``<svg>`` element for a page, with `description` as its alternative text.
 
     All identifiers start with `name`, so that one page can contain several figures. The headline of the figure is left
-    out, since pages write it themselves.
+    out, since pages show it in HTML.
     """
     root, whole = _draw(figure)
     said = figure._suptitle  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None 
 def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list[str]:
     """Return an ``<svg>`` element for each panel of a figure, its colour bar and its legend; the page arranges them.
 
-    `parts` holds descriptions for screen readers. See `inline_svg`.
+    `parts` contains descriptions for screen readers. See `inline_svg`.
     """
     panels = [*(axes for axes in figure.axes if axes.get_visible()), *figure.legends]
     for number, each in enumerate(panels):

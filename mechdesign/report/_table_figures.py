@@ -23,7 +23,7 @@ from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
 _WIDTH = 8.0
-# Distinguishable from the accent with any colour vision.
+# This colour is distinguishable from the accent with any colour vision.
 _SECOND = "#D55E00"
 # Maximal number of queries that are shown by name.
 _NAMED = 40
@@ -131,7 +131,7 @@ def cdf_picture(release: CumulativeRelease, quantiles: Sequence[NamedQuantile] =
 
 @in_report_style
 def clusters_picture(release: ClusteringRelease) -> Figure:
-    """Show centroids over each pair of attributes, with dots as large as the clusters; over many, as lines."""
+    """Show centroids over pairs of attributes, as dots as large as the clusters, or over many attributes as lines."""
     centroids, names = release.centroids, release.attributes
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
     title = f"{len(centroids)} centroids, as large as the released sizes of their clusters"
@@ -171,7 +171,7 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
 
 @in_report_style
 def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
-    """Show the expected costs of several ways to answer one count against ε.
+    """Show the expected costs of several mechanisms for one count, as functions of ε.
 
     Args:
         found: Costs for several ε, from `mechdesign.tables.compare_counts`.

@@ -18,7 +18,7 @@ from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
-# Maximal number of rows on the page; the file of answers has all.
+# Maximal number of rows on the page; the file of answers has all rows.
 _ROWS = 30
 # Maximal ε for which e^ε is written as a number.
 _LARGEST_EXPONENT = 30

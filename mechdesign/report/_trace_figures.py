@@ -38,7 +38,7 @@ from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._released import ReleasedTrace
 
 _WIDTH = 8.0
-# Distinguishable from the accent with any colour vision.
+# This colour is distinguishable from the accent with any colour vision.
 _TRUE = "#D55E00"
 _STYLES: tuple[tuple[str, str], ...] = ((ACCENT, "-"), (_TRUE, "--"), (INK, ":"))
 _MOST_DOTS = 60
@@ -46,9 +46,9 @@ _MOST_DOTS = 60
 
 @in_report_style
 def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], title: str) -> Figure:
-    """Show series over the steps of a trace in stacked panels, all from zero.
+    """Show series over the steps of a trace in stacked panels, with axes that start at zero.
 
-    `panels` holds the label of each axis with up to three named series, each of shape (T,), T ≥ 1. Infinite values are
+    `panels` maps the label of each axis to up to three named series, each of shape (T,), T ≥ 1. Infinite values are
     left out.
     """
     figure = new_figure(_WIDTH, 2.1 * len(panels) + 0.7)
@@ -66,7 +66,7 @@ def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], tit
 def trace_picture(
     domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, places: ArrayLike | None = None
 ) -> Figure:
-    """Show a released trace on a map; with the true one, the figure is for its owner only.
+    """Show a released trace on a map; with the true trace, the figure is for its owner only.
 
     `released` and `truth` are states, indices into `domain`, of shape (T,). Outputs that are not states have `places`
     of shape (T, 2) instead. Domains without a map show states over the steps.
@@ -92,7 +92,7 @@ def trace_picture(
     if states is not None:
         _path(axes, domain.points[states] - spread, _TRUE, "true", "o")
     _path(axes, where + spread, ACCENT, "released", "s")
-    # The limits must be set before the frame, which measures the axes.
+    # Set the limits before the frame is drawn, because the frame depends on them.
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
     frame(axes, domain, ticks=True)
@@ -107,13 +107,13 @@ def trace_picture(
 def _key(count: int, spread: bool) -> str:
     """Return the sentence that explains the colours and the offsets of a map."""
     time = "the later, the darker" if count > 1 else ""
-    moved = "dots are spread within their state, so that none hides another" if spread else ""
+    moved = "dots are spread within their state, so that they do not hide one another" if spread else ""
     said = "; ".join(part for part in (time, moved) if part)
     return said[:1].upper() + said[1:]
 
 
 def _find_extent(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
-    """Return west, east, south and north of the map and all places, since noise may add places outside the map."""
+    """Return limits (west, east, south, north) that contain all places, since noise may add places outside the map."""
     west, east, south, north = extent(domain)
     if not len(places):
         return west, east, south, north
@@ -175,7 +175,7 @@ def _spread(domain: Domain, count: int) -> Floats:
 
 def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> None:
     axes.plot(places[:, 0], places[:, 1], color=colour, linewidth=0.8, alpha=0.45, zorder=2)
-    # Light at the first step, full colour at the last.
+    # The colour is light at the first step, and full at the last.
     depths = np.linspace(0.25, 1.0, len(places)) if len(places) > 1 else np.ones(1)
     colours = [(*to_rgb(colour), depth) for depth in depths]
     axes.scatter(places[:, 0], places[:, 1], s=22, color=colours, marker=marker, linewidth=0, zorder=3)
@@ -225,17 +225,17 @@ def over_time(found: ReleasedTrace) -> Figure:
     least = [int(of.min()) for of in degrees]
     panels: list[tuple[str, dict[str, ArrayLike]]] = [
         ("degree of protection", {
-            "of the least protected": least,
+            "of the least protected state": least,
             "expected": [float(weights @ of) for weights, of in zip(likely, degrees, strict=True)],
         }),
         (f"expected error{_in_unit(found.domain)}", {
-            "at once": found.beliefs.expected_error(found.lengths),
+            "from the outputs so far": found.beliefs.expected_error(found.lengths),
             "from the whole trace": found.beliefs.expected_error(found.lengths, "smoothed"),
         }),
     ]  # fmt: skip
     count = len(stages)
     title = f"{count} release{'s' * (count > 1)}, ε = {exact_text(found.composition.epsilon)} in all; " + (
-        f"every state is hidden among at least {min(least)}" if min(least) > 1 else "some state is exposed"
+        f"every state is hidden among at least {min(least)} states" if min(least) > 1 else "some state is exposed"
     )
     return over_time_picture(panels, title)
 
@@ -249,12 +249,12 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
         ("degree of protection", {"of the true state": degrees}),
         (f"distance{_in_unit(found.domain)}", {
             "released from true": apart,
-            "best guess at once": errors,
+            "best guess from the outputs so far": errors,
             "from the whole trace": found.beliefs.errors(true, found.lengths, "smoothed"),
         }),
     ]  # fmt: skip
     unit = f" {found.domain.unit}" if found.domain.unit else ""
-    title = f"For the owner only: outputs are {apart.mean():.3g}{unit} off, the best guess at once {errors.mean():.3g}"
+    title = f"For the owner only: outputs are {apart.mean():.3g}{unit} off, the best guess is {errors.mean():.3g} off"
     rows: list[Sequence[object]] = [("step", "state", "label", "distance", "degree_of_protection", "belief")]
     beliefs = found.beliefs.mass(true)
     for step, state in enumerate(true.tolist()):

@@ -1,4 +1,4 @@
-"""The report page of a released trace, which may be published with it."""
+"""The report page of a released trace, which may be published with the trace."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _facts(found: ReleasedTrace) -> dict[str, object]:
 
 
 def revealing(found: ReleasedTrace) -> str:
-    """Return the number of states revealed for certain, and of the steps at which they are; "" if there are none."""
+    """Return the numbers of states revealed for certain and of revealing steps, as text; "" if no state is revealed."""
     steps = [states for states in found.revealed if states]
     if not steps:
         return ""
@@ -64,7 +64,9 @@ def _pictures(found: ReleasedTrace) -> Iterator[tuple[str, object]]:
                 "Squares are released places, joined in their order; later steps are darker, and the first has a ring."
             )
         if mapped and found.outputs is not None:
-            caption += " Within their state, squares are offset by a fixed pattern, so that none hides another."
+            caption += (
+                " Within their state, squares are offset by a fixed pattern, so that they do not hide one another."
+            )
         draw = functools.partial(trace_map, found)
         yield "What was released", figure(draw, "map", "The released trace", caption)
     caption = (

@@ -1,8 +1,8 @@
 """Series of runs in one folder: benchmarks and sweeps.
 
 `bench` compares solvers on families of problems, with a separate process for each run. `sweep` solves a grid of
-specifications. `_store` writes the rows of both, reads them, and resumes unfinished folders. This package imports
-`report`, `specification` and the packages below them.
+specifications. `_store` writes and reads the rows of benchmarks and sweeps, and resumes unfinished folders. This
+package imports `report`, `specification` and the packages below them.
 """
 
 from mechdesign.base import _lazy

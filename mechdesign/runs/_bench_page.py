@@ -49,7 +49,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.set_xlim(1, last)
     axes.set_ylim(0, 103)
     _number_decades(axes.xaxis)
-    axes.set_xlabel("time, as a multiple of the fastest on the same problem")
+    axes.set_xlabel("time, as a multiple of the best time on the same problem")
     axes.set_ylabel("problems solved, in percent")
     put_legend(axes, fontsize=8, handlelength=3)
     headline(figure, _find_headline(profile))
@@ -171,7 +171,7 @@ def _by_ours(rows: Results, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _style(name: str, rows: Results) -> dict[str, Any]:
-    """Return the line style of a contestant: this package's are coloured and thick, others grey and dashed."""
+    """Return the line style of a contestant: coloured and thick for solvers of this package, else grey and dashed."""
     ours = list(dict.fromkeys(contestant(row) for row in rows if row.get("ours")))
     if name in ours:
         return {"color": ACCENT, "linewidth": 2.2, "linestyle": _DASHES[ours.index(name) % len(_DASHES)]}
@@ -270,14 +270,14 @@ def _pictures(rows: Results) -> Iterator[dict[str, object]]:
         functools.partial(profile_picture, rows),
         "profile",
         "Performance profile",
-        "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. Thick lines are "
+        "Performance profile (Dolan and Moré 2002): a better curve is further up and to the left. Thick lines are "
         "solvers of this package.",
     )
     yield figure(
         functools.partial(runs_picture, rows),
         "runs",
         "Time of every run",
-        "Every run, up to a certified channel or a limit. Larger marks are larger problems.",
+        "Each time ends with a certified channel or at a limit. Larger marks are larger problems.",
     )
     if multi_size_families(rows):
         yield figure(

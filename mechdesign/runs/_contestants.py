@@ -88,7 +88,7 @@ class Contestant:
         vertex: Whether an interior-point method ends with a crossover to a vertex.
         limits: Whether the back end accepts tolerances and threads.
         package: Package that must be importable.
-        first: Modules to load before any other solver, since two copies of HiGHS may use each other's symbols.
+        first: Modules to load before any other solver, since two loaded copies of HiGHS may mix their symbols.
         ours: Whether the solver belongs to this package.
 
     Example:
@@ -181,7 +181,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     _cvxpy("copt", "copt", "coptpy"),
     _cvxpy("cplex", "cplex", "cplex"),
 )
-"""Every contestant, installed here or not."""
+"""Every contestant, whether it is installed or not."""
 
 
 def names() -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def names() -> tuple[str, ...]:
 
 
 def select_contestants(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
-    """Return the contestants of the named solvers, in order; without names, all that are installed.
+    """Return the contestants of the named solvers, in order; without names, all installed contestants.
 
     Raises `InputError` if a name is unknown or the list is empty. Raises `MissingDependencyError` if a named solver is
     not installed.

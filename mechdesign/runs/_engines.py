@@ -73,7 +73,7 @@ def solve(task: Task) -> TaskOutcome:
     _check_same(task)
     started = time.perf_counter()
     try:
-        # The sweep has already warned of metrics; the row contains the status, the gap, and the number of revealed
+        # The sweep has already warned about metrics; the row contains the status, the gap, and the number of revealed
         # secrets.
         with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
@@ -149,7 +149,7 @@ def _check_same(task: Task) -> None:
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise RecordsError(
-                f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was begun with {wanted}. "
+                f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was started with {wanted}. "
                 "Install the same version on the worker, and resume"
             )
     for name, digest in task.data.items():
@@ -168,9 +168,9 @@ def _digest_now(path: Path) -> str:
 
 
 _ANSWER_TIMEOUT_S = 5.0
-# Seconds that a cluster may be without workers before the sweep gives up; restarted workers return sooner.
+# Seconds without any worker after which the sweep stops; a restarted worker needs less time.
 _MAX_S_WITHOUT_WORKERS = 60.0
-# Tasks sent for each thread: one is being solved while the next one is sent.
+# Tasks sent for each thread: a task is being solved while the next task is sent.
 _TASKS_PER_THREAD = 2
 # Seconds between queries of the number of threads, since workers may come and go.
 _CAPACITY_INTERVAL_S = 2.0
@@ -181,8 +181,8 @@ _PATH = "dask"
 def connect(address: str) -> Iterator[Any]:
     """Connect to the scheduler at an address, for the duration of the context.
 
-    Raises `MissingDependencyError` without the package ``distributed``. Raises `InputError` if nothing answers within
-    seconds, or the cluster has no workers.
+    Raises `MissingDependencyError` without the package ``distributed``. Raises `InputError` if the scheduler does not
+    answer within a few seconds, or the cluster has no workers.
     """
     try:
         import distributed
@@ -233,7 +233,7 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
         sent = pickle.dumps(list(kinds))
     except Exception as error:
         names = ", ".join(kind.kind for kind in kinds)
-        problem = f"cannot be sent the requirements {names} ({error})"
+        problem = f"cannot receive the requirements {names} ({error})"
         raise InputError(_PATH, problem, remedy="put their classes into an importable module") from error
     try:
         found = client.run(_facts, list(solvers), list(data), sent, on_error="return")
@@ -241,20 +241,20 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
         raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
         if isinstance(facts, CommClosedError):
-            # The worker is gone: the scheduler sends no tasks to it.
+            # The worker has ended: the scheduler sends no tasks to it.
             continue
         if isinstance(facts, BaseException):
             wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
             remedy = f"install {' and '.join(wanted)} there"
             raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
-        _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
-        _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path there")
+        _compare(worker, "has other versions", facts[0], versions, "install the same versions on the worker")
+        _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path on the worker")
 
 
 def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
     """Yield the outcomes of tasks from the workers of a cluster, in the order of completion.
 
-    The scheduler sends a task whose worker is lost to another worker; a task that loses too many workers is a failed
+    If a worker is lost, the scheduler sends its tasks to other workers; a task that loses too many workers is a failed
     row. Raises `ClusterError` if the scheduler is lost, or has had no workers for a minute.
     """
     import distributed
@@ -275,7 +275,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
             for future in _first_done(workers, list(under_way)):
                 outcome = _outcome(future, under_way[future], distributed.KilledWorker)
                 if outcome is None:
-                    # Its worker and its result were lost: the scheduler computes it again.
+                    # The worker with the result of this task was lost: the scheduler runs the task again.
                     workers.require()
                     continue
                 del under_way[future]
@@ -289,7 +289,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
 
 
 async def _check_reachable(address: str) -> None:
-    """Connect to a scheduler and disconnect; raise an `OSError` if there is none."""
+    """Connect to a scheduler and disconnect; raise an `OSError` if no scheduler answers."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -340,7 +340,7 @@ class _WorkerWatch:
 
 
 def _first_done(workers: _WorkerWatch, futures: list[Any]) -> list[Any]:
-    """Wait for futures, and return those that are done."""
+    """Wait for futures, and return the finished futures."""
     import distributed
 
     while True:
@@ -395,8 +395,8 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
     """Yield the outcomes of tasks from `jobs` processes, in the order of completion.
 
     If a process is killed, for example for lack of memory, the unfinished tasks run again, one at a time. A task whose
-    process is killed each time is a failed row. Without shared memory or threads, tasks run in this process, with a
-    `SerialWarning`.
+    process is killed at every attempt is a failed row. Without shared memory or threads, tasks run in this process,
+    with a `SerialWarning`.
     """
     taken = _TaskQueue(tasks)
     under_way = taken.under_way
@@ -414,7 +414,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
                 raise
             if not _is_killed(error):
                 said = " ".join(str(error).split()) or type(error).__name__
-                message = f"processes cannot work together here ({said}): rows are solved one after the other"
+                message = f"processes cannot share work on this machine ({said}): rows are solved one after the other"
                 warn(message, SerialWarning, stacklevel=2)
                 break
         for task in [*under_way.values()]:
@@ -425,7 +425,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[TaskOutcome]:
 
 
 class _TaskQueue(Iterable[Task]):
-    """Tasks taken one at a time: the remaining ones, those under way, and whether making one has failed."""
+    """An iterator over tasks, which records the running tasks and whether the creation of a task has failed."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self.left = iter(tasks)
@@ -475,6 +475,6 @@ def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[TaskOutcome, None, 
 
 def _solve(task: Task) -> TaskOutcome:
     if threading.current_thread() is threading.main_thread():
-        # Ctrl-C reaches all processes of a terminal, but only the first one handles it.
+        # Ctrl-C reaches all processes of a terminal, but only the first process handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return solve(task)

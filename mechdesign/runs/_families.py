@@ -57,8 +57,9 @@ class Family:
     Attributes:
         name: Name in tables and on the command line.
         title: Description in a few words.
-        parameters: Parameters that its problems share, such as ε; they are part of the identity of every row.
-        make: Function of the number of secrets (or states) and a seed that returns the problem, reproducibly.
+        parameters: Parameters that all problems of the family share, such as ε; they are part of the identity of every
+            row.
+        make: Function that returns the same problem for the same number of secrets (or states) and the same seed.
         data: Function that returns the SHA-256 of the data of the family, None if they are missing, or "" without data.
 
     Example:
@@ -216,7 +217,10 @@ def make_joint(n: int, seed: int) -> Problem:
 
 
 JOINT = Family(
-    "joint", "d-privacy and distortion privacy at once", {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE}, make_joint
+    "joint",
+    "d-privacy together with distortion privacy",
+    {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE},
+    make_joint,
 )
 
 
@@ -231,7 +235,7 @@ def make_roads(n: int, seed: int) -> Problem:
     The roads are a shortest spanning tree of random points, and the shortest other edges of their triangulation.
     """
     rng = np.random.default_rng([seed, n])
-    # About one crossing per unit of area; coordinates in thousandths keep sums of lengths exact.
+    # The density is about one crossing per unit of area. Coordinates in thousandths keep sums of lengths exact.
     points = np.unique(np.round(rng.uniform(0, n**0.5, (n, 2)), 3), axis=0)
     triangles = Delaunay(points).simplices
     edges = {tuple(sorted((int(a), int(b)))) for triangle in triangles for a in triangle for b in triangle if a < b}

@@ -46,7 +46,7 @@ def environment() -> dict[str, Any]:
 
 def blas() -> list[dict[str, Any]]:
     """Return the linear algebra libraries of NumPy and SciPy, with their versions and threads."""
-    # NumPy may not load the library before an operation.
+    # NumPy may load the library only at the first operation.
     np.linalg.norm(np.ones((2, 2)) @ np.ones((2, 2)))
     wanted = ("internal_api", "version", "num_threads", "architecture")
     return [
@@ -61,7 +61,7 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        # Only Linux has this file.
+        # This file exists only on Linux.
         pass
     return platform.processor() or platform.machine()
 
@@ -105,7 +105,7 @@ def identity(description: Mapping[str, object]) -> str:
 
 
 def canonical(value: object, path: str) -> Any:
-    """Return `value` as a JSON value; raise `InputError` if it has no such form."""
+    """Return `value` as a JSON value; raise `InputError` if its type is not allowed."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int):

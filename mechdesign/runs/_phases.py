@@ -37,7 +37,7 @@ OPTIMAL_GAP = 1e-5
 SLACK = 1e-6
 """Tolerance for a returned matrix: relative for ε and floors, absolute for row sums and signs.
 
-A matrix of floats cannot meet a tight bound exactly. A matrix counts as not private only if it exceeds this tolerance.
+A matrix of floats cannot meet a tight bound exactly. A matrix is judged not private only if it exceeds this tolerance.
 """
 
 
@@ -61,7 +61,7 @@ _CLAIMS = {
 
 
 def read_claim(status: Status) -> Verdict:
-    """Return a solver's claim; every other status is a failure."""
+    """Return a solver's claim; an unlisted status is a failure."""
     return _CLAIMS.get(status, Verdict.FAILED)
 
 
@@ -71,8 +71,8 @@ class ReturnedMatrix:
 
     Attributes:
         cost: Cost of the matrix.
-        tight_epsilon: The smallest ε that meets the pair bound, rounded up. It is infinite if an entry of at most 0 is
-            in the column of a positive one, and None without a pair bound.
+        tight_epsilon: The smallest ε that meets the pair bound, rounded up. The ε is infinite if an entry of at most 0
+            is in the column of a positive entry, and None without a pair bound.
         fault: The fault, NOT_PRIVATE or INFEASIBLE, or None.
     """
 
@@ -112,8 +112,8 @@ def judge_matrix(problem: Problem, matrix: Floats) -> ReturnedMatrix:
 def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     """Return the smallest ε, rounded up, for which a matrix of floats with normalised rows meets a bound.
 
-    Negative entries count as 0, and a 0 for a bounded pair needs an infinite ε. Rows of secrets at distance 0 may
-    differ by `SLACK`. `mechdesign.measures._tight` computes the ε of the other pairs.
+    Negative entries are replaced by 0. A pair with exactly one entry of 0 needs an infinite ε. Rows of secrets at
+    distance 0 may differ by `SLACK`. `mechdesign.measures._tight` computes the ε of the other pairs.
     """
     positive = np.maximum(matrix, 0.0)
     weighted = bound.weights > 0
@@ -188,7 +188,7 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
 
 
 def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
-    """Yield the same values for `mechdesign.design`, whose channel is exact and needs no rounding."""
+    """Yield the values of a row for `mechdesign.design`, whose channel is exact and needs no rounding."""
     clock = time.perf_counter()
     made = synthesise(problem, SolveSettings(tolerance=_DESIGN_TOLERANCE, threads=threads))
     total, solved = time.perf_counter() - clock, made.summary.seconds or 0.0
@@ -258,8 +258,8 @@ def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
 def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
     """Yield the values of a row after each phase; the cost is minus the mean leakage, which is maximised.
 
-    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: its
-    entries must be within e^α of each other, and its fraction close to the exact maximum.
+    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: ratios
+    of its entries must be at most e^α, and its fraction must be close to the exact maximum.
     """
     clock = time.perf_counter()
     programs = reduce_pairs(pairs)

@@ -28,8 +28,9 @@ class Score:
         claimed: Number of runs that the solver claims to be optimal.
         not_private: Number of claimed optima whose returned matrix is not private.
         wrong: Number of claimed optima that violate another constraint or are not optimal.
-        mean: Shifted geometric mean of the seconds of solved runs; NaN without any.
-        censored_mean: The same mean over all runs, with the time limit for unsolved ones, so that failures do not help.
+        mean: Shifted geometric mean of the seconds of solved runs; NaN if no run is solved.
+        censored_mean: Shifted geometric mean of the seconds of all runs, which includes the time limit for each
+            unsolved run.
         ours: Whether the contestant belongs to this package.
     """
 
@@ -54,7 +55,7 @@ def problem(row: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def is_solved(row: Mapping[str, Any]) -> bool:
-    """Return whether a run ended in a channel, or a fraction, that is proved to be optimal."""
+    """Return whether a run ended with a channel, or a fraction, that is proved to be optimal."""
     return row.get("rounded") == Verdict.OPTIMAL and not row.get("censored")
 
 
@@ -64,11 +65,11 @@ def seconds(row: Mapping[str, Any]) -> float:
 
 
 def scores(rows: Results, limit: float) -> dict[str, Score]:
-    """Return the scores of all contestants: first by problems solved, then by speed.
+    """Return the scores of all contestants: sorted by the number of solved problems, then by speed.
 
     Args:
         rows: The runs, each a mapping of columns to values.
-        limit: Seconds that count for an unsolved run.
+        limit: Seconds used for an unsolved run.
 
     Returns:
         The score of each contestant.

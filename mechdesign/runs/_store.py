@@ -33,7 +33,7 @@ _NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class State(enum.StrEnum):
-    """The end of a row. All states except INTERRUPTED are final: such rows are not run again."""
+    """The final state of a run, in its row. All states except INTERRUPTED are final: such rows are not run again."""
 
     DONE = "done"
     FAILED = "failed"
@@ -41,7 +41,7 @@ class State(enum.StrEnum):
     INTERRUPTED = "interrupted"
     """The user stopped the run."""
     CENSORED = "censored"
-    """The run met its time or memory limit: its full time is only known to be longer."""
+    """The run met its time or memory limit: the time without the limit is unknown, but longer."""
 
     @property
     def final(self) -> bool:
@@ -54,7 +54,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         identity: SHA-256 of the row's description, from `mechdesign.runs._identity`.
-        state: The end of the row.
+        state: The final state of the run.
         values: Values by columns of the table. Infinity and NaN are allowed.
         details: Further facts: versions, messages, iterations.
 
@@ -88,7 +88,7 @@ def read_row(path: Path) -> Row | None:
         document.pop("description")
         row = msgspec.convert(document, Row)
         if row.identity != path.stem:
-            raise ValueError("it is the row of another description")
+            raise ValueError("it belongs to another description")
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -151,7 +151,7 @@ def _parquet(table: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> by
 
 
 def _unify_types(values: list[Any]) -> list[Any]:
-    """Return a column of one type: a mix of integers and floats becomes floats, any other mix texts."""
+    """Return a column of one type: a mix of integers and floats becomes floats, and any other mix becomes texts."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1:
         return values
@@ -163,7 +163,7 @@ _SCHEMA = "mechdesign.records/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"
-_SHARE = "Let its group write there (chmod -R g+w, and umask 002 for both users), or choose another folder"
+_SHARE = "Give its group write access (chmod -R g+w, and umask 002 for both users), or choose another folder"
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class Request:
     Args:
         kind: "bench" or "sweep".
         version: Version of the meaning of rows and columns; folders of another version are rejected.
-        about: Summary of the request, which messages show if a folder contains something else.
+        about: Summary of the request, which messages show if a folder contains another request.
         descriptions: Everything that the result of each row depends on, in order, as for `identity`.
         columns: Columns of the table, in order.
     """
@@ -213,7 +213,7 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
-        """Create a folder for a request, or open one for the same request.
+        """Create a folder for a request, or open the existing folder of the same request.
 
         Args:
             folder: The folder, which need not exist.
@@ -280,7 +280,7 @@ class Store:
             yield not self._is_finished(key)
         finally:
             if self._is_finished(key):
-                # The row is finished: any process that locks a new file of this name finds that out.
+                # The row is finished: any process that locks a new file of this name detects this.
                 path.unlink(missing_ok=True)
             lock.release()
 
@@ -292,7 +292,7 @@ class Store:
 
         Raises:
             InputError: If the row is not part of the request.
-            ExportError: If the row cannot be written; an older one is unchanged.
+            ExportError: If the row cannot be written; an older row is unchanged.
         """
         if row.identity not in self.request.by_identity:
             raise InputError("row.identity", "is not in the request", value=row.identity)
@@ -341,7 +341,7 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RecordsError(f"{folder} is a file. Choose another folder")
-    # A run that was killed before its manifest was complete leaves only these.
+    # A run that was killed before its manifest was complete leaves only these folders.
     ours = (_ROWS, _LOCKS)
     others = folder.is_dir() and [
         path.name for path in folder.iterdir() if path.name not in ours and not path.name.endswith(".partial")

@@ -24,10 +24,10 @@ from mechdesign.runs._identity import environment
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Sweep, cell
 
-# Their markers distinguish them in greyscale and with any colour vision.
+# Colours and markers of lines; markers distinguish lines in greyscale and with any colour vision.
 _SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 _MOST_PANELS = 12
-# Keys for the first axis, in this order, before all others: they determine the privacy.
+# Keys that determine the privacy: the first axis shows the first swept key of this list.
 _PRIVACY = ("epsilon", "minimum", "radius", "delta")
 # Ratios of the largest to the smallest value above which an axis is logarithmic.
 _WIDE_FIRST, _WIDE_COST = 8.0, 50.0
@@ -239,7 +239,7 @@ def write_report(folder: Path, sweep: Sweep, rows: Sequence[Row], columns: Seque
     """Write ``report.html``; raise `ReportError` if that fails."""
     try:
         write_file(folder / _FILE, [html(sweep, rows, columns).encode()])
-    except Exception as error:  # The rows are written, so any error of drawing only costs the page.
+    except Exception as error:  # The rows are already written, so an error of drawing only prevents the page.
         raise ReportError(f"all rows were written to {folder}; only {_FILE} is missing ({error})") from error
 
 

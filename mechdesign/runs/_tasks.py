@@ -1,4 +1,4 @@
-"""Designs of a sweep: its values, and the tasks that are checked before any is solved."""
+"""Designs of a sweep: its values, and its tasks, which are all checked before the first task is solved."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Sweep:
 
     @property
     def private(self) -> str:
-        """The sentence, without a full stop, that a folder with a counted prior is private; otherwise ""."""
+        """The sentence that folders with a counted prior are private, without a full stop, or "" for other priors."""
         return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
@@ -102,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> Sweep:
     r"""Read a specification with a ``[sweep]`` table from a file; see `parse`.
 
     Args:
-        path: Path of a TOML file. File names in it are relative to its folder.
+        path: Path of a TOML file. File names in the specification are relative to the folder of the file.
 
     Returns:
         The sweep.
@@ -219,12 +219,12 @@ def _check_not_nested(keys: Sequence[str]) -> None:
     for outer, inner in itertools.permutations(keys, 2):
         if inner.startswith(f"{outer}."):
             raise SpecificationError(
-                swept_path(inner), f"is inside {outer}, which is also swept", remedy="leave one of them out"
+                swept_path(inner), f"is inside {outer}, which is also swept", remedy="leave one of the two keys out"
             )
 
 
 _KIND, _VERSION = "sweep", 1
-# Solvers that cvxpy may choose; it does not announce its choice.
+# Solvers that cvxpy may choose; cvxpy does not announce its choice.
 _CVXPY_SOLVERS = ("clarabel", "ecos", "osqp", "scs")
 _LAST_COLUMNS = ("solver", "solve_seconds", "iterations", "message", "channel")
 
@@ -236,10 +236,10 @@ class Task:
     Attributes:
         key: The identity of its row.
         tables: Its specification.
-        folder: Folder that file names in it are relative to.
+        folder: Folder that file names in the specification are relative to.
         data: The SHA-256 of each data file or folder.
         versions: Versions of the packages that the result depends on.
-        kinds: Its requirement kinds of other packages, which a worker must know.
+        kinds: The requirement kinds of other packages in its specification, which a worker must load.
         columns: The known columns of its row: the values of the swept keys, and the folder of the channel.
     """
 
@@ -255,7 +255,7 @@ class Task:
 def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
     """Return the request for the folder of a sweep, and the tasks by the identities of their rows, in order.
 
-    Every specification is parsed and its data are read, so that errors appear before anything is solved. Shared data
+    Every specification is parsed and its data are read, so that errors appear before any design is solved. Shared data
     are read once.
 
     Args:
@@ -306,7 +306,7 @@ def _own_kinds(tables: Raw) -> tuple[type[RequirementKind], ...]:
 
 
 def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> dict[str, str]:
-    """Return the versions of the packages that results of a solver, and of kinds of other packages, depend on."""
+    """Return the versions of all packages that affect the results of a solver, or of kinds of other packages."""
     found = {"mechdesign": __version__}
     packages = ["numpy", "scipy", "highspy"]
     if solver != "auto":
@@ -322,7 +322,7 @@ def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> di
 
 @functools.cache
 def _packages_of(module: str) -> tuple[str, ...]:
-    """Return the packages that installed a module; none for a file of the user."""
+    """Return the packages that installed a module, or an empty tuple for a file of the user."""
     return tuple(packages_distributions().get(module.partition(".")[0], ()))
 
 
@@ -379,7 +379,7 @@ def _check_designs(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[R
 
 
 def _check_design(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:
-    """Check the specification of a design, and return it; `like` is one with the same data, if any."""
+    """Check the specification of a design, and return it; `like` is a specification with the same data, if any."""
     try:
         given = from_tables(tables, sweep.folder)
         if like is not None:
@@ -396,7 +396,7 @@ def _check_design(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Spe
 
 
 def _locate_error(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
-    """Return an error about a design as one about the swept value, or else with all swept values."""
+    """Return an error of a design with the path of the swept value that caused it, or else with all swept values."""
     remedy = error.remedy
     dotted = ".".join(map(str, error.keys))
     blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
@@ -458,6 +458,6 @@ def _make_exact(value: Any) -> Any:
         try:
             return exact(value)
         except InputError:
-            # Infinite, or too large.
+            # The number is infinite or too large.
             return str(value)
     return value

@@ -47,7 +47,7 @@ _THREADS = (
 
 @dataclass(frozen=True)
 class WorkerOutcome:
-    """The end of a run, and its results so far.
+    """How a run ended, and the results of its finished phases.
 
     Attributes:
         found: Results of all finished phases, as one mapping.
@@ -91,7 +91,9 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
                 break
             if not greeted:
                 if not child.has_greeted(line):
-                    return WorkerOutcome(found, "crash", f"{sys.executable} did not greet as this Python")
+                    return WorkerOutcome(
+                        found, "crash", f"{sys.executable} did not send the greeting of this Python version"
+                    )
                 greeted = True
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps(task).encode() + b"\n")
@@ -101,7 +103,7 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
             if "ready" in said:
                 deadline = time.monotonic() + time_limit
             found |= said
-        # A process that closes its output but continues is ended below.
+        # If the process has closed its output but continues, the code below ends it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(ENDING_S)
         code = process.poll()
@@ -116,7 +118,7 @@ def run_in_worker(task: Mapping[str, object], time_limit: float, memory: float, 
 
 @contextlib.contextmanager
 def _worker(threads: int) -> Iterator[Child]:
-    """Start a worker in a separate process group, and end the group."""
+    """Start a worker in a separate process group, and end the group on exit of the context."""
     environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads))}
     child = start("mechdesign.runs._worker", "main", environment, subprocess.DEVNULL)
     try:
@@ -156,9 +158,9 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-# Large enough that every kernel is compiled, and small enough to take no time.
+# This problem is large enough to compile every kernel, and small enough to be solved immediately.
 _WARM_UP_SIZE = 9
-# Seconds for loading packages, and for the parent to end this process itself.
+# Additional seconds in which packages are loaded, and in which the parent process can end this process first.
 _GRACE_S = 330
 
 
@@ -168,8 +170,8 @@ def main() -> None:
         os.dup2(2, 1)
         task = json.loads(sys.stdin.buffer.readline())
         _set_alarm(task.get("time_limit"))
-        # The parent keeps the pipe open as long as it lives and needs the result. Read without a buffer, whose lock
-        # would delay the end of this process.
+        # The parent process keeps the pipe open as long as it runs and needs the result. Read without a buffer, whose
+        # lock would delay the end of this process.
         threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
         try:
             with warnings.catch_warnings():
@@ -208,7 +210,7 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _set_alarm(limit: float | None) -> None:
     """Let the operating system end this process some time after its limit.
 
-    A solver that holds the interpreter's lock would not notice that the parent is gone.
+    A solver that holds the interpreter's lock would not notice the end of the parent process.
     """
     if limit is not None and hasattr(signal, "alarm"):
         signal.alarm(math.ceil(limit) + _GRACE_S)

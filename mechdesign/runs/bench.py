@@ -93,7 +93,7 @@ def find_suite(name: str) -> Suite:
 
 
 def problems(suite: Suite) -> list[tuple[str, int, int]]:
-    """Return the problems of a suite as (family, n, seed), by size, without families whose data are missing."""
+    """Return the problems of a suite as (family, n, seed), sorted by size, without families whose data are missing."""
     found = (
         (family, n, seed)
         for family, sizes in suite.sizes.items()
@@ -216,7 +216,7 @@ def run(
 
     Args:
         suite: "small", "medium" or "large".
-        solvers: Names of solvers, or None for all installed ones.
+        solvers: Names of solvers, or None for all installed solvers.
         folder: Folder of the results, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
         resume: Whether the folder may already contain rows of the same request.
         time_limit: Seconds for one problem, or None for the limit of the suite.
@@ -226,12 +226,12 @@ def run(
             the name of the row.
 
     Returns:
-        The rows, and the number of missing ones.
+        The rows, and the number of missing rows.
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
         MissingDependencyError: If a named solver is not installed.
-        RecordsError: If the folder contains something else.
+        RecordsError: If the folder contains other files, or the results of another request.
         ExportError: If a file cannot be written; finished rows are kept.
 
     Example:
@@ -331,7 +331,7 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
 
 
 def _load() -> float | None:
-    """Return the load average of the last minute; above the number of cores, measured times are too long."""
+    """Return the load average of the last minute; if it exceeds the number of cores, measured times are too long."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 

@@ -38,11 +38,11 @@ class Moment:
 
     Attributes:
         rows: Number of requested rows.
-        done: Number of finished rows, in this run or before, in any state.
-        failed: Number of failed rows among them.
+        done: Number of rows that are finished in any state, by this run or an earlier run.
+        failed: Number of failed rows among the finished rows.
         seconds: Time since this run began.
         rate: Rows per second in this run, 0 before its first row.
-        left: Estimated seconds for the other rows, or None before the first row.
+        left: Estimated seconds for the remaining rows, or None before the first row.
 
     Example:
         >>> Moment(rows=10, done=5, failed=0, seconds=2.0, rate=2.5, left=2.0).left
@@ -111,8 +111,8 @@ def run(
         folder: Folder of the results, created if missing.
         jobs: Number of processes of this machine, by default the number of processors available to this process; 1
             means this process.
-        dask: Address of the scheduler of a Dask cluster to be used instead. Its workers need the same versions of the
-            package and its solvers, and the data at the same path.
+        dask: Address of the scheduler of a Dask cluster, which is used instead of local processes. The workers need the
+            same versions of the package and its solvers, and the data at the same path.
         resume: Whether the folder may already contain rows of this sweep.
         progress: Function that is called with a `Moment` at the start and after each row.
 
@@ -191,7 +191,7 @@ class _Claims:
 
 
 class _Clock:
-    """Counts finished rows, and reports the progress."""
+    """A counter of finished rows that reports the progress."""
 
     def __init__(self, store: Store, progress: Callable[[Moment], None] | None) -> None:
         states = [row.state for row in store.rows() if row.state.final]
@@ -224,7 +224,7 @@ def _collect(store: Store, claims: _Claims, outcomes: Iterator[TaskOutcome], clo
             claims.release(outcome.row.identity)
             clock.count(outcome.row)
             if outcome.row.state is State.INTERRUPTED:
-                # In this process the solver handled Ctrl-C.
+                # The solver ran in this process and has handled Ctrl-C.
                 return True
     except KeyboardInterrupt:
         for task in [*claims.under_way.values()]:

@@ -1,8 +1,8 @@
-"""Programs as values, and solvers behind one interface.
+"""Optimisation programs as data objects, and solvers with a common interface.
 
 A program is linear, linear-fractional, or a block program. `solve` runs a solver by name, and `register` adds a solver.
-`_blocks` contains the interior-point method for block programs, with column generation. The room knows nothing about
-privacy and imports only `base`.
+`_blocks` contains the interior-point method for block programs, with column generation. This package does not refer to
+privacy, and imports only `mechdesign.base`.
 """
 
 from mechdesign.base import _lazy

@@ -1,9 +1,9 @@
-"""Solvers in a separate process, and waiting for them.
+"""Run solvers in a separate process, and wait for running solvers.
 
 Compiled solvers check the clock and Ctrl-C only between some of their steps, and a step may take minutes. Large
 programs are therefore sent to a new process through its standard input; the answer returns through its standard output.
-At the time limit the solver has a short grace period to return its numbers; then the process is killed without an
-answer. The process also ends with this one, and its folder for temporary files is removed.
+After the time limit the solver has a short grace period to return its numbers; then the process is killed. The process
+also ends when its parent process ends, and its folder of temporary files is removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POLL_INTERVAL_S = 0.1
 
 @dataclass
 class SolverState:
-    """The state of a running solver: its stage and iteration, and whether it was asked to stop."""
+    """The stage and the iteration of a running solver, and whether a stop was requested."""
 
     stage: str
     iteration: int = 0
@@ -50,14 +50,15 @@ def wait(
     stop: Callable[[], None],
     patience: float = math.inf,
 ) -> bool:
-    """Wait until `done`, for at most `patience` seconds; call `stop` on every Ctrl-C; return whether there was one."""
+    """Wait for `done`, at most `patience` seconds; call `stop` on every Ctrl-C; return whether Ctrl-C was pressed."""
     began = deadline.seconds()
     next_report = began + _REPORT_INTERVAL_S
     interrupted = False
     while True:
         try:
             if not interrupted and deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
-                # The request may already be acknowledged, for example by a design inside a progress callback.
+                # Another function, such as a progress callback that computes a design, may already have acknowledged
+                # the request.
                 deadline.acknowledge()
                 raise KeyboardInterrupt
             deadline.check()
@@ -85,14 +86,14 @@ _PRINTING_OPTIONS = ("disp", "output_flag", "verbose")
 def solve_apart(solver: Solver, program: LinearProgram, options: Options, start: object = None) -> Answer:
     """Solve with the back end of `solver` in a separate process.
 
-    After Ctrl-C the process returns its current numbers, unless the solver ignores Ctrl-C; then, or after a second
-    Ctrl-C, it is killed. A process that dies counts as a failed solver.
+    After Ctrl-C the process returns its current numbers. The process is killed after a second Ctrl-C, or after the
+    first Ctrl-C if the solver ignores it. If the process dies, the status of the answer is FAILED.
 
     Args:
         solver: The solver.
         program: The program.
         options: Options of the solve.
-        start: The start that the back end returned earlier, or None.
+        start: The starting point that the back end returned with an earlier answer, or None.
 
     Returns:
         The answer of the back end.
@@ -138,7 +139,7 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
 
 
 def _explain_silence(solver: Solver, talk: _Conversation, late: bool, interrupted: bool, code: int) -> Answer:
-    """Return why a process gave no answer; raise `SolverError` if it was not a mechdesign process."""
+    """Return an answer that explains why a process returned none; raise `SolverError` if it never identified itself."""
     if late:
         message = f"time limit: {solver.name} was stopped before it returned numbers"
         return Answer(Status.TIME_LIMIT, None, None, 0, message, solver.name)
@@ -155,7 +156,7 @@ def _explain_silence(solver: Solver, talk: _Conversation, late: bool, interrupte
 
 
 class _Conversation:
-    """The messages to the process of a solver and back; the last one is its answer or an error."""
+    """The exchange of messages with the process of a solver, which ends with an answer or an error."""
 
     def __init__(self, child: Child, task: bytes, state: SolverState, deaf: bool) -> None:
         self._child, self._process, self._task, self._deaf = child, child.process, task, deaf
@@ -168,7 +169,7 @@ class _Conversation:
         """Send the task, and receive progress reports until the answer arrives."""
         process: Any = self._process
         try:
-            # Output of another program must not be taken for an answer.
+            # The output of an unrelated program must not be read as an answer.
             if not self._child.has_greeted(process.stdout.readline(_MAX_GREETING_BYTES)):
                 return
             self.greeted.set()
@@ -184,7 +185,7 @@ class _Conversation:
             self.done.set()
 
     def stop(self) -> None:
-        """Ask a solver that reacts to Ctrl-C for its numbers, once; kill the process of any other solver."""
+        """Request the current numbers once from a solver that reacts to Ctrl-C; otherwise kill the process."""
         if self._deaf or self.state.stop or not self._sent.is_set():
             self._process.kill()
             return
@@ -257,13 +258,13 @@ def _solve_task(solver: Solver, program: LinearProgram, options: Options, start:
     except KeyboardInterrupt:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
     except Exception as error:
-        # Report any error to the parent process.
+        # Every error is reported to the parent process.
         return Answer(Status.FAILED, None, None, 0, f"{type(error).__name__}: {error}", solver.name)
     return answer
 
 
 def _listen() -> None:
-    """Follow the commands of the parent process, which keeps the pipe open as long as it wants the answer."""
+    """Execute commands of the parent process, which closes the pipe when it no longer needs the answer."""
     while sys.stdin.buffer.read(1) == _STOP:
         _thread.interrupt_main()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""The number of BLAS threads, a process-wide setting that several solves may change at once."""
+"""Set the number of BLAS threads, a process-wide setting that concurrent solves may change."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mechdesign.base._process import UpperLimit
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    """Find the BLAS libraries of NumPy and SciPy; cached, as it takes a millisecond."""
+    """Find the BLAS libraries of NumPy and SciPy; the result is cached, because the search takes a millisecond."""
     found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
     return found
 
 
 def limit_this_thread(number: int) -> Any:
-    """Limit BLAS for this thread, for libraries with a number per thread such as OpenMP; return a context manager."""
+    """Return a context manager that limits BLAS libraries with a limit per thread (such as OpenMP) in this thread."""
     return _controller().limit(limits=number)
 
 
 class _Holder:
-    """A thread that sets the number for the process: only the thread that set it may change it."""
+    """A thread that sets the process-wide limit: a limit can be changed only by the thread that has set it."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
@@ -36,7 +36,7 @@ class _Holder:
     def limit(self, number: int) -> Callable[[], None]:
         self._thread, self._before = None, contextlib.ExitStack()
         if not count_threads(1):
-            # The system cannot start a thread, so this one sets the limit.
+            # The system cannot start a thread, so the current thread sets the limit.
             self._before.enter_context(limit_this_thread(number))
             return self._before.close
         self._thread = ThreadPoolExecutor(1)
@@ -66,6 +66,6 @@ _BLAS = UpperLimit(_HOLDER.limit, _HOLDER.change)
 
 @contextlib.contextmanager
 def blas_threads(number: int) -> Iterator[None]:
-    """Let BLAS use at most this many threads in the block; the last user restores the old number."""
+    """Limit BLAS to `number` threads in the `with` block; the last block to end restores the old limit."""
     with _BLAS.at_most(number), limit_this_thread(number):
         yield

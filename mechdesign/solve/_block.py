@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BlockBackEnd(Protocol):
-    """A solver of block programs: a function, imported on first use.
+    """A solver of block programs: a function that is imported on first use.
 
     >>> from mechdesign.solve import block_back_end
     >>> callable(block_back_end("block"))
@@ -28,7 +28,7 @@ class BlockBackEnd(Protocol):
         gap: float = ...,
         symmetry: Symmetry | None = None,
     ) -> BlockSolution:
-        """Solve `program` to a relative gap, using its symmetries if they are given."""
+        """Solve `program` to the relative gap `gap`, and use its symmetries if they are given."""
 
 
 def back_end() -> BlockBackEnd:

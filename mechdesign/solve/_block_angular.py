@@ -1,4 +1,4 @@
-"""Block programs as values."""
+"""Block programs and their multipliers as data objects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class FloorBlock:
     """The constraint Σ_o w_o >= minimum with w_o = min_h Σ_s error[h, s] x[s, o].
 
     Attributes:
-        minimum: The minimum.
+        minimum: The lower bound on Σ_o w_o.
         error: Errors (k, n) >= 0; rows are estimates h.
-        rewards: Rewards (m,) >= 0: Σ_o rewards[o] w_o is subtracted from the objective. Not supported for a worst cost.
+        rewards: Rewards (m,) >= 0: Σ_o rewards[o] w_o is subtracted from the objective. Rewards are not supported for a
+            worst cost.
 
     >>> import numpy as np
     >>> from mechdesign.solve import FloorBlock
@@ -52,15 +53,15 @@ class WorstBlock:
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """Minimise over x (n, m) >= 0 with row sums 1, under ratio bounds and floors.
+    """A block program: minimise over x (n, m) >= 0 with row sums 1, subject to ratio bounds and floors.
 
-    The objective is Σ_so cost[s, o] x[s, o], or that of `worst`. The ratio bounds are
+    The objective is Σ_so cost[s, o] x[s, o], or the objective that `worst` defines. The ratio bounds are
     x[s, o] <= exp(exponents[s, t]) x[t, o] for all o.
 
     Args:
         cost: Costs (n, m), finite; zero if there is a worst cost.
         exponents: Exponents (n, n), positive; infinite on the diagonal and for pairs without a bound.
-        floors: Floors.
+        floors: The floors, each a `FloorBlock`.
         worst: A worst cost, or None.
 
     Raises:
@@ -168,9 +169,9 @@ def objective(program: BlockProgram, x: Floats) -> float:
 
 
 def repair(program: BlockProgram, x: Floats) -> Floats:
-    """Return x (n, m) with normalised rows and satisfied floors; floors are met by mixing with the cheapest constant.
+    """Normalise the rows of x (n, m), and mix x with the cheapest constant channel such that all floors are met.
 
-    If the row sums of x are close to 1, ratio bounds are violated by at most a similar amount.
+    If the row sums of x differ from 1 by at most δ, normalisation violates the ratio bounds by about δ at most.
     """
     x = np.maximum(x, 0.0)
     x = x / x.sum(axis=1, keepdims=True)
@@ -188,13 +189,13 @@ def repair(program: BlockProgram, x: Floats) -> Floats:
 
 
 def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
-    """Return a lower bound of the objective of every feasible x, up to rounding; valid for all multipliers >= 0.
+    """Return a lower bound on the objective of every feasible x, up to rounding, from any multipliers >= 0.
 
-    Let y be the multipliers of the ratio bounds and q those of the floors. Let ω be the weights of the worst cost,
-    scaled to sum 1. Reduced costs are r = c − Bᵀy − Σ_h q[h] error[h] with
+    Let y be the multipliers of the ratio bounds, and let q be the multipliers of the floors. Let ω be the weights of
+    the worst cost, scaled to sum 1. Reduced costs are r = c − Bᵀy − Σ_h q[h] error[h] with
     (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] for each column. The bound is
     Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]). If Σ_h q[h, o] < rewards[o], the difference is
-    first added to q[0, o].
+    added to q[0, o] first.
     """
     total = sum(
         floor.minimum * float(_beyond_rewards(floor, _cover_rewards(floor, values)).min())
@@ -217,7 +218,7 @@ def compute_reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) 
 
 
 def _cover_rewards(floor: FloorBlock, values: Floats) -> Floats:
-    """Return multipliers (k, m) of a floor whose sums are at least its rewards."""
+    """Increase the multipliers (k, m) of a floor until their column sums are at least its rewards."""
     if floor.rewards is None:
         return values
     lacking = floor.rewards - values.sum(axis=0)
@@ -229,13 +230,13 @@ def _cover_rewards(floor: FloorBlock, values: Floats) -> Floats:
 
 
 def _beyond_rewards(floor: FloorBlock, values: Floats) -> Floats:
-    """Return the excess of the multipliers (k, m) of a floor over its rewards (m,)."""
+    """Return the column sums of the multipliers (k, m) of a floor, minus its rewards (m,)."""
     total: Floats = values.sum(axis=0)
     return total if floor.rewards is None else np.maximum(total - floor.rewards, 0.0)
 
 
 def weigh_costs(program: BlockProgram, weights: Floats | None) -> Floats:
-    """Return the costs (n, m), or those of `worst` with weights ω scaled to sum 1 (equal weights if None)."""
+    """Return the costs (n, m), plus the costs of `worst` weighted with ω, scaled to sum 1 (equal weights if None)."""
     if program.worst is None:
         return program.cost
     q = program.worst.row.size
@@ -249,7 +250,7 @@ _IMPLIED_TOLERANCE = 1e-9
 
 
 def imply_exponents(exponents: Floats) -> Floats:
-    """Return the exponents (n, n) that chains of finite ones imply: shortest paths, 0 on the diagonal."""
+    """Return the lengths (n, n) of the shortest paths along finite exponents, with zeros on the diagonal."""
     sources, targets = np.nonzero(np.isfinite(exponents))
     # In a dense matrix SciPy would treat entries below 1e-8 as missing edges.
     graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
@@ -260,8 +261,8 @@ def imply_exponents(exponents: Floats) -> Floats:
 def near_exponents(exponents: Floats, count: int) -> Floats:
     """Return the exponents (n, n) of the `count` strictest bounds of each row; infinity for all others.
 
-    Bounds that two stricter ones imply are skipped, such as those along a line of a grid. The result is a relaxation,
-    so that its lower bounds are valid for all exponents.
+    A bound is skipped if two stricter bounds imply it, as along a line of a grid. The result is a relaxation, so its
+    lower bounds are valid for the program with all exponents.
     """
     n = len(exponents)
     own = exponents.copy()
@@ -282,7 +283,7 @@ def near_exponents(exponents: Floats, count: int) -> Floats:
 
 
 def with_columns(program: BlockProgram, columns: Integers) -> BlockProgram:
-    """Return the program restricted to some columns."""
+    """Return the program restricted to the given columns."""
     worst = program.worst
     if worst is not None:
         worst = replace(worst, cost=worst.cost[:, columns])

@@ -1,8 +1,9 @@
 """Column generation: alternate between a restricted problem and its pricing problems until the gap is small enough.
 
-The restricted problem contains the columns of a working set. Its dual prices give each omitted column a reduced cost.
-All reduced costs together prove a lower bound of the full problem (Dantzig and Wolfe, Operations Research, 1960).
-The best point and the best bound may come from different rounds, or from different solvers.
+The restricted problem contains the columns of a working set. The dual prices of the restricted problem determine the
+reduced cost of each omitted column. All reduced costs together prove a lower bound on the optimum of the full problem
+(Dantzig and Wolfe, Operations Research, 1960). The best point and the best bound may come from different rounds, or
+from different solvers.
 
 Theory: interior_point, Column generation.
 """
@@ -18,7 +19,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
-# Rounding may leave a relative gap down to minus this value.
+# Because of rounding, the relative gap may be negative. Rounding does not explain a gap below minus this value.
 _MAX_CROSSING = 1e-6
 
 Point = TypeVar("Point")
@@ -27,10 +28,10 @@ Prices = TypeVar("Prices")
 
 
 class Bracket(Generic[Point, Proof]):
-    """The best point and the best lower bound found so far.
+    """The best point and the best lower bound so far.
 
     Args:
-        unit: Smallest denominator of relative gaps, in the unit of the cost.
+        unit: Smallest denominator of a relative gap, in the unit of the cost.
     """
 
     def __init__(self, unit: float = 1e-300) -> None:
@@ -61,7 +62,7 @@ class Bracket(Generic[Point, Proof]):
         return (self.upper - self.lower) / max(abs(self.upper), self.unit)
 
     def is_within(self, gap: float) -> bool:
-        """Return whether the relative gap is at most `gap`, and at least the negative gap that rounding may cause."""
+        """Return whether the relative gap is at most `gap`, and not more negative than rounding explains."""
         return -_MAX_CROSSING <= self.gap <= gap
 
 
@@ -83,12 +84,13 @@ class RestrictedSolution(Generic[Working, Prices]):
     """The solution of a restricted problem.
 
     Attributes:
-        working: Working set of the restricted problem. The master may have removed columns from it.
+        working: Working set of the restricted problem. The master may have removed columns from this set.
         prices: Dual prices, in the form that the pricer expects.
         status: OPTIMAL, or the reason for an early end.
         message: The status in words.
-        lower: Lower bound of the restricted problem. No bound over all columns that its prices prove is larger.
-        complete: False if the master has extended the restricted problem, so that another round may help.
+        lower: Lower bound of the restricted problem. The dual prices cannot prove a larger bound for the program with
+            all columns.
+        complete: False if the master has extended the restricted problem, so another round may improve the result.
     """
 
     working: Working
@@ -105,7 +107,7 @@ class PricingResult:
 
     Attributes:
         improving: Columns with a negative reduced cost, the most negative first.
-        unproved: Columns whose reduced cost is not proved to be non-negative. They weaken the lower bound.
+        unproved: Columns whose reduced cost may be negative. These columns weaken the lower bound.
         status: OPTIMAL, or the reason for an early end.
     """
 
@@ -125,12 +127,12 @@ class Pricer(Protocol[Working, Prices, Point, Proof]):
     """Solver of pricing problems."""
 
     def price(self, found: RestrictedSolution[Working, Prices], best: Bracket[Point, Proof]) -> PricingResult:
-        """Price the omitted columns at the prices of `found`, and offer the resulting lower bound to `best`."""
+        """Price the omitted columns at the dual prices of `found`, and offer the resulting lower bound to `best`."""
 
 
 @dataclass(frozen=True, eq=False)
 class GenerationOutcome(Generic[Working]):
-    """The end of a column generation.
+    """The result of column generation.
 
     Attributes:
         status: Reason for the end.
@@ -158,21 +160,22 @@ def generate_columns(
 ) -> GenerationOutcome[Working]:
     """Solve restricted problems and price columns in turn until the relative gap of `best` is at most `gap`.
 
-    Each round adds columns with negative reduced costs. If there are none, the round adds columns that weaken the lower
-    bound. The rounds also end if no column remains to be added, at the deadline, and after `max_rounds` rounds.
+    Each round adds columns with negative reduced costs. If no column has a negative reduced cost, the round adds
+    columns that weaken the lower bound. The rounds also end if no column can be added, at the deadline, and after
+    `max_rounds` rounds.
 
     Args:
         master: Solver of restricted problems.
         pricer: Solver of pricing problems.
         working: The first working set.
-        best: The bracket. It keeps the best point and the best proof however the rounds end.
+        best: The bracket. The bracket contains the best point and the best proof, even after an early end.
         gap: Relative gap to reach.
-        deadline: End of the whole solve. The deadlines of the master and the pricer are parts of it.
+        deadline: Deadline of the whole solve. The master and the pricer set earlier deadlines for each of their solves.
         max_rounds: Maximum number of rounds.
-        min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
+        min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
 
     Returns:
-        The reason for the end, the number of rounds, and the last working set.
+        The reason why the rounds ended, the number of rounds, and the last working set.
 
     Raises:
         SolverError: If the first restricted problem or the first pricing problem cannot be solved. Later failures end
@@ -186,7 +189,8 @@ def generate_columns(
                 raise
             return GenerationOutcome(Status.STALLED, str(error), number, working)
         working, priced, proved = found.working, PricingResult(), best.proof is not None
-        # After an early stop, pricing can only improve the bracket if the restricted bound exceeds the best bound.
+        # After an early stop, pricing can improve the bracket only if the bound of the restricted problem exceeds
+        # `best.lower`.
         stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
         if not best.is_within(gap) and (not stopped or found.lower > best.lower):
             try:
@@ -211,7 +215,7 @@ def generate_columns(
 def _find_status(
     found: RestrictedSolution[Any, Any], priced: PricingResult, deadline: Deadline, *, closed: bool, stuck: bool
 ) -> Status | None:
-    """Return the status with which the rounds end now, or None to continue."""
+    """Return the final status if the rounds must end now, or None to continue."""
     if found.status is Status.INTERRUPTED:
         return found.status
     if closed:

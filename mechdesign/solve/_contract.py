@@ -1,4 +1,4 @@
-"""The interface of back ends, and measured solutions."""
+"""The interface of back ends, and solutions with recomputed residuals."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Options:
     """Options for any back end.
 
     Attributes:
-        feasibility: Largest absolute violation of a row, a bound or a reduced cost that the solver should aim for.
-        gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. None
-            means `feasibility`.
-        time_limit: Seconds for each solve, or None for no limit; a back end receives the remaining seconds.
+        feasibility: Tolerance for the absolute violation of a row, a bound or the sign of a reduced cost.
+        gap: Relative gap at which interior-point and first-order methods may stop; the simplex method ignores it. If it
+            is None, the value of `feasibility` is used.
+        time_limit: Time limit of each solve [s], or None for no limit; a back end receives the remaining seconds.
         threads: Largest number of threads of the solver, or None for its default.
-        vertex: Whether interior-point methods should end in a vertex, if they can.
+        vertex: Whether an interior-point method should return a vertex, if it supports crossover.
         extra: Options under the solver's own names; unknown names are refused.
-        progress: Function that receives a `Progress` from time to time.
-        deadline: A deadline instead of `time_limit` and `progress`; by default each solve starts a new one.
+        progress: Function that is called with a `Progress` object at intervals.
+        deadline: A running deadline that replaces `time_limit` and `progress`; by default each solve starts its own.
 
     >>> from mechdesign.solve import Options
     >>> Options(time_limit=60.0).relative_gap
@@ -66,7 +66,7 @@ class Options:
     deadline: Deadline = NOT_BEGUN
 
     def begun(self) -> Options:
-        """Return the options for a solve that starts now: with a deadline, and its remaining time and progress."""
+        """Return the options for a solve that starts now, with a running deadline and the remaining time."""
         given = self.deadline is not NOT_BEGUN
         deadline = self.deadline if given else Deadline(self.time_limit, self.progress)
         return replace(self, deadline=deadline, time_limit=deadline.left(), progress=deadline.progress)
@@ -79,7 +79,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The raw answer of a back end. Nothing in it is trusted: `mechdesign.solve.solve` turns it into a `Solution`.
+    """The unchecked answer of a back end, which `mechdesign.solve.solve` turns into a `Solution`.
 
     Attributes:
         status: The solver's status.
@@ -88,7 +88,7 @@ class Answer:
         iterations: Number of iterations.
         message: The solver's message.
         version: Name and version of the solver.
-        start: A start for the next solve by the same back end, or None.
+        start: A starting point for the next solve by the same back end, or None.
 
     >>> from mechdesign.solve import Answer, Status
     >>> Answer(Status.FAILED, None, None, 0, "no answer", "toy 1.0").x is None
@@ -105,7 +105,7 @@ class Answer:
 
 
 class BackEnd(Protocol):
-    """A solver: a function in its own file, imported on first use.
+    """A solver of linear programs: a function in its own file that is imported on first use.
 
     >>> from mechdesign.solve import BackEnd, find
     >>> solver: BackEnd = find("highs-simplex").load()
@@ -117,7 +117,7 @@ class BackEnd(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A primal-dual pair with recomputed quality.
+    """A primal-dual pair with recomputed residuals.
 
     Attributes:
         status: OPTIMAL only if the recomputed numbers confirm it.
@@ -129,7 +129,7 @@ class Solution:
         iterations: Number of iterations.
         seconds: Duration of the solve [s].
         message: The solver's message.
-        start: A start for the next solve by the same back end, or None.
+        start: A starting point for the next solve by the same back end, or None.
 
     >>> import numpy as np
     >>> from mechdesign.solve import LinearProgram, solve
@@ -150,18 +150,19 @@ class Solution:
     start: object = None
 
 
-# A stalled pair counts as optimal if its recomputed residuals are at most this.
+# A stalled solution is reported as optimal if its recomputed residuals are at most this value.
 _OPTIMAL_RESIDUAL = 1e-8
 
 FAILED_RESIDUAL = 1e-3
-"""A pair that a solver calls optimal counts as failed if its recomputed residuals exceed this."""
+"""If the recomputed residuals exceed this value, an answer that the solver reports as optimal is rejected."""
 
-# Absolute gap that counts as zero, in units of the costs: relative gaps are large if the optimum is zero.
+# Absolute gap that is treated as zero, in units of the costs, because the relative gap is meaningless if the optimum is
+# zero.
 _ZERO_GAP = 1e-6
 
 
 def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: float) -> Solution:
-    """Turn the answer of a back end into a solution, using its numbers only.
+    """Turn the answer of a back end into a solution whose status and residuals are recomputed.
 
     Args:
         program: The program.

@@ -1,4 +1,4 @@
-"""Any installed solver of CVXPY, as an independent way to the same numbers."""
+"""Any installed solver of CVXPY, for independent checks of the numbers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _STATUS = {
     "unbounded": Status.UNBOUNDED,
 }
 _SCS_INTERRUPTED = -5
-# Modules whose warnings repeat information of their results.
-_WARNING_MODULES = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solvers\.cvxpy)(\.|$)"
+# Modules whose warnings only repeat the contents of their results.
+_WARNING_MODULES = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solve\._cvxpy)(\.|$)"
 
-# SCS documents its settings only as text.
+# The SCS package has no list of its settings that a program can read.
 _SCS_NAMES = (
     "acceleration_interval",
     "acceleration_lookback",
@@ -52,15 +52,15 @@ class _Dialect:
     """The option names of one solver.
 
     Attributes:
-        package: The package that provides it.
-        names: Returns all option names.
+        package: The package that provides the solver.
+        names: A function that returns all option names.
         tolerances: Options that bound violations.
         time_limit: Option for the time limit.
-        threads: Option for the number of threads; empty if there is none.
-        gaps: Options that bound the distance of the two objectives.
-        smallest: The least tolerance that it accepts.
-        wrapper: The keyword that takes all its options; empty if they are passed directly.
-        pivots: Option that bounds the iterations of a simplex method without a default limit.
+        threads: Option for the number of threads; empty if the solver has no such option.
+        gaps: Options that bound the difference of the primal and dual objectives.
+        smallest: The smallest tolerance that the solver accepts.
+        wrapper: The keyword argument that takes all options as one dictionary; empty if they are passed separately.
+        pivots: Option that limits the simplex iterations, for solvers without a default limit.
     """
 
     package: str
@@ -126,7 +126,7 @@ _DIALECTS = {
 }
 
 
-# Limits of the simplex method, as for HiGHS: a constant number of pivots, and more for each row and column.
+# Limit of pivots of the simplex method, as for HiGHS: a constant, plus a number for each row and column.
 _MAX_PIVOTS = 100_000
 _MAX_PIVOTS_PER_ROW = 100
 
@@ -149,10 +149,10 @@ _PACKAGES = {
 def back_end(method: str) -> BackEnd:
     """Return the CVXPY solver called `method`, such as "CLARABEL".
 
-    None of them starts from an earlier answer, and `vertex` has no effect. `threads` reaches Clarabel and HiGHS; SCS,
-    OSQP and SciPy run in one thread. A solver without a dialect in this file runs with its default tolerances, and
-    refuses time limits, threads and extra options. Ctrl-C takes effect when the solver returns, without numbers; SCS
-    checks for it earlier.
+    The argument `start` and the option `vertex` have no effect. Clarabel and HiGHS obey `threads`; SCS, OSQP and SciPy
+    run in one thread. A solver without an entry in `_DIALECTS` runs with its default tolerances, and refuses time
+    limits, threads and extra options. Ctrl-C takes effect when the solver returns, and discards its numbers; SCS reacts
+    earlier.
 
     Args:
         method: Name of the solver in CVXPY, in upper case.
@@ -181,8 +181,8 @@ def back_end(method: str) -> BackEnd:
         settings = _settings(method, program, options)
         try:
             answer, said = _solve(cvxpy, program, method, settings, options)
-            # "Unbounded" means that a ray was found, which infeasible programs may also have. A solver that fails may
-            # still detect infeasibility.
+            # "Unbounded" means that the solver found a ray, which infeasible programs may also have. After a failure,
+            # the solver may still detect infeasibility.
             if said in (*_UNSURE, "solver_error") and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
                 feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
@@ -199,7 +199,7 @@ def back_end(method: str) -> BackEnd:
 
 
 _MIN_LIMIT_S = 1e-6
-# Statuses that infeasible programs may also get.
+# Statuses that a solver may also report for infeasible programs.
 _UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 
@@ -233,13 +233,14 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
 def _solve(
     cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
 ) -> tuple[Answer, str]:
-    """Solve once, in the remaining time; return the answer and CVXPY's status."""
+    """Solve the program once within the remaining time; return the answer and CVXPY's status."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
     below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
     x = cvxpy.Variable(program.columns, bounds=[program.lower, program.upper])
-    # CVXPY's multipliers ν of a minimisation satisfy c + Aᵀν = 0 for A x = b; those of inequalities are not negative.
+    # For a minimisation with A x = b, the multipliers ν of CVXPY satisfy c + Aᵀν = 0; multipliers of inequalities are ≥
+    # 0.
     parts = []
     if equal.size:
         parts.append((equal, -1.0, program.matrix[equal] @ x == program.row_lower[equal]))
@@ -257,7 +258,7 @@ def _solve(
             raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=left)
             solution = chain.invert(raw, inverse)
         except (cvxpy.error.SolverError, TypeError, ValueError) as error:
-            # CVXPY wraps some errors about the type of an option.
+            # CVXPY wraps some errors about the type of an option in another exception.
             wrapped = error.args[0] if error.args else None
             if options.extra and any(isinstance(cause, TypeError | ValueError) for cause in (error, wrapped)):
                 problem = f"is refused by {method} ({error})"
@@ -295,12 +296,12 @@ def _status(said: str, raw: Any, *, late: bool) -> Status:
 
 
 def _copy(settings: dict[str, object]) -> dict[str, object]:
-    """Copy one level deep, as CVXPY adds and removes entries of its arguments."""
+    """Copy the settings and the dictionaries in them, because CVXPY modifies its arguments."""
     return {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
 def _with_time(method: str, settings: dict[str, object], options: Options) -> dict[str, Any]:
-    """Return the settings with the remaining time."""
+    """Return the settings with the remaining time as the time limit."""
     timed: dict[str, Any] = _copy(settings)
     dialect = _DIALECTS.get(method)
     left = options.deadline.left()

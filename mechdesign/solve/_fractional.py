@@ -1,4 +1,4 @@
-"""Linear-fractional programs and their solution."""
+"""Linear-fractional programs, and methods that solve them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class FractionalProgram:
     """Maximise ``(numerator @ x + numerator_constant) / (denominator @ x + denominator_constant)`` over a polyhedron.
 
     The polyhedron is ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``. The denominator must be
-    positive on it; the reductions assume this, and the solution checks it.
+    positive on the polyhedron; it is checked at the solution only.
 
     Args:
         numerator: Coefficients (columns,).
         denominator: Coefficients (columns,).
-        matrix: Sparse matrix (rows, columns); there may be no rows.
+        matrix: Sparse matrix (rows, columns), possibly without rows.
         row_lower: Lower bounds of the rows; may be infinite.
         row_upper: Upper bounds of the rows; may be infinite.
         lower: Lower bounds of x; may be infinite.
@@ -85,7 +85,7 @@ class FractionalProgram:
         return len(self.numerator)
 
     def fraction(self, x: Floats) -> tuple[float, float]:
-        """Return numerator and denominator.
+        """Return the numerator and the denominator at a point.
 
         Args:
             x: A point (columns,).
@@ -101,14 +101,14 @@ class FractionalProgram:
 
 @dataclass(frozen=True, eq=False)
 class CharnesCooper:
-    """A linear program that is equivalent to a fractional one, and the inverse transformation.
+    """A linear program that is equivalent to a fractional program, with the inverse transformation.
 
     The variables are y = t·(x − shift) and t·`unit` with t = 1/(denominator at x), and the objective is −fraction.
 
     Attributes:
         program: The linear program.
-        shift: The finite lower bounds of x, else zeros (columns,).
-        unit: The unit of t.
+        shift: The lower bounds of x (columns,), with zeros in place of infinite bounds.
+        unit: The factor by which the last variable scales t.
 
     >>> import numpy as np, scipy.sparse
     >>> from mechdesign.solve import FractionalProgram, charnes_cooper
@@ -129,23 +129,23 @@ class CharnesCooper:
             y: A solution of `program`.
 
         Returns:
-            x, or None if t = 0. The best fraction is then only a limit at infinity.
+            The point x, or None if t = 0. In that case the best fraction is approached only at infinity.
         """
         t = y[-1] / self.unit
         return None if t <= 0 else self.shift + y[:-1] / t
 
 
 def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> CharnesCooper:
-    """Reduce a fractional program to one linear program (Charnes and Cooper, 1962).
+    """Reduce a fractional program to a single linear program (Charnes and Cooper, 1962).
 
     With x = shift + z the constraints are ``low t <= matrix @ y <= high t``, ``y <= (upper − lower) t`` and t ≥ 0, and
-    y ≥ 0 if x has a lower bound. ``denominator @ y + constant t = 1`` is multiplied by a weight. The shift turns lower
-    bounds into signs. The unit of t (the largest bound) and the weight keep the coefficients within the range that
-    solvers accept.
+    y ≥ 0 if x has a lower bound. The row ``denominator @ y + constant t = 1`` is multiplied by a weight. The shift
+    turns lower bounds into sign constraints. The unit of t (the largest bound) and the weight keep the coefficients
+    within the range that solvers accept.
 
     Args:
         fractional: The program.
-        heaviest: Largest coefficient of the row of the denominator.
+        heaviest: Upper limit of the absolute coefficients in the row of the denominator.
 
     Returns:
         The linear program and the inverse transformation.
@@ -169,14 +169,14 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
     sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
     unit = max(sizes) or 1.0
-    # Each finite bound b of a row a becomes a·y − b t ≥ 0 or ≤ 0.
+    # Each finite bound b of a row a becomes the constraint a·y − b t ≥ 0 or a·y − b t ≤ 0.
     blocks = [
         sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
         for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
     ]
     above, below = fractional.fraction(shift)
     denominator = np.append(fractional.denominator, below / unit)
-    # Solvers drop coefficients that are small in absolute terms; a row with large coefficients avoids that.
+    # Solvers drop coefficients below an absolute threshold; scaling the row up avoids that.
     weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
     matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
     rows = matrix.shape[0]
@@ -203,9 +203,9 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
 def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e6) -> LinearProgram:
     """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
 
-    Its variables are x. Its maximum, with the constants, is zero if and only if `value` is the best fraction. Otherwise
-    the fraction at its solution is a better value. The objective is scaled, as solvers treat coefficients below an
-    absolute tolerance as zero.
+    The variables are x. With the constants included, the maximum is zero if and only if `value` is the best fraction.
+    Otherwise the fraction at the solution is better than `value`. The objective is scaled, because solvers treat
+    coefficients below an absolute tolerance as zero.
 
     Args:
         fractional: The program.
@@ -240,14 +240,13 @@ _ROW_SCALES = (1e4, 1e6, 1e2)
 
 @dataclass(frozen=True, eq=False)
 class FractionalSolution:
-    """The best fraction found.
+    """The best fraction and the point that attains it.
 
     Attributes:
-        value: The fraction, recomputed at `x`. If `x` is None, the value of the solver.
-        x: The point, moved onto its bounds if the solver violated them by rounding; None if the best fraction is a
-            limit at infinity.
+        value: The fraction, recomputed at `x`. If `x` is None, the value that the solver reports.
+        x: The point, clipped to its bounds; None if the best fraction is approached only at infinity.
         violation: Largest absolute violation of a row.
-        programs: Number of linear programs solved.
+        programs: Number of linear programs that were solved.
         solver: Name of the back end.
     """
 
@@ -264,13 +263,13 @@ def solve_fractional(
     solver: str = "highs",
     options: Options | None = None,
 ) -> FractionalSolution:
-    """Maximise a fraction with one linear program ("charnes-cooper") or a few ("dinkelbach").
+    """Maximise a fraction with one linear program ("charnes-cooper") or a sequence of them ("dinkelbach").
 
     Args:
         fractional: The program.
         method: "charnes-cooper" or "dinkelbach".
-        solver: Any back end of linear programs.
-        options: Options of each solve.
+        solver: Name of any solver of linear programs.
+        options: Options for the solver.
 
     Returns:
         The best fraction.
@@ -313,7 +312,7 @@ def _by_dinkelbach(fractional: FractionalProgram, solver: str, options: Options 
     for step in range(1, _MAX_STEPS + 1):
         solution = _require_optimal(solve(dinkelbach(fractional, value), solver, options), fractional)
         found = _evaluate(fractional, solution.x, step, solution.solver)
-        # Values increase up to the best one; then rounding may change them in either direction.
+        # The values increase up to the best fraction; after that, rounding may change them in either direction.
         if best is not None and found.value <= value * (1 + math.copysign(4e-16, value)):
             return FractionalSolution(best.value, best.x, best.violation, step, best.solver)
         best, value = found, found.value
@@ -336,7 +335,7 @@ def _evaluate(fractional: FractionalProgram, x: Floats, programs: int, solver: s
     above, below = fractional.fraction(x)
     if not below > 0:
         raise InputError(
-            "denominator", "is not positive at a point of the polyhedron", value=below, bound="> 0 on all of it"
+            "denominator", "is not positive at a point of the polyhedron", value=below, bound="> 0 at all its points"
         )
     activity = fractional.matrix @ x
     violation = max(

@@ -25,7 +25,7 @@ _STATUS = {
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
     highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
-    # The status of an interior point that missed one of its tolerances.
+    # HiGHS returns kUnknown if its interior-point method misses a tolerance.
     highspy.HighsModelStatus.kUnknown: Status.STALLED,
 }
 _CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
@@ -35,13 +35,13 @@ _MIN_COEFFICIENT = 1e-12
 _DEVEX_PRICING = 1
 _PRIMAL_SIMPLEX = 4
 
-# Iteration limits, far above normal counts. The simplex method gets a constant number of pivots, and more for each row
-# and column.
+# Iteration limits, far above normal counts. The limit of pivots of the simplex method is a constant, plus a number for
+# each row and column.
 _MAX_INTERIOR_ITERATIONS = 500
 _MAX_FIRST_ORDER_ITERATIONS = 1_000_000
 _MAX_PIVOTS = 100_000
 _MAX_PIVOTS_PER_ROW = 100
-# Factors of the gap for repeated interior-point runs.
+# Factors by which repeated interior-point runs enlarge the gap.
 _GAP_FACTORS = (10, 10_000)
 
 _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
@@ -50,14 +50,14 @@ _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
 def back_end(method: str) -> BackEnd:
     """Return HiGHS with `method`: "choose" (HiGHS decides), "simplex", "ipx" or "pdlp".
 
-    It starts from the basis of an earlier answer, also after rows were appended. After Ctrl-C the answer contains the
-    last iterate; PDLP ignores Ctrl-C. HiGHS accepts tolerances of at least 1e-10. Progress reports count iterations of
-    the simplex method and of IPX. If rounding keeps IPX from the required gap, it runs again with a larger gap and a
-    vertex as its end.
+    The simplex method starts from the basis of an earlier answer, even if rows were appended since. After Ctrl-C the
+    answer contains the last iterate; PDLP ignores Ctrl-C. HiGHS accepts tolerances of at least 1e-10. Progress reports
+    count iterations of the simplex method and of IPX. If IPX misses the required gap because of rounding, it runs again
+    with a larger gap and crossover.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        # With a basis HiGHS would run the simplex method instead of the requested one.
+        # If HiGHS received a basis, it would run the simplex method instead of IPX or PDLP.
         start = start if method in ("choose", "simplex") else None
         settings = _settings(method, program, options, warm=start is not None)
         highs = _configure(settings, options)
@@ -69,7 +69,8 @@ def back_end(method: str) -> BackEnd:
         dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
         others: list[dict[str, object]] = []
         if dual and highs.getModelStatus() not in _STATUS:
-            # The dual simplex method may fail for huge costs and a zero optimum; the primal one does not.
+            # If costs are huge and the optimum is zero, the dual simplex method may fail, but the primal simplex method
+            # does not.
             others = [settings | {"simplex_strategy": _PRIMAL_SIMPLEX}]
         elif method == "ipx" and "ipm_iteration_limit" not in options.extra:
             looser = [replace(options, gap=factor * options.relative_gap, vertex=True) for factor in _GAP_FACTORS]
@@ -94,18 +95,18 @@ def _settings(method: str, program: LinearProgram, options: Options, *, warm: bo
         "threads": options.threads or 0,
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
-        # Without crossover a few more iterations make the interior point as accurate as a vertex.
+        # Without crossover, a few more interior-point iterations make the solution as accurate as a vertex.
         "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _MIN_INTERIOR_TOLERANCE),
         "pdlp_optimality_tolerance": gap,
         "run_crossover": "on" if options.vertex else "off",
-        # Smaller coefficients are dropped silently; the default is a thousand times larger.
+        # HiGHS silently drops coefficients below this value. Its default is a thousand times larger.
         "small_matrix_value": _MIN_COEFFICIENT,
         "ipm_iteration_limit": _MAX_INTERIOR_ITERATIONS,
         "pdlp_iteration_limit": _MAX_FIRST_ORDER_ITERATIONS,
         "simplex_iteration_limit": _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns),
     }
     if warm:
-        # Exact steepest-edge weights for a basis with many rows take longer than the few remaining iterations.
+        # Computing exact steepest-edge weights for a large basis takes longer than the few remaining iterations.
         settings["simplex_dual_edge_weight_strategy"] = _DEVEX_PRICING
     return settings | dict(options.extra)
 
@@ -141,7 +142,7 @@ def _model(program: LinearProgram) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """The basis status of every column and row as numbers, which unlike HiGHS's own type can be pickled."""
+    """The basis status of every column and row as numbers, because HiGHS's own type cannot be pickled."""
 
     columns: npt.NDArray[np.int8]
     rows: npt.NDArray[np.int8]
@@ -153,7 +154,7 @@ def _read_basis(basis: Any) -> _Basis:
 
 
 def _extend(start: Any, program: LinearProgram) -> Any:
-    """Add basic slacks for rows that were appended after `start` was made."""
+    """Extend the basis `start` by basic slacks for rows that were appended later."""
     missing = program.rows - len(start.rows)
     named = {int(status): status for status in highspy.HighsBasisStatus.__members__.values()}
     basis = highspy.HighsBasis()
@@ -164,9 +165,9 @@ def _extend(start: Any, program: LinearProgram) -> Any:
 
 
 def _run(highs: Any, options: Options) -> bool:
-    """Run HiGHS in a new thread, so that Ctrl-C stops the solve and not the program; return whether it came.
+    """Run HiGHS in a new thread, so that Ctrl-C stops only the solve; return whether Ctrl-C was pressed.
 
-    The HiGHS scheduler belongs to a thread and does not accept a different number of workers later.
+    Each thread has its own HiGHS scheduler, whose number of workers is fixed.
     """
     left = options.deadline.left()
     if left is not None and "time_limit" not in options.extra:
@@ -202,7 +203,7 @@ def _run(highs: Any, options: Options) -> bool:
 
 
 def _subscribe(highs: Any, state: SolverState, options: Options) -> None:
-    """Report the progress of HiGHS, and stop it at the deadline."""
+    """Report the progress of HiGHS, and stop HiGHS on request."""
 
     def listen(event: Any) -> None:
         if event.data_out.simplex_iteration_count > 0:
@@ -211,7 +212,7 @@ def _subscribe(highs: Any, state: SolverState, options: Options) -> None:
             event.interrupt()
 
     def read(event: Any) -> None:
-        # The interrupt callback of IPX has no iteration count, but IPX logs one line per iteration.
+        # The interrupt callback of IPX does not receive an iteration count, but IPX logs one line per iteration.
         row = _IPX_ROW.match(event.message)
         if row is not None:
             state.stage, state.iteration = "HiGHS interior point", int(row[1])

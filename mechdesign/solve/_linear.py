@@ -1,4 +1,4 @@
-"""Linear programs as values, and the MPS format."""
+"""Linear programs as data objects, and their MPS format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LinearProgram:
         upper: Upper bounds of x (columns,); may be infinite.
         row_blocks: Named consecutive slices that cover all rows, such as ``{"p": slice(0, 9), "x": slice(9, 12)}``.
             MPS files and messages show these names.
-        column_blocks: The same for columns.
+        column_blocks: Named consecutive slices that cover all columns.
         name: Name of the program.
 
     Raises:
@@ -57,7 +57,8 @@ class LinearProgram:
             raise InputError("matrix", "has the wrong number of axes", value=np.ndim(given), bound="2")
         matrix = sparse.csr_array(given, dtype=np.float64)
         if not matrix.has_canonical_format:
-            # Solvers refuse duplicate entries, and the caller's matrix must not change.
+            # Duplicate entries, which solvers refuse, are summed in a copy, because the caller's matrix must not
+            # change.
             matrix = matrix.copy()
             matrix.sum_duplicates()
         rows, columns = matrix.shape
@@ -90,7 +91,7 @@ class LinearProgram:
 
 
 def _require_room(low: Floats, high: Floats, what: str) -> None:
-    """Raise `InputError` if no finite number is between two bounds."""
+    """Raise `InputError` if no finite number satisfies a lower and an upper bound."""
     for where, problem in (
         (low > high, "has a lower bound above its upper bound"),
         (np.isposinf(low) | np.isneginf(high), "can only be infinite"),
@@ -101,7 +102,7 @@ def _require_room(low: Floats, high: Floats, what: str) -> None:
 
 
 def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str, slice]:
-    """Return named slices that cover `size` rows or columns; a single slice if there are none."""
+    """Check that the named slices cover `size` rows or columns; return a single slice if none are named."""
     blocks = dict(named) or {"all": slice(0, size)}
     stops = [0, *(block.stop for block in blocks.values())]
     starts = [block.start for block in blocks.values()]
@@ -112,14 +113,14 @@ def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str,
 
 @dataclass(frozen=True)
 class Residuals:
-    """The distance of a primal-dual pair from optimality, recomputed from the numbers. NaN counts as infinite.
+    """The distance of a primal-dual pair from optimality; infinite if the pair contains NaN or infinite values.
 
     Attributes:
         primal: Largest absolute violation of a row or a bound.
-        dual: Largest absolute violation of the sign of a multiplier.
+        dual: Largest absolute value of a multiplier or reduced cost with the wrong sign.
         objective: ``cost @ x``.
-        bound: The dual objective without infeasible reduced costs.
-        gap: The relative distance of objective and bound.
+        bound: The dual objective, without multipliers and reduced costs of the wrong sign.
+        gap: The relative difference of the objective and the bound.
 
     >>> from mechdesign.solve import Residuals
     >>> Residuals(0.0, 0.0, 2.0, 2.0, 0.0).gap
@@ -134,10 +135,11 @@ class Residuals:
 
 
 def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
-    """Measure a primal-dual pair.
+    """Compute the residuals of a primal-dual pair.
 
-    The reduced costs are ``cost - matrix.T @ row_dual``. Positive ones belong to the lower bound of their column,
-    negative ones to the upper bound. If that bound is infinite, they count as dual infeasibility.
+    The reduced costs are ``cost - matrix.T @ row_dual``. A positive reduced cost is the multiplier of the column's
+    lower bound. A negative reduced cost is the multiplier of its upper bound. If that bound is infinite, the reduced
+    cost is a dual infeasibility.
 
     Args:
         program: The program.
@@ -185,9 +187,9 @@ def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str
     """Yield the lines of a program in free MPS format, as a minimisation.
 
     Names come from the blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers have 17 significant digits, so
-    that a reader gets the same program to the bit. Two kinds of rows change their form. Readers drop rows without
-    bounds. A row whose two bounds no single range expresses exactly is written twice, the second time with the suffix
-    ``_upper``. Empty sections are left out, as some readers stop at them.
+    readers restore exactly the same numbers. Two kinds of rows change their form. Readers drop rows without bounds. If
+    no RANGES entry expresses both bounds of a row exactly, the row is written twice, the second time with the suffix
+    ``_upper``. Empty sections are omitted, because some readers stop at them.
 
     Args:
         program: The program.
@@ -240,7 +242,7 @@ def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str
 
 
 def _section(name: str, lines: Iterator[str]) -> Iterator[str]:
-    """Yield a section; nothing if it has no lines."""
+    """Yield a section, or nothing if the section has no lines."""
     first = next(lines, None)
     if first is not None:
         yield f"{name}\n"
@@ -273,7 +275,7 @@ def _bounds(program: LinearProgram, names: Sequence[str]) -> Iterator[str]:
 
 
 def _range(low: float, high: float) -> tuple[str, float]:
-    """Return the kind of row and the range that give a reader exactly these bounds; an empty kind if none does."""
+    """Return the row type and the range that express exactly these bounds, or an empty type if no range does."""
     width = high - low
     for kind in ("G", "L"):
         for candidate in (width, math.nextafter(width, math.inf), math.nextafter(width, 0.0)):

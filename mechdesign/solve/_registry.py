@@ -1,6 +1,6 @@
-"""The registry of solvers: one line each, with their features.
+"""The registry of solvers: one entry for each, with its features.
 
-Each solver has one file and one `Solver` here; other packages call `register`.
+Each built-in solver has a file in this package and a `Solver` entry here; other packages call `register`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ class Solver:
 
     Attributes:
         name: The name for users, in lower case, such as "highs-simplex".
-        load: Returns the function that solves, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`. It is
-            called on first use, so that it may import slow packages.
-        package: The package that it needs.
-        takes: "rows" for a `LinearProgram`, or "blocks" for a `BlockProgram`, which needs no rows.
-        exact: Whether its answers are vertices, computed to working precision. A second solve with a magnified
-            objective then gives better multipliers.
-        warm: Whether it can start from its own earlier answer, also after rows were added.
-        apart: Number of nonzero coefficients from which, with a time limit, it runs in a separate process. The process
-            is killed soon after the limit; `load` must then be importable.
-        deaf: Whether it ignores Ctrl-C; from `apart` on it then runs in a separate process also without a limit.
+        load: A function that returns the back end, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`.
+            `load` is called on first use, so it may import slow packages.
+        package: The package that the solver needs.
+        takes: The type of program that the solver accepts: "rows" for a `LinearProgram`, or "blocks" for a
+            `BlockProgram`.
+        exact: Whether the answers of the solver are vertices, computed to working precision. For such a solver, a
+            second solve with a magnified objective gives more accurate multipliers.
+        warm: Whether the solver can start from its own earlier answer, even if rows were added since.
+        apart: Number of nonzero coefficients from which a solve with a time limit runs in a separate process. The
+            process is killed soon after the limit. Such solvers need a `load` function that can be pickled.
+        deaf: Whether the solver ignores Ctrl-C. If so, a solve with at least `apart` coefficients runs in a separate
+            process even without a time limit.
 
     >>> find("highs-simplex").exact, find("block").takes
     (True, 'blocks')
@@ -52,7 +54,7 @@ class Solver:
 
     @property
     def installed(self) -> bool:
-        """Whether the package can be imported."""
+        """Whether the package of the solver is installed."""
         return importlib.util.find_spec(self.package) is not None
 
 
@@ -65,9 +67,10 @@ def _load(module: str, *method: str) -> Any:
     return importlib.import_module(f"mechdesign.solve._{module}").back_end(*method)
 
 
-# HiGHS checks the clock between its steps; from this number of coefficients the presolve alone may take seconds.
+# HiGHS checks the clock only between its steps. With at least this number of coefficients, its presolve may take
+# seconds.
 _MIN_COEFFICIENTS_APART = 250_000
-# Below this number of coefficients solvers that ignore Ctrl-C take less time than starting a process.
+# The limit for solvers that ignore Ctrl-C: smaller programs take less time than starting a process.
 _MIN_COEFFICIENTS_DEAF = 20_000
 
 
@@ -90,7 +93,7 @@ _SOLVERS: dict[str, Solver] = {
 
 
 def register(solver: Solver) -> None:
-    """Add a solver of another package; its name is then accepted wherever solvers are named.
+    """Add a solver of another package, so that its name is accepted by all functions that take the name of a solver.
 
     Args:
         solver: The solver.
@@ -112,7 +115,7 @@ def register(solver: Solver) -> None:
 
 
 def available() -> tuple[Solver, ...]:
-    """Return all registered solvers; ``cvxpy-NAME`` also gives any installed solver of CVXPY.
+    """Return all registered solvers. In addition, `find` accepts ``cvxpy-NAME`` for any installed solver of CVXPY.
 
     Returns:
         The solvers, in the order of registration.
@@ -135,7 +138,7 @@ def find(name: str) -> Solver:
 
     Raises:
         InputError: The name is unknown.
-        MissingDependencyError: Its package is not installed.
+        MissingDependencyError: The package of the solver is not installed.
 
     >>> from mechdesign.solve import find
     >>> find("scipy").deaf

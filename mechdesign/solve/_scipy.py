@@ -30,21 +30,21 @@ _STRATEGY = "simplex_dual_edge_weight_strategy"
 _STRATEGIES = ("dantzig", "devex", "steepest", "steepest-devex")
 _MIN_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
-# Iteration limits; the first covers the interior point and the clean-up of its crossover. The simplex method gets a
-# constant number of pivots, and more for each row and column.
+# Iteration limits. The limit of the interior-point method includes the simplex iterations after crossover. The limit of
+# pivots of the simplex method is a constant, plus a number for each row and column.
 _MAX_INTERIOR_ITERATIONS = 2_000
 _MAX_PIVOTS = 100_000
 _MAX_PIVOTS_PER_ROW = 100
-# Factors of the gap for repeated interior-point runs.
+# Factors by which repeated interior-point runs enlarge the gap.
 _GAP_FACTORS = (10, 10_000)
 
 
 def back_end(method: str) -> BackEnd:
     """Return `linprog` with `method`: "highs" (HiGHS decides), "highs-ds" (simplex) or "highs-ipm" (interior point).
 
-    It cannot start from an earlier answer, and every method ends in a vertex. Its solvers run in one thread, so that
-    any limit of threads holds. Ctrl-C takes effect when `linprog` returns, without numbers. If rounding keeps the
-    interior point from the required gap, it runs again with a larger gap.
+    `linprog` cannot start from an earlier answer, and every method returns a vertex. `linprog` runs in one thread, so
+    it meets every limit on threads. Ctrl-C takes effect when `linprog` returns, and discards its numbers. If the
+    interior-point method misses the required gap because of rounding, it runs again with a larger gap.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
@@ -84,7 +84,7 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
         if name not in OPTIONS:
             accepted = f"one of {', '.join(sorted(OPTIONS))}"
             raise InputError(f"options.extra.{name}", "is not an option of linprog", value=value, bound=accepted)
-        # linprog ignores such values with a warning.
+        # linprog ignores invalid values and only warns.
         if name == "presolve" and not isinstance(value, bool | np.bool_):
             raise InputError(f"options.extra.{name}", "is not a truth value", value=value, bound="True or False")
         if name == _STRATEGY and value is not None and str(value).lower() not in _STRATEGIES:
@@ -95,7 +95,7 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
 
 
 def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> Answer:
-    """Split the rows for `linprog`: A_eq x = b_eq and A_ub x <= b_ub, with lower bounds negated."""
+    """Solve with `linprog`; its form is A_eq x = b_eq and A_ub x <= b_ub, so rows with lower bounds are negated."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
@@ -116,8 +116,8 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
         raise InputError("options.extra", f"is refused by linprog ({error})", value=settings) from error
     row_dual = None
     if result.x is not None and result.ineqlin.marginals is not None:
-        # A marginal is the derivative of the optimum by a right-hand side: positive if the row is active at its lower
-        # bound. Rows with lower bounds were negated.
+        # A marginal is the derivative of the optimum by a right-hand side. The marginal is positive if the row is
+        # active at its lower bound. Rows with lower bounds were negated.
         row_dual = np.zeros(program.rows)
         row_dual[equal] = result.eqlin.marginals
         row_dual[above] = result.ineqlin.marginals[: above.size]
@@ -136,7 +136,7 @@ def _status(code: int, message: str, *, present: bool) -> Status:
     if code == 1:
         return Status.TIME_LIMIT if "time limit" in message.lower() else Status.ITERATION_LIMIT
     if code == 4 and present:
-        # linprog applies a further tolerance to optimal answers of HiGHS; `measure` decides.
+        # linprog rejects some optimal answers of HiGHS by an additional tolerance; `measure` makes the final decision.
         return Status.OPTIMAL
     return {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}.get(code, Status.FAILED)
 

@@ -17,24 +17,25 @@ def solve(
 ) -> Solution:
     """Solve a linear program and measure the answer.
 
-    Objective and residuals are recomputed from the returned numbers. Missing or non-finite numbers count as infinite.
-    An "optimal" answer with a residual over 1e-3, relative to the size of the data, counts as failed.
+    Objective and residuals are recomputed from the returned numbers. Missing or non-finite numbers give infinite
+    residuals. If an "optimal" answer has a residual over 1e-3, relative to the size of the data, its status becomes
+    FAILED.
 
     Large programs run in a separate process if the solver would exceed its time limit or ignore Ctrl-C (`Solver.apart`,
-    `Solver.deaf`). The process is killed after the limit plus one second and a twentieth of the limit.
+    `Solver.deaf`). The process is killed after the limit plus a grace period of one second and 5 % of the limit.
 
     Args:
         program: The program.
         solver: Name of a solver.
         options: Tolerances, limits, and options of the solver.
-        start: The `start` of an earlier solution by the same solver, of a program with the same or fewer rows.
+        start: The `start` of an earlier solution by the same solver. The earlier program may have had fewer rows.
 
     Returns:
         The solution.
 
     Raises:
         InputError: The solver is unknown, does not take rows, or refuses an option.
-        MissingDependencyError: Its package is not installed.
+        MissingDependencyError: The package of the solver is not installed.
 
     >>> import numpy as np
     >>> from mechdesign.solve import LinearProgram, solve

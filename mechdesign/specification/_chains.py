@@ -57,8 +57,8 @@ class Transitions:
     def along(self, steps: Steps, source: Source) -> MarkovChain | VaryingChain:
         """Return the chain, or the chains of successive steps, of a trace.
 
-        Raises `SpecificationError` if they do not match the times of the trace. Warns with `StepWarning` if the chain
-        was counted from data with other intervals than those of the trace.
+        Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `StepWarning` if the
+        chain was counted from data with other intervals than the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -115,7 +115,7 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     if table.border == "state":
         raise source.error(
             "border",
-            "is not supported for a release, whose states are those of the domain",
+            "is not supported for a release, whose states are the members of the domain",
             value="state",
             bound='"cut"',
             remedy="remove the key, and use a larger box",
@@ -137,7 +137,11 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
         return
     seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
     adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
-    adds = " With these alone, leakage adds up without loss, and no positive budget lasts forever." if adds_up else ""
+    adds = (
+        " With the counts alone, leakage adds up without loss, and no positive budget lasts over an infinite horizon."
+        if adds_up
+        else ""
+    )
     warn(
         f"{source}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
         f"possible; {seen} of them occur in the counts.{adds} Use smoothing for beliefs only: bounds on leakage need "
@@ -171,9 +175,9 @@ def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> t
     if not leaving:
         return notes
     treatment = (
-        "they lead to the state outside"
+        "these steps lead to the state outside"
         if border == "state"
-        else "they are left out, so the chain describes people who stay inside"
+        else "these steps are left out, so the chain describes people who stay inside"
     )
     share = percent(leaving / (steps + leaving))
     return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {treatment}")
@@ -193,7 +197,9 @@ def _check_keys(table: ChainTable, source: Source) -> None:
         if getattr(table, key) is not None and not fits:
             raise source.error(key, f"cannot be combined with {form}", remedy=remedy)
     if form == "paths" and table.by is None:
-        raise source.error("by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for a step")
+        raise source.error(
+            "by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for an hour or a step"
+        )
     if counted and table.by == "step":
         remedy = "name files: paths"
         raise source.error("by", "cannot be combined with data", value="step", bound='"hour"', remedy=remedy)
@@ -273,7 +279,7 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
             "is not a Markov chain: it has a word instead of some rows",
             value=word,
             bound="a row of numbers, or the word stay, for each state",
-            remedy='write stay instead of such rows, or count steps with ends = "stay"',
+            remedy='write stay instead of these words, or count steps with ends = "stay"',
         )
     if matrix.shape != (domain.size, domain.size):
         raise source.error(
@@ -318,7 +324,7 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
     if data is None:
         raise source.error(
             "estimated",
-            "needs data in order of time, but the prior does not come from such data",
+            "needs data in order of time, but the prior does not come from ordered data",
             bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
@@ -331,7 +337,8 @@ def build_correlations(
     """Return the forward and backward chains that the table at `source` describes, and notes for the user.
 
     If the chain is counted from data, the backward chain follows from the frequencies of the states that steps leave.
-    Otherwise it follows from the stationary distribution. Raises `SpecificationError` for chains that change with time.
+    Otherwise the backward chain follows from the stationary distribution. Raises `SpecificationError` for chains that
+    change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")

@@ -46,10 +46,10 @@ def chain_files(
     """Return the files of a chain, and notes for the user.
 
     The files are ``forward.csv``, ``backward.csv``, ``states.csv`` and, for a chain counted from data,
-    ``chain-counts.json``. The chain is that of ``[release]``, or is counted from the data of the prior. The arguments
+    ``chain-counts.json``. The chain comes from ``[release]``, or is counted from the data of the prior. The arguments
     `every`, `gap`, `smoothing`, `ends` and `border` override keys of the chain. `times` overrides keys of the table of
-    check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row becomes the word `ends`, unless
-    that is "stay".
+    check-ins: "time", "date", "time_format", "time_zone" and "missing". An unknown row is written as the word of
+    `ends`, except that "stay" gives a row with a 1 on the diagonal.
     """
     stated = given.document.release.transition
     source = Source(("release", "transition"), given.folder)
@@ -82,7 +82,7 @@ def chain_files(
 
 
 def _warn_of_smoothing(smoothing: float) -> None:
-    """Warn with `SmoothedChainWarning` that files hold a smoothed chain."""
+    """Warn with `SmoothedChainWarning` that files contain a smoothed chain."""
     warn(
         f"the matrices were counted with smoothing {smoothing:g}, so leakage computed from them is smaller than for "
         f"the observed steps. `leakage` and `budget` also show results for the counts alone, from {CHAIN_COUNTS}",
@@ -150,7 +150,7 @@ def _states(found: Correlations, domain: Domain) -> bytes:
     return csv_text(rows).encode()
 
 
-# The first designs have these shares of α as their ε.
+# The first designs have an ε equal to these shares of α.
 _SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
 # Each further round makes up to this number of designs.
 _DESIGNS_PER_ROUND = 6
@@ -161,11 +161,11 @@ _MIN_LEVELS = 200
 
 @dataclass(frozen=True, eq=False)
 class PricedBudgets:
-    """Budgets for the releases of a specification, with the certified costs behind them.
+    """Budgets for the releases of a specification, with the certified costs from which they follow.
 
     Attributes:
         best: The budgets; each ε is a key of `costs`. The lower bound assumes costs that are linear between designs.
-        costs: The certified cost of one release for each designed ε, and the cost of no release at 0.
+        costs: The certified cost of one release for each designed ε, and at 0 the cost without a release.
         notes: Sentences for the user, for example that a release may leak more than its ε.
     """
 
@@ -188,8 +188,8 @@ def price_budgets(
 ) -> PricedBudgets:
     """Return budgets of least cost for releases of a specification; see `mechdesign.leakage.best_budgets`.
 
-    The function first certifies designs at a few ε, then at the ε that the best budgets use. It stops when every budget
-    has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
+    The function first certifies designs at a few ε, then at the ε that the best budgets use. The search stops when
+    every budget has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
 
     Args:
         specification: A specification with one ``epsilon``, which is varied.
@@ -220,7 +220,7 @@ def price_budgets(
                 told(f"design {len(costs)}, ε = {exact_text(epsilon)}")
             costs[epsilon] = _at(specification, place, epsilon, changed).certificate.cost
         known = sorted(costs)
-        # A channel for a smaller ε is also valid for a larger one.
+        # A channel for a smaller ε is also valid for a larger ε.
         falling = np.minimum.accumulate([costs[epsilon] for epsilon in known])
         axis = np.array([float(epsilon) for epsilon in known])
         curves = [(axis, weight * falling) for weight in counts]
@@ -267,7 +267,7 @@ def _at(specification: Specification, place: int, epsilon: Fraction, changed: Ma
 
 
 def _cost_without_release(specification: Specification, place: int, alpha: float) -> float:
-    """Return the cost of no release, which is the cost of the best constant answer."""
+    """Return the cost without a release, which is the cost of the best constant answer."""
     problem = _with_epsilon(specification, place, Fraction(alpha)).problem()
     each = problem.cost.max(axis=0) if problem.objective == "worst" else problem.prior @ problem.cost
     return float(each.min()) * (1 + 2.0**-40)

@@ -146,7 +146,7 @@ def _rename_arguments(given: Collection[str]) -> Iterator[None]:
 
 
 def schedule_place(privacy: Sequence[Table]) -> int | None:
-    """Return the index of the ``[[privacy]]`` table with ε from a file, or None; raise an error for several."""
+    """Return the index of the ``[[privacy]]`` table with ε from a file, or None; raise an error for two such tables."""
     places = [place for place, table in enumerate(privacy) if isinstance(getattr(table, "epsilon", 0), BudgetsFile)]
     if len(places) > 1:
         raise SpecificationError(
@@ -188,8 +188,8 @@ _COUNTED = ("checkins", "plt", "simulated")
 def predict_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
     """Return the size of the program, or None if it may split into several programs.
 
-    A distance between all secrets joins them in one program. Steps of a graph, thresholds and distances from files may
-    not, and a policy may exclude secrets.
+    A distance between all secrets joins them in one program. Edges of a graph, thresholds and distances from files need
+    not join all secrets, and a policy may exclude secrets.
     """
     kinds = [(kind_of(table), getattr(table, "distance", None)) for table in document.privacy]
     kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()
@@ -208,7 +208,7 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
 
 
 def _grid_sparsity(cells: Grid) -> Sparsity | None:
-    """Return the sparsity if bounds between neighbours imply all others, as for the Manhattan distance; else None."""
+    """Return the sparsity if bounds between neighbours imply all others, as for Manhattan distances, or else None."""
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])

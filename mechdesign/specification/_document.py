@@ -42,7 +42,7 @@ class SolverTable(Table, frozen=True):
         time_limit: Time limit in seconds, or None.
         rows: The privacy constraints that the solver gets.
         threads: Number of threads, or None for the solver's default.
-        options: Options of the solver, by its own names.
+        options: Options of the solver, by the solver's names for them.
     """
 
     name: Annotated[str, says('"auto", or a solver that `mechdesign info` lists.')] = "auto"
@@ -63,7 +63,7 @@ class Document(Table, frozen=True):
         domain: The secrets.
         prior: The probability of each secret.
         cost: The cost of each answer.
-        privacy: The requirements, at least one; all of them are kept.
+        privacy: The requirements, at least one. The channel meets all requirements.
         version: The version of this grammar.
         title: The title of the mechanism in reports.
         observables: The answers, if they differ from the secrets.
@@ -82,7 +82,9 @@ class Document(Table, frozen=True):
     title: Annotated[str, says("the title of the mechanism in reports.")] = ""
     observables: Annotated[
         ObservablesTable | None,
-        says("the answers, if they differ from the secrets: a subset of them, a coarser grid, or another domain."),
+        says(
+            "the answers, if they differ from the secrets: a subset of the secrets, a coarser grid, or another domain."
+        ),
     ] = None
     policy: Annotated[PolicyTable, says("the treatment of policy graphs.")] = msgspec.field(default_factory=PolicyTable)
     release: Annotated[ReleaseTable, says("the release of a trace.")] = msgspec.field(default_factory=ReleaseTable)

@@ -125,7 +125,7 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
 def build_observables(
     table: ObservablesTable, source: Source, secrets: Domain
 ) -> tuple[Domain, tuple[int, ...] | None]:
-    """Return the answers that the table at `source` describes, and their indices if they are some of the secrets."""
+    """Return the answers that the table at `source` describes, with their indices if the table selects secrets."""
     if table.form not in ("subset", "blocks"):
         return build_domain(table, source), None
     if table.unit is not None:
@@ -191,7 +191,10 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
                 raise source.error(
-                    ("points", index), "has another number of coordinates", value=point, bound="like the first point"
+                    ("points", index),
+                    "has another number of coordinates",
+                    value=point,
+                    bound="the number of coordinates of the first point",
                 )
         with source.keys():
             return Domain.from_points(np.array(table.points, ndmin=2), table.labels, table.unit or "")

@@ -26,7 +26,7 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of specifications.
 
     The schema does not contain conditions that depend on data, such as the number of probabilities.
-    `Specification.problem` checks these.
+    `Specification.problem` checks these conditions.
 
     Args:
         document: The outermost table: `Document` for designs and traces, or `ReleaseDocument` for tables.
@@ -78,7 +78,7 @@ def _hook(kind: type) -> dict[str, Any]:
         return {"anyOf": choices}
     if kind is Fraction:
         return {"anyOf": [{"type": "number"}, {"type": "string"}]}
-    raise TypeError(f"a table of a specification holds a {kind.__name__}, which has no JSON schema")
+    raise TypeError(f"a table of a specification contains a {kind.__name__}, which has no JSON schema")
 
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
@@ -122,7 +122,7 @@ _WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 def check_key(key: str, path: str) -> None:
     """Raise `SpecificationError` at `path` unless the grammar has the dotted path `key`, such as privacy.0.epsilon.
 
-    Optional keys are accepted. Steps into lists are numbers, counted from 0.
+    Optional keys are accepted. Lists are indexed by numbers, counted from 0.
     """
     outer = document_with_kinds()
     hints: list[Any] = [outer]
@@ -177,7 +177,7 @@ def _replace(data: Any, step: str, remaining: str, value: object, before: str, p
     here = f"{before}.{step}" if before else step
     if isinstance(data, list):
         if not (step.isdecimal() and step.isascii() and int(step) < len(data)):
-            bound = f"between 0 and {len(data) - 1}" if data else "a place in the list, which is empty"
+            bound = f"between 0 and {len(data) - 1}" if data else "an index of the list, which is empty"
             raise SpecificationError(path, f"has no {here} in the specification", value=step, bound=bound)
         place: Any = int(step)
         inner: Any = data[place]

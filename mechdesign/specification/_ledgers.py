@@ -1,4 +1,7 @@
-"""Open the ledger of a specification. An existing ledger may be anywhere; a new one must be in the folder."""
+"""Open the ledger of a specification.
+
+An existing ledger may be in any folder; a new ledger must be in the folder of the specification.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mechdesign.specification._read import Source
 class LedgerTable(Table, frozen=True):
     """The ledger that `mechdesign release` charges before each step. Use one ledger for each person.
 
-    No other command charges it, so it requires ``[release]`` and only policy graphs.
+    No other command charges a ledger, so this table requires ``[release]`` and only policy graphs.
     """
 
     path: Annotated[
@@ -39,7 +42,7 @@ class LedgerTable(Table, frozen=True):
 def open_ledger(
     folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None, wait: float = WAIT_S
 ) -> Ledger:
-    """Open the ledger of a ``[ledger]`` table, or return a new one whose file is created at the first expense.
+    """Open the ledger of a ``[ledger]`` table, or return a new ledger whose file is created at the first expense.
 
     Args:
         folder: The folder of the specification.
@@ -52,7 +55,7 @@ def open_ledger(
         The ledger.
 
     Raises:
-        SpecificationError: The ledger does not exist, and no budget is given or it would be outside `folder`.
+        SpecificationError: The ledger does not exist, and has no budget or a path outside `folder`.
         LedgerError: The file is damaged, or was created with another budget.
     """
     with Source(("ledger",)).keys():

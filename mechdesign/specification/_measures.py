@@ -72,7 +72,7 @@ def require_positive(table: CostTable, source: Source) -> None:
 
 
 def scale_cost(distance: Floats, power: float, scale: float, source: Source) -> Floats:
-    """Return scale · d^power; raise `SpecificationError` if a cost overflows, because an infinite cost forbids."""
+    """Return scale · d^power; raise `SpecificationError` if a cost overflows, since infinite costs forbid answers."""
     if power == 1 and scale == 1:
         return distance
     with np.errstate(over="ignore", under="ignore"):
@@ -141,7 +141,7 @@ class Measures:
     def requirement(self, table: Table, source: Source) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         with source.keys(), withholding("distance"), withholding("error"), withholding_values():
-            # Distances and errors come from files, so errors must not show them.
+            # Distances and errors come from files, so error messages must not show them.
             return kind_of(table).from_table(table, _Reading(self, source))
 
     @cached_property
@@ -169,14 +169,14 @@ class Measures:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
         if any_rows and self.visits is not None:
-            # Errors are measured from the visits, averaged over the visits of each anchor.
+            # The errors of an anchor are means over its visits.
             with source.keys({"cost": "distance"}):
                 errors = between(self.secrets, self.visits, self.secrets, table.distance)
                 return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
         return self._measure(table.distance, source / "distance")
 
     def _measure(self, name: str, source: Source, other: Domain | None = None) -> Floats:
-        """Return the distances with a name between the secrets, or from them to `other`."""
+        """Return the named distances between the secrets, or from the secrets to `other`."""
         for domain in (self.secrets, other or self.secrets):
             if name == "haversine" and domain.coordinates is None:
                 raise source.error(
@@ -233,7 +233,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class _Reading(Reading):
-    """The functions with which a kind of requirement reads its table at the source."""
+    """The functions that a kind of requirement uses to read its table."""
 
     _measures: Measures
     _source: Source

@@ -66,7 +66,7 @@ def _values(text: str) -> str:
 
 
 def _describe_prior(raw: Raw) -> str:
-    """Return a valid table of a prior in words."""
+    """Return a description of a valid table of a prior."""
     form = next((name for name in raw if name != "smoothing"), "")
     table = raw[form] if isinstance(raw.get(form), Mapping) else {}
     said = _FORMS.get(form, form)

@@ -39,7 +39,7 @@ class PolicyTable(Table, frozen=True):
 
     Attributes:
         within: The answers of an optimal channel: in the component of the secret, or anywhere.
-        isolated: The treatment of secrets that no requirement joins to another.
+        isolated: The treatment of secrets that no requirement joins to another secret.
         repair: The method that chooses the edges of a repair.
         repaired: The states that a repair protects along a trace.
         hull: The part of the graph whose sensitivity hull the noise fits.
@@ -73,7 +73,8 @@ class PolicyTable(Table, frozen=True):
         ),
     ] = "disconnected"
     hull: Annotated[
-        Hull, says("the sensitivity hull that noise fits and that decides which secrets are exposed: of each, or all.")
+        Hull,
+        says("the sensitivity hull for the noise, which determines the exposed secrets: of each component, or of all."),
     ] = "component"
     support: Annotated[
         list[int | str] | None,
@@ -115,7 +116,7 @@ class ReleaseTable(Table, frozen=True):
         ChainTable | None, says("the transitions between states, which the adversary knows as well.")
     ] = None
     every: Annotated[
-        str | None, says('the length of even steps at which the trace is resampled by its times, such as "5 min".')
+        str | None, says('the length of even steps, such as "5 min", at which the trace is resampled.')
     ] = None
     gap: Annotated[
         str | None,

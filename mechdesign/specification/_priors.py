@@ -104,7 +104,8 @@ class Read(NamedTuple):
         sampling: The time step and the longest gap at which traces were resampled.
         median: The median interval between points in seconds, or None.
         notes: Sentences about the data, for the user.
-        order: A sentence with the order of the points and the first and last time; private, so never published.
+        order: A sentence with the order of the points and the first and last time, which is private and never
+            published.
     """
 
     visits: trajectories.Visits
@@ -139,7 +140,7 @@ def read_visits(
 
 
 class Traces(NamedTuple):
-    """Traces after resampling, with notes; the attributes other than `found` are those of `Read`."""
+    """Traces after resampling, with notes; for the attributes other than `found` see `Read`."""
 
     found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling
@@ -177,7 +178,7 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
 def _checkins(table: Checkins, source: Source) -> traces.Points:
     if (table.place is None) != (table.places is None):
         lacking = "places" if table.places is None else "place"
-        raise source.error(lacking, "is missing", bound="place and places together")
+        raise source.error(lacking, "is missing", bound="both place and places")
     places = None
     if table.places is not None:
         by_key = table.places
@@ -226,7 +227,7 @@ def _count_visits(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         share = visits.outside / (visits.inside + visits.outside)
-        notes.append(f"{visits.outside} points outside the box left out, {percent(share)} of all")
+        notes.append(f"{visits.outside} points outside the box are left out, {percent(share)} of all")
     return visits.counts().astype(np.float64), tuple(notes)
 
 

@@ -26,7 +26,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import largest_distortion
 
 LEVELS = tuple(Fraction(level) for level in ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
-"""Candidates for ε, in nats per km; with the last one, odds change by a factor of e² within 100 m."""
+"""Candidates for ε, in nats per km; with the last candidate, odds change by a factor of e² within 100 m."""
 
 _NUMBER_OF_DRAWS = 2**15
 
@@ -38,7 +38,7 @@ class Worth:
     Attributes:
         epsilon: The ε in nats per km, or None if no level suffices.
         noise: The cost of noise with this ε, or with the last level, in km.
-        nothing: The cost of no release, which is the cost of the best constant answer, in km.
+        nothing: The cost without a release, which is the cost of the best constant answer, in km.
     """
 
     epsilon: Fraction | None
@@ -105,7 +105,7 @@ class Proposal:
     Attributes:
         domain: The grid.
         epsilon: ε in nats per km.
-        worth: The cost of noise with this ε. If no level is worth its cost, ε is the last one.
+        worth: The cost of noise with this ε. If noise is too expensive at every level, ε is the last level.
         floor: The distortion floor in km.
         largest_floor: The largest floor that a channel can reach, in km.
         inside: Number of points inside the grid.
@@ -156,7 +156,7 @@ def propose(found: DataSource, cells: int = 64) -> Proposal:
     points = sum(map(len, found.traces))
     if points < _MIN_POINTS:
         raise InputError(
-            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_MIN_POINTS}"
+            str(found.path), "contains too few points to propose a grid", value=points, bound=f"at least {_MIN_POINTS}"
         )
     box = _box(found)
     width, height = box.plane.points(np.array([box.north]), np.array([box.east]))[0].tolist()
@@ -181,7 +181,7 @@ def propose(found: DataSource, cells: int = 64) -> Proposal:
 
 
 def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -> str:
-    """Return the specification with comments; data files are named relative to `folder`, or as the user named them.
+    """Return the specification with comments; with `folder`, the paths of data files are relative to this folder.
 
     The text does not name any user, because specifications are passed on together with their results.
     """
@@ -206,8 +206,8 @@ def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -
         "",
         f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box "
         "surrounds the place with most points,",
-        f"# and holds {proposal.inside} of {points}. More cells give a finer map, but time grows with the third power "
-        "of their number.",
+        f"# and contains {proposal.inside} of {points}. More cells give a finer map, but time grows with the third "
+        "power of their number.",
         "[domain.grid]",
         f"columns = {cells.columns}",
         f"rows = {cells.rows}",
@@ -258,7 +258,8 @@ def _lines_on_privacy(proposal: Proposal) -> list[str]:
         f"epsilon = {_decimal(proposal.epsilon)}",
         'distance = "euclidean"',
         "",
-        "# The expected error in km of the best guess by an adversary who knows the prior. Releasing nothing reaches",
+        "# The least expected error in km of the best guess by an adversary who knows the prior. Releasing nothing "
+        "reaches",
         f"# {proposal.largest_floor:.3g}. Remove this table to rely on ε alone.",
         "[[privacy]]",
         'kind = "distortion"',
@@ -295,8 +296,9 @@ def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
     costs = f"{worth.noise:.2g} of {worth.nothing:.2g} km"
     if worth.epsilon is None:
         return (
-            f"# ε was chosen from the data. With none of {tried} does planar Laplace noise cost",
-            f"# at most half as much as no release. This ε is the last of them, with a cost of {costs}.",
+            f"# ε was chosen from the data. For all of {tried} planar Laplace",
+            "# noise costs more than half as much as no release. This ε is the largest of them, with a cost of "
+            f"{costs}.",
         )
     return (
         f"# ε was chosen from the data: it is the least of {tried} for which planar",
@@ -314,10 +316,10 @@ def _places_line(joined: Joined, folder: Path | None) -> str:
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """Return the path relative to a folder, after resolving links, as ".." does."""
+    """Return the path relative to a folder, both with links resolved, because ".." is the parent of a link's target."""
     try:
         return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
-    except ValueError:  # On another drive.
+    except ValueError:  # The path is on another drive.
         return str(path)
 
 
@@ -348,15 +350,19 @@ def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
     if visits.inside < points * _MIN_SHARE_INSIDE:
         few = f", fewer than the {_MIN_POINTS} that a prior needs" if visits.inside < _MIN_POINTS else ""
         notes.append(
-            f"the box holds {visits.inside} of {points} points{few}: the others are far away. Choose the box by hand, "
-            "or keep only the points of one area"
+            f"the box contains {visits.inside} of {points} points{few}: the other points are far away. Choose the "
+            "box by "
+            "hand, or keep only the points of one area"
         )
     box = visits.domain.geographic
     assert box is not None
     inside = (box.south <= latitude) & (latitude <= box.north) & (box.west <= longitude) & (longitude <= box.east)
     _, counts = np.unique(np.column_stack((latitude, longitude))[inside], axis=0, return_counts=True)
     if halves := int(((latitude == 0) ^ (longitude == 0))[~inside].sum()):
-        notes.append(f"{_points_text(halves)} outside the box with a latitude or longitude of 0, which may be missing")
+        notes.append(
+            f"{_points_text(halves)} outside the box with a latitude or longitude of 0, which may stand for a "
+            "missing value"
+        )
     if visits.inside >= _MIN_POINTS and counts.max(initial=0) > _MAX_SHARE_AT_PLACE * visits.inside:
         notes.append(
             f"{counts.max()} of the {visits.inside} points in the box are at exactly one place, which may stand for "
@@ -389,7 +395,7 @@ def _box(found: DataSource) -> BoundingBox:
     latitude, longitude = _coordinates(found)
     known = (latitude != 0) | (longitude != 0)
     if known.sum() < _MIN_POINTS:
-        problem = "holds too few points other than 0,0 to propose a grid"
+        problem = "contains too few points other than 0,0 to propose a grid"
         raise InputError(str(found.path), problem, value=int(known.sum()), bound=f"at least {_MIN_POINTS}")
     latitude, longitude = latitude[known], longitude[known]
     if max(map(_extent, (latitude, longitude))) > 2 * _AREA_DEGREES:

@@ -1,7 +1,7 @@
 """Convert the values of a specification to its tables, and explain errors about keys.
 
-Numbers on which a proof depends (ε, radius, minimum) become exact fractions. All others become float64, rounded once
-from the decimal number in the file.
+Numbers on which a proof depends (ε, radius, minimum) become exact fractions. All other numbers become float64, rounded
+once from the decimal number in the file.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 # Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
-# Arguments of functions that read files and that have the same name as a key.
+# Arguments with the same name as a key, of functions that read files.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Range of exact numbers, the same as in the verifier.
 _EXACT = ("1e-400", "1e+400")
-# msgspec writes this instead of the key in a table with free names.
+# Messages of msgspec contain this text instead of the key of a table with free names.
 _ANY = "[...]"
 _KINDS = {
     "array": "a list",
@@ -101,7 +101,7 @@ class Source:
     def file(self, table: object = None, name: str | None = None) -> Iterator[Path]:
         """Yield the file that the table at this place names, and turn errors about the file into errors about the key.
 
-        These errors show only the form of cells, see `mechdesign.data._layout`. The layout of the file is given by
+        These errors show only the format of cells, see `mechdesign.data._layout`. The layout of the file is given by
         `table`.
         """
         layout = {key: getattr(table, key, None) for key in _LAYOUT}
@@ -210,7 +210,7 @@ def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTab
 
 
 def _decode(kind: type, value: object) -> object:
-    """Return a value of a type that msgspec does not know."""
+    """Convert a value to a type that msgspec does not support."""
     if kind is Fraction:
         return exact(value, "")
     if issubclass(kind, Either):
@@ -220,7 +220,7 @@ def _decode(kind: type, value: object) -> object:
         except msgspec.ValidationError as error:
             # `_explain` turns this into an error with the place of the value.
             raise ValueError("does not match any kind", chosen) from error
-    # msgspec expects this error for a type that the hook does not know.
+    # msgspec expects this error for a type that the hook does not support.
     raise NotImplementedError(kind)
 
 
@@ -244,7 +244,7 @@ def _check_sizes(value: object, path: Keys) -> None:
 
 
 def _find_passed_bound(value: float | Fraction) -> str:
-    """Return the range that a number leaves, or "" if it is in range."""
+    """Return the allowed range of a number that is out of range, or "" if it is in range."""
     if isinstance(value, int):
         return "" if -(2**63) <= value < 2**63 else "an integer of 64 bits"
     if isinstance(value, float):
@@ -384,7 +384,7 @@ def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationErro
 
 
 def _like(hints: Sequence[Any], value: object) -> list[Any]:
-    """Return the tables whose kind a value names, or all `hints` if it does not name one."""
+    """Return the tables whose kind a value names, or all `hints` if it does not name a kind."""
     tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
     if len(tagged) < 2 or not isinstance(value, Mapping):
         return list(hints)

@@ -22,9 +22,9 @@ from mechdesign.model._grammar import Table, says
 from mechdesign.specification._read import Source
 from mechdesign.tables._domain import Attribute, Domain
 
-_MISSING = "fill it in, or delete the record: records are never left out"
-_EMPTY = 'fill it in, or leave the cell empty, without blanks, for the value ""'
-_TRUTHS = "write values = [true, false], without quotes, if the column holds truth values"
+_MISSING = "fill in the value, or delete the record: records are never left out"
+_EMPTY = 'fill in the value, or leave the cell empty, without blanks, for the value ""'
+_TRUTHS = "write values = [true, false], without quotes, if the column contains truth values"
 _TWO = ({"true", "false"}, {"1", "0"})
 _OWN_VALUE = '; or add "" to values to treat a missing value as a separate value'
 
@@ -47,7 +47,9 @@ class AttributeTable(Table, frozen=True):
     low: Annotated[Fraction | None, says("the least value, with `step`: values are low, low + step, …")] = None
     high: Annotated[Fraction | None, says("the largest value.")] = None
     step: Annotated[Fraction | None, says("the step between values, exact.")] = None
-    round: Annotated[bool, says("whether a number between two values is read as the nearest one, not refused.")] = False
+    round: Annotated[
+        bool, says("whether a number between two values is replaced by the nearest value, not refused.")
+    ] = False
 
 
 class RecordsTable(Table, frozen=True):
@@ -261,7 +263,7 @@ def _round_column(column: Any, attribute: Attribute, path: str) -> list[Any]:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         # The message of NumPy quotes a cell.
-        raise InputError(path, "holds values that are not numbers", bound="numbers, for round = true") from None
+        raise InputError(path, "contains values that are not numbers", bound="numbers, for round = true") from None
     codes = _nearest(numbers, attribute)
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))

@@ -128,7 +128,7 @@ class Specification:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
 
     def with_data_of(self, other: Specification) -> Specification:
-        """Return a copy of this specification that reuses the data read by another one.
+        """Return a copy of this specification that reuses the data of another specification.
 
         Data are reused if both have the same folder, secrets, observables, prior and cost.
 
@@ -179,7 +179,7 @@ class Specification:
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            # The first problem has already warned of these distances.
+            # For the first problem, warnings about these distances were already given.
             with suppress_warnings(MetricWarning):
                 made = self._problem(epsilon)
             yield made
@@ -271,7 +271,7 @@ class Specification:
         Args:
             folder: The parent folder. ``schedule.csv``, which maps releases to designs, is written last.
             save: Function that writes a design into a folder: `Design.save`, or `md.report.save` to add a page.
-            force: Whether to write into a folder that holds other files.
+            force: Whether to write into a folder that contains other files.
             overwrite: Whether to replace designs of another specification.
             **changed: Settings that override ``[solver]``, see `design`.
 
@@ -279,7 +279,8 @@ class Specification:
             Pairs of ε and the design.
 
         Raises:
-            ExportError: The files must not, or cannot, be written. If possible, this is raised before the first design.
+            ExportError: The files must not, or cannot, be written. If possible, the error is raised before the first
+                design.
         """
         from mechdesign.synthesis._folders import check_schedule_target, save_designs
         from mechdesign.synthesis._result import Design
@@ -321,7 +322,7 @@ class Specification:
         return self.steps(trace, delimiter)[0].states
 
     def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]:
-        """Return the states and times of a trace, resampled if ``[release]`` has ``every``, and notes.
+        """Return the states and times of a trace, and notes; with ``every`` in ``[release]`` the trace is resampled.
 
         Args:
             trace: The true state of each step, see `release`.
@@ -369,32 +370,33 @@ class Specification:
         """Release a trace step by step, according to ``[policy]`` and ``[release]``, and certify each step.
 
         Args:
-            trace: The true state of each step: a file, see `mechdesign.data.read_states`, or indices or labels. Or
-                places: an array (steps, 2) of x and y in the unit of the domain. Or a mapping with the columns
-                ``latitude`` and ``longitude``, ``x`` and ``y``, or ``state``, and optionally ``time``. Steps with a
-                missing time are left out.
+            trace: The true state of each step: a file, see `mechdesign.data.read_states`, or indices or labels. An
+                array (steps, 2) contains x and y in the unit of the domain. A mapping has the columns ``latitude`` and
+                ``longitude``, ``x`` and ``y``, or ``state``, and optionally ``time``. Steps with a missing time are
+                left out.
             seed: A seed for a rehearsal, which overrides that of ``[release]``. Without a seed the randomness comes
                 from the operating system. Anyone who learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file; recognised if None.
-            ledger: A ledger that is charged with the ε of each step before it is drawn, instead of that of
+            ledger: A ledger that is charged with the ε of each step before it is drawn, instead of the ledger of
                 ``[ledger]``. Rehearsals do not charge ``[ledger]``.
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far if a later step fails after a ledger was charged, because their
                 budget is spent.
             own_history: Release the trace even if prior, chain or policy were counted from rows of its time. Published
-                files then depend on the true states, which the manifest states.
+                files then depend on the true states, and the manifest records this dependence.
 
         Returns:
             The released trace; after Ctrl-C the steps so far, if there are any.
 
         Raises:
-            SpecificationError: A key is wrong, or not supported for a trace. Or counted rows lie between the first and
+            SpecificationError: A key is wrong, or not supported for a trace, or counted rows lie between the first and
                 the last time of the trace.
             InputError: A state is unknown, or impossible as the true state.
             BudgetExceededError: The steps would exceed the budget of the ledger; nothing was released.
 
         Warns:
-            HistoryWarning: Something was counted from data that may include the trace, and times are missing.
+            HistoryWarning: Prior, chain or policy were counted from data that may include the trace, and times are
+                missing.
         """
         from mechdesign.specification._traces import release_trace
 
@@ -421,7 +423,7 @@ class Specification:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the data for the user, such as ``"312 points outside the box left out"``."""
+        """Sentences about the data for the user, such as ``"312 points outside the box are left out"``."""
         # Building the requirements reads their files and collects notes.
         requirements, place = self._first.requirements, schedule_place(self.document.privacy)
         notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()), *self._doubts())
@@ -430,7 +432,7 @@ class Specification:
         return notes
 
     def _doubts(self) -> Iterator[str]:
-        """Yield notes about possible mistakes: names of columns, and costs where the truth is not the cheapest."""
+        """Yield notes about possible mistakes: names of columns, and costs that make the truth too expensive."""
         for name in ("domain", "observables"):
             yield from doubts_of(getattr(self.document, name), self._source / name)
         cost = self._data.cost
@@ -462,8 +464,8 @@ class Specification:
     def policy(self) -> SpecifiedPolicy:
         """The policy graph, which is the union of the graphs of all ``[[privacy]]`` tables, with its settings.
 
-        With a file of budgets, its ε is the first one. Raises `SpecificationError` if there is no graph, or if graphs
-        have different ε.
+        If the ε come from a file of budgets, this policy has the first ε. Raises `SpecificationError` if there is no
+        graph, or if graphs have different ε.
         """
         return build_policy(self._first, self.policy_settings)
 
@@ -513,7 +515,7 @@ class Specification:
         if self.schedule is not None and len(self.schedule.distinct) > 1:
             raise SpecificationError(
                 ("privacy", schedule_place(self.document.privacy) or 0, "epsilon"),
-                f"holds {len(self.schedule.distinct)} distinct ε, each with a separate problem",
+                f"contains {len(self.schedule.distinct)} distinct ε, each with a separate problem",
                 remedy=f"use {instead} of the specification",
             )
         return self._first
@@ -645,9 +647,9 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
 
 
 def _require_graphs(data: Raw) -> None:
-    """Raise `SpecificationError` for tables that require a policy graph, if there is none or not only graphs.
+    """Raise `SpecificationError` for tables that need a policy graph, if the privacy requirements do not permit them.
 
-    Tables at a wrong place are refused elsewhere.
+    Other functions refuse misplaced tables.
     """
     stated, policy = data.get("privacy"), data.get("policy")
     kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []

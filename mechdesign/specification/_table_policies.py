@@ -110,7 +110,7 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
             return _build_kind(table, source, domain, common)
     except SpecificationError as error:
         if isinstance(error.value, str):
-            # The value lists contradictory counts; replace arguments by keys.
+            # The error's value lists contradictory counts; replace names of arguments in it by keys.
             error.restate(_CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value))
         raise
 
@@ -198,7 +198,7 @@ def _require(table: RecordPolicyTable, key: str, source: Source) -> Any:
 
 
 def _constraints(listed: Sequence[ConstraintTable], source: Source, domain: Domain) -> tuple[list[Any], list[str]]:
-    """Return the constraints, and the key below the policy of each."""
+    """Return the constraints, and their keys relative to the policy."""
     known: list[Any] = []
     names: list[str] = []
     for index, table in enumerate(listed):

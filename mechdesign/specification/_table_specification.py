@@ -351,7 +351,7 @@ class DividedLedgerTable(LedgerTable, frozen=True):
         str | None,
         says(
             "the name of a division of all people into disjoint groups with separate tables: the budgets of releases "
-            "about different groups do not add up. Refused if known counts join the groups."
+            "about different groups do not add up. A division is refused if known counts join its groups."
         ),
     ] = None
     part: Annotated[str | None, says("the group of this table, with `division`.")] = None
@@ -463,12 +463,12 @@ class ReleaseSpecification:
 
         Args:
             table: A file with a header and one record per line, or any argument of `mechdesign.tables.Domain.indices`.
-            ledger: A ledger to charge instead of the one in ``[ledger]``.
+            ledger: A ledger to charge instead of the ledger in ``[ledger]``.
             rng: For rehearsals only: a NumPy generator or a seed. The ledger of the specification is then not charged.
                 By default, noise comes from the operating system.
             delimiter: The character between columns of a file; recognised if None.
-            together: Release even if this or an earlier release is exact and distinguishes values that the other policy
-                protects. The ledger records this choice.
+            together: Release even if this or an earlier release is exact and distinguishes values that the policy of
+                the other release protects. The ledger records this choice.
 
         Returns:
             The release, with its title and report.
@@ -477,8 +477,8 @@ class ReleaseSpecification:
             SpecificationError: A key is wrong, or does not match the policy.
             InputError: A value is outside the domain, or the table is empty although the number of records is public.
             BudgetExceededError: The budget of the ledger would be exceeded; nothing was released.
-            ExactReleaseError: The ledger refuses the release, because together with an earlier one it reveals protected
-                differences.
+            ExactReleaseError: The ledger refuses the release, because together with an earlier release it reveals
+                protected differences.
         """
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
@@ -556,7 +556,7 @@ class ReleaseSpecification:
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:
-    """Return some values of an attribute, which include the longest one."""
+    """Return some values of an attribute, which include the longest value."""
     values = attribute.values
     return (values[0], values[-1]) if isinstance(values, range) else values
 

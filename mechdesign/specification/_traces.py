@@ -2,7 +2,7 @@
 
 The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
 matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
-The times of the rows are compared with those of the trace, for the users that ``only`` selects and before resampling.
+Times of rows and of the trace are compared before resampling, for the users that ``only`` selects.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
 class _CountSource(NamedTuple):
-    """A source of the prior, the chain or the policy: its key, its data with times (or None), and whether it counts."""
+    """A source of the prior, the chain or the policy: its key, its data with times, and whether it was counted."""
 
     place: Source
     data: Checkins | Trajectories | None = None
@@ -77,7 +77,7 @@ def compare_history(
         SpecificationError: Counted rows lie between the first and the last time of the trace.
 
     Warns:
-        HistoryWarning: Something was counted from data, but the trace or the data have no times.
+        HistoryWarning: Prior, chain or policy were counted from data, but the trace or the data have no times.
     """
     as_truth(own_history, "own_history")
     origins = list(_origins(document, Source(folder=folder)))
@@ -88,8 +88,8 @@ def compare_history(
             "release.history",
             "contradicts --own-history",
             value="others",
-            bound="one of the two",
-            remedy="remove one of them",
+            bound="either --own-history or this key",
+            remedy="remove the option or the key",
         )
     if others or not counted:
         return History(counted, given, others=others)
@@ -374,7 +374,7 @@ def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Rele
     except InputError as error:
         if error.path != "true_state":
             raise
-        # The state is the true one: mask its label like a cell of a file, and do not show its index.
+        # The error is about a true state: mask its label like a cell of a file, and do not show its index.
         raise InputError(
             path,
             error.problem,

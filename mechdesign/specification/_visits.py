@@ -43,10 +43,10 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
         outside = int(_outside(points, anchors).sum())
         if outside == len(points):
             raise _nowhere(points, anchors, place)
-        notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
+        notes = [f"{outside} of {len(points)} visits outside the anchors are projected to their border"] * (outside > 0)
         if left_out.counts:
             notes.append(f"{place}: {describe_left_out(left_out.counts)}")
-        return RawVisits(points, (f"{len(points)} visits used without rounding", *notes))
+        return RawVisits(points, (f"{len(points)} visits are used without rounding", *notes))
     data, place = table.checkins or table.plt, source / table.form
     assert data is not None
     if anchors.geographic is None:
@@ -58,8 +58,8 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
     if not inside.any():
         raise _nowhere(every, anchors, place)
     users = len(dict.fromkeys(trace.user for trace in found.found))
-    taken = f"{int(inside.sum())} points of {users} user(s) used without rounding"
-    beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
+    taken = f"{int(inside.sum())} points of {users} user(s) are used without rounding"
+    beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box are left out",)
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 

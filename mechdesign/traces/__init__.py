@@ -1,8 +1,9 @@
 """Release of traces in a hidden Markov model, step by step.
 
-A `Trace` holds the belief of an adversary who knows the chain. Each step fixes graph, repair and mechanism before the
-true state is read, draws an answer, spends its budget and updates the belief. `ReleasedTrace` is the result, as files.
-The room imports `synthesis`, `mechanisms`, `leakage`, `graphs` and what is below them.
+A `Trace` stores the belief of an adversary who knows the Markov chain. Each step fixes the graph, the repair and the
+mechanism before it reads the true state. The step then charges the ledger, draws an answer and updates the belief.
+`ReleasedTrace` writes the released trace to files. The room imports `synthesis`, `mechanisms`, `leakage`, `graphs` and
+rooms below them.
 """
 
 from mechdesign.base import _lazy

@@ -1,14 +1,15 @@
-"""Adversary: beliefs, expected errors, gains.
+"""Adversaries of a trace: beliefs, expected errors, degrees of protection, adversarial privacy.
 
-Adversaries know the mechanism of every time, the constrained domain, and the surrogates. Their chain and belief of the
-first state may be others than the designer's (DPHMM, section 10.6). Who holds fewer states for possible still finds the
-policy kept among those. Who holds more finds it kept among the states that both hold for possible; the others are ruled
-out by the first output or, under a δ-location set, pass for their surrogates.
+Adversaries know the mechanism at every time, the constrained domain, and the surrogates. The Markov chain and the
+initial belief of an adversary may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer
+states possible than the designer, the policy still holds among these states. If an adversary considers more states
+possible, the policy holds among the states that both consider possible. The first output excludes the remaining states.
+A δ-location set replaces them by their surrogates instead.
 
-A release is *ε-adversarially private* against an adversary with belief p when, for every output z and every state i
-with p_i > 0, Pr(i | z) ≤ e^ε p_i (constrained adversarial privacy, DPHMM, Xiao et al. 2017, Definition 10.9). The least
-such ε depends on the belief. It is at most the ε for which all states that the adversary holds for possible are
-indistinguishable, and comes as close to it as one likes where nearly all belief is in one state.
+Let p be the belief of an adversary. A release is *ε-adversarially private* if Pr(i | z) ≤ e^ε p_i for every output z
+and every state i with p_i > 0. This is constrained adversarial privacy, Definition 10.9 of DPHMM (Xiao et al. 2017).
+The least ε depends on the belief. The least ε is at most the ε for which all states with positive belief are
+indistinguishable. The least ε approaches this bound if one state has nearly all the belief.
 """
 
 from __future__ import annotations
@@ -39,14 +40,21 @@ from mechdesign.traces._stage import Release, Stage
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What an adversary believes at the T times of a trace; arrays of shape (T, n), read-only.
+    """The beliefs of an adversary at the T times of a trace; arrays of shape (T, n), read-only.
 
     Attributes:
-        priors: before the outputs of the time.
-        posteriors: after them.
-        smoothed: after all outputs of the whole trace.
-        log_evidence: ln of the probability of the outputs of a time given those before, shape (T,): its sum tells how
-            well the adversary's model explains the trace.
+        priors: The beliefs before the outputs of each time.
+        posteriors: The beliefs after the outputs of each time.
+        smoothed: The beliefs about the state at each time, given all outputs of the trace.
+        log_evidence: The logarithm of the probability of the outputs at each time given the earlier outputs, shape
+            (T,). The sum over all times is the log-likelihood of the adversary's model.
+
+    >>> import mechdesign as md
+    >>> chain, initial = [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, initial, rng=1)
+    >>> beliefs = Adversary(chain, initial).watch([trace.step(0), trace.step(0)])
+    >>> beliefs.mass([0, 0]).round(4).tolist(), beliefs.expected_error([[0, 1], [1, 0]]).round(4).tolist()
+    ([0.6967, 0.4551], [0.3033, 0.4551])
     """
 
     priors: Floats
@@ -56,22 +64,47 @@ class Beliefs:
 
     @in_own_arithmetic
     def mass(self, truth: ArrayLike, which: str = "posteriors") -> Floats:
-        """Return the belief in the true state of each time, shape (T,); `which` names an attribute."""
-        beliefs = self._chosen(which)
+        """Return the belief in the true state at each time.
+
+        Args:
+            truth: The indices of the true states, shape (T,).
+            which: The beliefs: "priors", "posteriors" or "smoothed".
+
+        Returns:
+            The probabilities of the true states, shape (T,).
+        """
+        beliefs = self._choose_beliefs(which)
         return beliefs[np.arange(len(beliefs)), self._truth(truth)]
 
     @in_own_arithmetic
     def expected_error(self, distance: ArrayLike, which: str = "posteriors") -> Floats:
-        """Return the error that the adversary expects of the best estimate at each time; see `expected_error`."""
-        return expected_error(self._chosen(which), distance)[0]
+        """Return the least expected error of an estimate at each time; see the function `expected_error`.
+
+        Args:
+            distance: The error of each estimate for each state, shape (k, n).
+            which: The beliefs: "priors", "posteriors" or "smoothed".
+
+        Returns:
+            The expected errors, shape (T,).
+        """
+        return expected_error(self._choose_beliefs(which), distance)[0]
 
     def errors(self, truth: ArrayLike, distance: ArrayLike, which: str = "posteriors") -> Floats:
-        """Return how far the best estimate of each time is from the true state, shape (T,)."""
-        estimates = expected_error(self._chosen(which), distance)[1]
+        """Return the actual error of the best estimate at each time.
+
+        Args:
+            truth: The indices of the true states, shape (T,).
+            distance: The error of each estimate for each state, shape (k, n).
+            which: The beliefs: "priors", "posteriors" or "smoothed".
+
+        Returns:
+            The errors, shape (T,).
+        """
+        estimates = expected_error(self._choose_beliefs(which), distance)[1]
         found: Floats = as_array(distance, "distance", np.float64)[estimates, self._truth(truth)]
         return found
 
-    def _chosen(self, which: str) -> Floats:
+    def _choose_beliefs(self, which: str) -> Floats:
         if which not in ("priors", "posteriors", "smoothed"):
             raise InputError("which", "is not known", value=which, bound='"priors", "posteriors" or "smoothed"')
         beliefs: Floats = getattr(self, which)
@@ -83,9 +116,14 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Adversary:
-    """Somebody with a Markov chain, or one for each step, and a belief of the first state.
+    """An adversary, defined by a Markov chain and a belief about the first state; both may differ from the designer's.
 
-    Neither need be the designer's.
+    Args:
+        transition: The Markov chain that the adversary assumes, (n, n), or one chain for each step.
+        initial: The adversary's belief about the first state before any release, (n,).
+
+    >>> Adversary([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]).initial.probabilities.tolist()
+    [0.5, 0.5]
     """
 
     transition: MarkovChain | VaryingChain
@@ -98,10 +136,18 @@ class Adversary:
 
     @in_own_arithmetic
     def watch(self, releases: Sequence[Release]) -> Beliefs:
-        """Return the beliefs at all times of a trace, from its first on; several releases of one time count together.
+        """Return the beliefs at all times of a trace.
 
-        Raises `InputError` for releases that are not in order of time without a gap, and for an output that is
-        impossible in this adversary's eyes, whose model is wrong then.
+        Args:
+            releases: All releases in order of time, from the first time. If a time has several releases, the beliefs
+                after it use all of them.
+
+        Returns:
+            The beliefs at each time.
+
+        Raises:
+            InputError: The releases are not in order or omit a time, or an output is impossible under the adversary's
+                model.
         """
         observed = _by_time(releases, self.transition.size)
         filtered = forward(self.initial, self.transition, observed, path="releases")
@@ -111,21 +157,45 @@ class Adversary:
 
 
 def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Integers]:
-    """Return min_ŝ Σ_s b(s) a(ŝ, s) and the first estimate ŝ that reaches it, for beliefs b of shape (T, n): (T,) each.
+    """Return the least expected error min_ŝ Σ_s b(s) a(ŝ, s) for each belief b, and the estimate ŝ that attains it.
 
-    `distance` a(ŝ, s) is of shape (k, n), estimates by states, in any unit (Privacy Games, Equation 19).
+    This is Equation 19 of Privacy Games (Shokri 2015).
+
+    Args:
+        beliefs: The beliefs b, shape (T, n).
+        distance: The error a(ŝ, s) of each estimate for each state, in any unit, shape (k, n).
+
+    Returns:
+        The expected errors and the first best estimates, shape (T,) each.
+
+    >>> expected_error([[0.75, 0.25]], [[0, 1], [1, 0]])
+    (array([0.25]), array([0]))
     """
     rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability")
     error = as_amounts(distance, "distance", "(k, n)")
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
-        raise InputError("distance", "does not fit the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
+        raise InputError("distance", "does not match the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
     expected = rows @ error.T
     estimates: Integers = expected.argmin(axis=1)
     return expected.min(axis=1), estimates
 
 
 def degrees_of(releases: Sequence[Release | Stage], truth: ArrayLike) -> Integers:
-    """Return the degree of protection of the true state at each release, shape (T,); see `Stage.degrees`."""
+    """Return the degree of protection of the true state at each release; see `Stage.degrees`.
+
+    Args:
+        releases: The T releases or stages.
+        truth: The indices of the true states, shape (T,).
+
+    Returns:
+        The degrees, shape (T,).
+
+    >>> import mechdesign as md
+    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
+    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
+    >>> degrees_of(trace.table(2), [0, 1]).tolist()
+    [2, 2]
+    """
     stages = stages_of(releases)
     if not stages:
         return np.zeros(0, dtype=np.int64)
@@ -134,10 +204,23 @@ def degrees_of(releases: Sequence[Release | Stage], truth: ArrayLike) -> Integer
 
 
 def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
-    """Return for each state in `support`, those an adversary holds for possible, how many of these protect it.
+    """Return the degrees of protection against an adversary who considers the states in `support` possible.
 
-    They are counted within the hull of the whole graph of the stage. Where the adversary holds more states for possible
-    than the designer did, some may have a degree of 1: they are exposed (DPHMM, section 10.6, Case II).
+    The degrees are defined by the hull of the whole graph of the stage. A state in `support` that the designer excludes
+    may have the degree 1; it is then exposed (DPHMM, section 10.6, Case II).
+
+    Args:
+        stage: One time of a trace.
+        support: The indices of the states that the adversary considers possible.
+
+    Returns:
+        The degree of each state in `support`.
+
+    >>> import mechdesign as md
+    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
+    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
+    >>> degrees_against(trace.table(1)[0], [0, 1])
+    {0: 2, 1: 2}
     """
     require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
@@ -148,10 +231,23 @@ def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
 
 
 def level_against(stage: Stage, support: ArrayLike) -> float:
-    """Return the overall level against an adversary who holds the states in `support` for possible.
+    """Return the overall level against an adversary who considers the states in `support` possible.
 
-    ε max ‖f(s_j) − f(s_k)‖_K over the states that the designer, too, held for possible (DPHMM, section 10.6), with the
-    hull of the whole graph.
+    The level is ε max ‖f(s_j) − f(s_k)‖_K, with the hull K of the whole graph. The maximum is over the states in
+    `support` that the designer considers possible, too (DPHMM, section 10.6).
+
+    Args:
+        stage: One time of a trace.
+        support: The indices of the states that the adversary considers possible.
+
+    Returns:
+        The level in nats.
+
+    >>> import mechdesign as md
+    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
+    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
+    >>> level_against(trace.table(1)[0], [0, 1])
+    1.0
     """
     require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
@@ -159,20 +255,22 @@ def level_against(stage: Stage, support: ArrayLike) -> float:
 
 
 def _by_time(releases: Sequence[Release], n: int) -> Floats:
-    """Return ln Pr(all outputs of time t | s), shape (T, n)."""
+    """Return ln Pr(all outputs at time t | s) for each time t and state s, shape (T, n)."""
     observed: list[Floats] = []
     for index, release in enumerate(releases):
         if not isinstance(release, Release):
-            raise InputError(f"releases[{index}]", "is no release", value=release, bound="a Release")
+            raise InputError(f"releases[{index}]", "is not a release", value=release, bound="a Release")
         if len(release.log_likelihood) != n:
             states = len(release.log_likelihood)
-            raise InputError(f"releases[{index}]", "is of another domain", value=states, bound=f"one of {n} states")
+            raise InputError(
+                f"releases[{index}]", "belongs to another domain", value=f"{states} states", bound=f"{n} states"
+            )
         if release.time == len(observed):
             observed.append(release.log_likelihood)
         elif release.time == len(observed) - 1:
             observed[-1] = observed[-1] + release.log_likelihood
         else:
-            bound = f"of time {len(observed)}, the next one"
+            bound = f"the next time, {len(observed)}"
             raise InputError(f"releases[{index}].time", "is out of order", value=release.time, bound=bound)
     return np.array(observed).reshape(-1, n)
 
@@ -180,19 +278,22 @@ def _by_time(releases: Sequence[Release], n: int) -> Floats:
 def _states(truth: ArrayLike, count: int, n: int) -> Integers:
     states = as_indices(truth, "truth", n)
     if len(states) != count:
-        raise InputError("truth", "differs in length", value=len(states), bound=f"{count} states")
+        raise InputError("truth", "has the wrong length", value=len(states), bound=f"{count} states")
     return states
 
 
 @dataclass(frozen=True)
 class AdversarialPrivacy:
-    """The least ε of adversarial privacy, and where it is reached.
+    """The least ε of adversarial privacy, with a secret and an observable that attain it.
 
     Attributes:
-        epsilon: ln of `factor`, rounded up.
-        factor: the largest Pr(s | o) / p(s), exact.
-        secret: a state whose probability an output raises by this factor.
-        observable: that output, as a column of the channel.
+        epsilon: The natural logarithm of `factor`, rounded up.
+        factor: The largest ratio Pr(s | o) / p(s), exact.
+        secret: A secret s that attains the ratio.
+        observable: An observable o that attains the ratio, as a column of the channel.
+
+    >>> adversarial_privacy(Channel([[3 * 2**60, 2**60], [2**60, 3 * 2**60]]), [0.5, 0.5])
+    AdversarialPrivacy(epsilon=0.4054651081081644, factor=Fraction(3, 2), secret=0, observable=0)
     """
 
     epsilon: float
@@ -203,14 +304,17 @@ class AdversarialPrivacy:
 
 @in_own_arithmetic
 def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> AdversarialPrivacy:
-    """Return the least ε with which a channel is adversarially private against a belief, exactly.
+    """Return the exact least ε for which a channel is ε-adversarially private against a belief.
 
     Args:
-        channel: p(o|s), from n secrets.
-        belief: p, shape (n,); its floats are taken for what they are and divided by their exact sum.
+        channel: The channel p(o|s) from n secrets.
+        belief: The belief p, shape (n,). Floats are treated as exact and divided by their exact sum.
+
+    Returns:
+        The least ε, with a secret and an observable that attain it.
 
     Raises:
-        InputError: The belief is no distribution, or is not one over the secrets of the channel.
+        InputError: The belief is not a distribution over the secrets of the channel.
 
     >>> found = adversarial_privacy(Channel([[3 * 2**60, 2**60], [2**60, 3 * 2**60]]), [0.5, 0.5])
     >>> found.factor, round(found.epsilon, 6)
@@ -222,23 +326,29 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
 
 @in_own_arithmetic
 def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
-    """Return the least ε with which a stage is adversarially private against a belief of its states.
+    """Return the least ε for which a stage is ε-adversarially private against a belief.
 
-    States outside the constrained domain count as their surrogates; those that the designer rules out are ruled out by
-    any output. Exact for snapped outputs. For the coordinates of K-norm noise it is
+    States outside the constrained domain are treated as their surrogates. Any output excludes the states that the
+    designer excludes. The result is exact for snapped outputs. For the coordinates of K-norm noise it is
 
         max over i with p_i > 0 of −ln Σ_j p_j exp(−ε ‖f(s_i) − f(s_j)‖_K),
 
-    over j in the component of i; it is reached at z = f(s_i), where every other state is as unlikely as it can be,
-    if all members share one hull K. Components with hulls of their own may do better than this.
+    where j is in the component of i. If all members share the hull K, the output z = f(s_i) attains the maximum. If
+    components have different hulls, this formula is an upper bound.
 
     Args:
         stage: One time of a trace.
-        belief: What the adversary believes before the release, shape (n,), over all states of the domain.
+        belief: The adversary's belief before the release, over all states of the domain, shape (n,).
 
     Returns:
-        ε in nats, rounded up for snapped outputs; infinite where the belief gives no state a chance that the designer
-        holds for possible.
+        The least ε in nats, rounded up for snapped outputs. The value is infinite if the adversary considers all states
+        impossible that the designer considers possible.
+
+    >>> import mechdesign as md
+    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
+    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
+    >>> round(adversarial_level(trace.table(1)[0], [0.5, 0.5]), 4)
+    0.3318
     """
     require_kind(stage, Stage, "stage", "a Stage")
     weights = _belief(belief, stage.domain.size)
@@ -257,7 +367,7 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
 
 
 def _least(numerators: Integers, belief: list[Fraction], whole: Fraction | None = None) -> AdversarialPrivacy:
-    """Find the largest N[s,o] · Σ p / Σ_s p_s N[s,o], in integers; `whole` is Σ p where `belief` is a part of it."""
+    """Return the largest N[s,o] · Σ p / Σ_s p_s N[s,o], exactly; `whole` is Σ p if `belief` omits states."""
     scale = max(part.denominator for part in belief)
     weights = np.array([int(part * scale) for part in belief], dtype=object)
     believed = np.flatnonzero(weights > 0)
@@ -273,7 +383,7 @@ def _least(numerators: Integers, belief: list[Fraction], whole: Fraction | None 
 
 
 def _noise_level(mechanism: KNormMechanism, weights: Floats) -> float:
-    """Return max_i −ln Σ_j w_j exp(−ε ‖f(s_i) − f(s_j)‖_K) over nodes, for j those that share the body of i."""
+    """Return max_i −ln Σ_j w_j exp(−ε ‖f(s_i) − f(s_j)‖_K) over nodes i, where j has the same hull as i."""
     bodies = [mechanism.hull(node) for node in mechanism.nodes.tolist()]
     places = mechanism.points[mechanism.nodes]
     least = 1.0

@@ -1,13 +1,13 @@
-"""Hidden Markov model: filter and smoother.
+"""The filter and the smoother of a hidden Markov model.
 
     p⁻_1 = initial,    p⁻_t[j] = Σ_i p⁺_{t-1}[i] M[i, j],    p⁺_t[i] = Pr(z_t | i) p⁻_t[i] / Σ_j Pr(z_t | j) p⁻_t[j]
 
-(DPHMM, section 3.3 and Equation 2; PGLP, section 5.1). All is done with logarithms: a state keeps its probability
-however small it is, and is impossible only where the model says so. The constrained domain {p⁻ > 0} is exact.
+The filter is Equation 2 and section 3.3 of DPHMM, and section 5.1 of PGLP. All computations use logarithms, so tiny
+probabilities do not underflow to zero, and the constrained domain {p⁻ > 0} is exact.
 
     β_T[i] = 1,    β_t[i] = Σ_j M[i, j] Pr(z_{t+1} | j) β_{t+1}[j],    Pr(s_t = i | z_1, …, z_T) ∝ p⁺_t[i] β_t[i]
 
-(the forward–backward algorithm, to which DPHMM, section 3.3, refers).
+The smoother is the forward–backward algorithm, which section 3.3 of DPHMM mentions.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 
-# Sums above this lost nothing that counts when terms below the least float64, 2e-308, were dropped.
+# Terms below 2e-308 underflow. For sums above this bound, their loss is negligible.
 _SAFE_SUM = 1e-250
 
 
 Transition = MarkovChain | VaryingChain | ArrayLike
-"""How states follow one another: a matrix (n, n), or one for each step, (T − 1, n, n)."""
+"""Transition probabilities: one matrix (n, n) for all steps, or one matrix for each step, (T − 1, n, n)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """Beliefs over n states at T times, as natural logarithms: float64, read-only, -inf where impossible.
+    """Beliefs over n states at T times, as natural logarithms; float64, read-only, -inf for impossible states.
 
-    `log_priors` and `log_posteriors` are of shape (T, n), before and after the observation of their time, and
-    `log_evidence` of shape (T,): ln Pr(z_t | z_1, …, z_{t-1}).
+    `log_priors` and `log_posteriors` have the shape (T, n), before and after the observation at each time.
+    `log_evidence` is ln Pr(z_t | z_1, …, z_{t-1}), shape (T,).
     """
 
     log_priors: Floats
@@ -63,12 +63,19 @@ class Filtered:
 def forward(
     initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Filtered:
-    """Filter T observations.
+    """Compute the beliefs before and after each of T observations.
 
-    `initial` (n,) is the belief at the first time, before anything is observed, `transition` (n, n) the chain between
-    two times, or one for each step (`VaryingChain`), and `log_likelihoods` (T, n) holds ln Pr(z_t | s_t = i), a density
-    being as good as a probability. Raises `InputError`, naming ``path[t]``, for the first observation that is
-    impossible after those before it.
+    Args:
+        initial: The belief before the first observation, (n,).
+        transition: The Markov chain (n, n), or one chain for each step (`VaryingChain`).
+        log_likelihoods: The logarithms of Pr(z_t | s_t = i), which may be densities, (T, n).
+        path: The name of the observations in errors.
+
+    Returns:
+        The filtered beliefs.
+
+    Raises:
+        InputError: An observation is impossible given the earlier observations; the path of the error is ``path[t]``.
     """
     chain = as_chain(transition)
     log_prior = logarithm(as_initial(initial, chain.size).probabilities)
@@ -84,7 +91,7 @@ def forward(
 
 
 def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
-    """Return ln(p M) for a belief ln p of shape (n,), scaled to a sum of 1."""
+    """Return ln(p M) for a belief ln p of shape (n,), where p M is normalised."""
     mixed = log_mix(log_belief, chain.matrix)
     return mixed - _log_sum(mixed)
 
@@ -93,25 +100,25 @@ def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
 def update(log_prior: Floats, log_likelihood: Floats, path: str = "output") -> tuple[Floats, float]:
     """Return the posterior by Bayes' rule, as logarithms (n,), and the logarithm of the evidence Σ_i p[i] Pr(z | i).
 
-    Raises `InputError` when every state that is possible excludes the observation.
+    Raises `InputError` if every possible state excludes the observation.
     """
     joint = log_prior + log_likelihood
     evidence = _log_sum(joint)
     if evidence == -np.inf:
         raise InputError(
             path,
-            "is impossible: every state that may be the true one excludes it",
+            "is impossible: every possible state excludes it",
             bound="an output of positive probability",
-            remedy="the chain, the initial belief or the mechanism is not the one that made the output",
+            remedy="check the chain, the initial belief and the mechanism, since another model produced the output",
         )
     return joint - evidence, evidence
 
 
 @in_own_arithmetic
 def log_mix(log_weights: Floats, matrix: Floats) -> Floats:
-    """Return ln Σ_i exp(w_i) matrix[i, j] for each column j of a matrix (n, m) of numbers ≥ 0, exact to rounding.
+    """Return ln Σ_i exp(w_i) matrix[i, j] for each column j of a nonnegative matrix (n, m), exact up to rounding.
 
-    One product of floats does it, except for columns that hold nothing but terms near the least float64.
+    One matrix product suffices, except for columns whose sum nearly underflows.
     """
     possible = np.flatnonzero(log_weights > -np.inf)
     weights, rows = log_weights[possible], matrix[possible]
@@ -130,13 +137,13 @@ def log_mix(log_weights: Floats, matrix: Floats) -> Floats:
 
 
 def logarithm(probabilities: Floats) -> Floats:
-    """Return the natural logarithm, -inf at zero."""
+    """Return the natural logarithms of probabilities, -inf for zero."""
     with np.errstate(divide="ignore", under="ignore"):
         return np.log(probabilities)
 
 
 def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | VaryingChain:
-    """Return a checked chain, or several where there is one for each step; errors name `path`."""
+    """Return the chain after checks, or a `VaryingChain` for several matrices; errors start with `path`."""
     if isinstance(transition, MarkovChain | VaryingChain):
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
@@ -149,13 +156,13 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
-    """Return a checked distribution over n states; errors name `path`."""
+    """Return a distribution over n states after checks; errors start with `path`."""
     try:
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
         raise rename_path(error, path, "prior") from error
     if len(prior) != n:
-        raise InputError(path, "differs in number of states", value=len(prior), bound=f"{n} states")
+        raise InputError(path, "has the wrong number of states", value=len(prior), bound=f"{n} states")
     return prior
 
 
@@ -163,8 +170,8 @@ def _as_log_likelihoods(values: ArrayLike, n: int) -> Floats:
     observed = as_floats(values, "log_likelihoods", "(T, n)")
     if observed.shape[1] != n:
         raise InputError("log_likelihoods", "has the wrong shape", value=observed.shape, bound=f"(T, {n})")
-    # NaN compares false, so it is refused as well.
-    require(observed < np.inf, observed, "log_likelihoods", "a number, or -inf where the observation is impossible")
+    # This comparison is false for NaN, so NaN is an error, too.
+    require(observed < np.inf, observed, "log_likelihoods", "a number, or -inf if the observation is impossible")
     return observed
 
 
@@ -179,9 +186,9 @@ def _log_sum(logarithms: Floats) -> float:
 def smooth(
     initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Floats:
-    """Return Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
+    """Return the smoothed beliefs Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
 
-    Arguments and errors are those of `mechdesign.traces._hmm.forward`.
+    `forward` explains the arguments and errors.
     """
     chain = as_chain(transition)
     return backward(forward(initial, chain, log_likelihoods, path), chain, log_likelihoods)
@@ -189,14 +196,14 @@ def smooth(
 
 @in_own_arithmetic
 def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
-    """Return the smoothed beliefs (T, n) from the filtered ones, and the chain and likelihoods that made these."""
+    """Return the smoothed beliefs (T, n); `chain` and `log_likelihoods` must be the arguments of the filter."""
     observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")
     smoothed = np.empty(observed.shape)
     later = np.zeros(observed.shape[1])
     for t in range(len(observed) - 1, -1, -1):
         posterior, _ = update(filtered.log_posteriors[t], later)
         smoothed[t] = np.exp(posterior)
-        # States that the past excludes must not set the scale.
+        # States that earlier observations exclude must not affect the scaling.
         possible = filtered.log_posteriors[t] > -np.inf
         seen = np.where(possible, observed[t] + later, -np.inf)
         if t:

@@ -1,8 +1,9 @@
-"""Settle each time of a trace from what is known before the true state is looked at.
+"""Compute the stage of each time of a trace before the true state is read.
 
-PGLP (Cao et al. 2020), Algorithm 5, lines 2 to 9, and DPHMM (Xiao et al. 2017), Algorithm 2, lines 2 to 5: constrained
-domain, policy graph, repair, mechanism. Every time starts from the whole policy graph, as in DPHMM; Algorithm 5 of PGLP
-hands the constrained one on, whose edges would only ever vanish.
+A stage contains the constrained domain, the policy graph, its repair and the mechanism. The algorithm is Algorithm 5 of
+PGLP (Cao et al. 2020), lines 2 to 9. Algorithm 2 of DPHMM (Xiao et al. 2017) is similar. Each time starts from the
+whole policy graph, as in DPHMM. In Algorithm 5 of PGLP, each time starts from the constrained graph of the previous
+time, so edges disappear permanently.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.traces._stage import Fitted, Stage, merged
+from mechdesign.traces._stage import Fitted, Stage, merge_surrogates
 
 OPTIMAL = "lp"
-"""The name of the channel of least expected cost; all other names are those of `mechdesign.mechanisms`."""
+"""The name of the channel of least expected cost; all other names come from `mechdesign.mechanisms`."""
 
 Repaired = Literal["disconnected", "all"]
-"""Whom a repair protects: states that the constraint disconnected, or those that the policy leaves free, too."""
+"""The states that a repair protects: disconnected states, or all states without edges in the constrained graph."""
 
 _CHOICES = {
     "repair": (*get_args(RepairMethod), None),
@@ -55,18 +56,16 @@ _CHOICES = {
     "hull": get_args(HullChoice),
     "within": get_args(Within),
 }
-# Fields of `SolveSettings` that say how to solve.
-
-# What is fitted is kept for constrained domains that come again, up to about this many bytes.
-_KEPT_BYTES = 2**27
-# An edge of a networkx graph takes this many.
+# The approximate memory limit of the cache of fitted mechanisms, for constrained domains that recur.
+_CACHE_BYTES = 2**27
+# The approximate size in bytes of an edge of a networkx graph.
 _EDGE_BYTES = 300
 
 
 class Planner:
-    """Makes a `Stage` of a time and a belief; what it has fitted to a constrained domain it keeps for the next time.
+    """Builds the `Stage` for a time and a belief, and caches the mechanisms that it fits to constrained domains.
 
-    Arguments are those of `mechdesign.traces.Trace`. A planner may serve many traces.
+    The arguments have the same meaning as for `mechdesign.traces.Trace`. Several traces may share a planner.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Planner:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
         as_points(domain, "domain.points")
-        # What is released is written after it was charged: nothing that files refuse may come up then.
+        # Files are written after the charge, so labels that files cannot contain must be rejected before the charge.
         require_plain_texts(domain.labels, "domain.labels")
         check_graph(graph, domain.size)
         missing = next((state for state in range(domain.size) if state not in graph), None)
@@ -103,11 +102,11 @@ class Planner:
                     name, "is not known", value=given, bound=f"one of {', '.join(map(repr, _CHOICES[name]))}"
                 )
         if not isinstance(snap, bool):
-            raise InputError("snap", "is no truth value", value=snap, bound="True or False")
+            raise InputError("snap", "is not a truth value", value=snap, bound="True or False")
         if delta is not None and not 0 <= exact(delta, "delta") < 1:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if not snap and (mechanism == OPTIMAL or not find(mechanism).coordinates):
-            raise InputError("snap", f"is off, but {mechanism!r} releases states", value=snap, bound="True")
+            raise InputError("snap", f"is False, but {mechanism!r} always releases states", value=snap, bound="True")
         if settings is not None:
             require_kind(settings, SolveSettings, "settings", "SolveSettings")
         self.domain = domain
@@ -121,13 +120,13 @@ class Planner:
         self.snap = snap
         self.cost = _cost(cost, domain)
         self.settings = settings or SolveSettings()
-        self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
-        # Of what is kept; nothing is fitted while it is held.
+        self._cache: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
+        # The lock of the cache; no mechanism is fitted while it is acquired.
         self._lock = ProcessLock()
 
     @cached_property
     def name(self) -> str:
-        """Return the name of the policy in a ledger: its size, and a digest of places, edges and how they are kept."""
+        """The name of the policy in a ledger, with its size and a digest of labels, places, edges, repair and hull."""
         edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
         content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.repaired, self.hull)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
@@ -135,7 +134,7 @@ class Planner:
         return f"policy graph on {self.domain.size} states, {count} edge{'s' * (count != 1)} [{digest}]"
 
     def stage(self, time: int, log_prior: Floats, epsilon: Fraction) -> Stage:
-        """Return the stage of a time for the belief ln p⁻, shape (n,), of which the sum is 1."""
+        """Return the stage of a time for the belief ln p⁻, shape (n,), where p⁻ is normalised."""
         prior = np.exp(log_prior)
         read_only(prior)
         places = self.domain.points
@@ -145,38 +144,38 @@ class Planner:
         else:
             members = delta_set(prior, self.delta)
             surrogates = members[nearest(places, places[members])]
-            # A member is released as itself, also where another one lies at its place.
+            # A member is its own surrogate, even if another member has the same place.
             surrogates[members] = members
         for array in (members, surrogates):
             read_only(array)
-        fitted = self._fitted(members, surrogates, prior, epsilon)
+        fitted = self._get_or_fit(members, surrogates, prior, epsilon)
         return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, self.hull, fitted, self.name)
 
-    def _fitted(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
+    def _get_or_fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         key: tuple[object, ...] = (members.tobytes(), epsilon)
         if self.mechanism == OPTIMAL:
-            # The best channel depends on how likely everybody is.
+            # The optimal channel depends on the probabilities of all states.
             key = (*key, prior.tobytes(), surrogates.tobytes())
         with self._lock:
-            known = self._kept.get(key)
+            known = self._cache.get(key)
         found = known or self._fit(members, surrogates, prior, epsilon)
         with self._lock:
-            self._kept[key] = found
-            self._kept.move_to_end(key)
-            sizes = [_size(kept) for kept in self._kept.values()]
-            while len(sizes) > 1 and sum(sizes) > _KEPT_BYTES:
-                self._kept.popitem(last=False)
+            self._cache[key] = found
+            self._cache.move_to_end(key)
+            sizes = [_estimate_bytes(entry) for entry in self._cache.values()]
+            while len(sizes) > 1 and sum(sizes) > _CACHE_BYTES:
+                self._cache.popitem(last=False)
                 sizes.pop(0)
         return found
 
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
-        graph, repaired = self._protected(members)
+        graph, repaired = self._protect_members(members)
         everywhere = np.arange(self.domain.size)
         if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
-            likely[members], costs[members] = merged(prior, self.cost, members, surrogates)
-            # What a step reveals its certificate says; a warning at each step would say it over and over.
-            asked = policy_problem(
+            likely[members], costs[members] = merge_surrogates(prior, self.cost, members, surrogates)
+            # The certificate of each step lists the revealed states, so a warning at each step is unnecessary.
+            request = policy_problem(
                 self.domain,
                 graph=graph,
                 epsilon=epsilon,
@@ -185,24 +184,25 @@ class Planner:
                 within=self.within,
                 isolated="release",
             )
-            made = synthesise(asked, self.settings)
+            made = synthesise(request, self.settings)
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
         answers = _distinct(self.domain.points) if find(self.mechanism).coordinates else everywhere
-        channel = _snapped(mechanism, self.domain, answers) if self.snap else None
+        channel = _build_snapped_channel(mechanism, self.domain, answers) if self.snap else None
         hull = sensitivity_hull(self.domain, graph)
         return Fitted(graph, repaired, hull, mechanism, channel, answers)
 
-    def _protected(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
-        """Return the policy graph on the members, such that the mechanism protects whom it must protect."""
+    def _protect_members(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
+        """Return the policy graph on the members, repaired so that the mechanism protects all endangered states."""
         graph, repaired = constrain(self.graph, members), None
-        # A state that the policy leaves free needs no protection (PGLP, Lemma 1); one that the constraint disconnected
-        # does (Definition 11).
+        # A state without edges in the policy needs no protection (PGLP, Lemma 1). A state that the constraint
+        # disconnects needs protection (Definition 11).
         endangered = disconnected(self.graph, members) if self.repaired == "disconnected" else isolated(graph)
         if len(members) == 1 or not endangered.size:
             return nx.freeze(graph), None
-        # A mechanism without a hull protects only along edges, and none of a hull leads to a state left free.
+        # Without a hull, a mechanism protects only edges, so a state without edges in the policy protects no other
+        # state.
         hulled = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
         bystanders = np.setdiff1d(members[:0] if hulled else isolated(graph), endangered)
         if self.repair is not None:
@@ -218,35 +218,35 @@ class Planner:
 
 
 def check_mechanism(name: str, path: str = "mechanism") -> None:
-    """Raise `InputError` unless a trace may be released by the mechanism of that name."""
+    """Raise `InputError` unless traces support the mechanism with this name."""
     if name != OPTIMAL and name not in MECHANISMS:
         names = ", ".join(map(repr, (OPTIMAL, *MECHANISMS)))
         raise InputError(path, "is not known", value=name, bound=f"one of {names}")
 
 
 def _distinct(places: Floats) -> Integers:
-    """Return the states whose place no earlier state has, sorted."""
+    """Return the first state at each distinct place, in ascending order."""
     _, first = np.unique(places, axis=0, return_index=True)
     return np.sort(first)
 
 
-def _snapped(mechanism: Mechanism, domain: Domain, answers: Integers) -> Channel:
+def _build_snapped_channel(mechanism: Mechanism, domain: Domain, answers: Integers) -> Channel:
     """Return the channel from the nodes of the mechanism to the states in `answers`.
 
-    Raises `InputError`, with a remedy for traces, where the mechanism has no channel.
+    Raises `InputError`, with a remedy for traces, if the mechanism has no channel.
     """
     try:
         return mechanism.channel(domain if len(answers) == domain.size else domain.part(answers))
     except InputError as error:
         path, problem = error.path, error.problem
         if path == "observables":
-            path, problem = "snap", f"is on, and states {problem}"
-        remedy = 'release coordinates instead, by snap=False, or use mechanism="lp"'
+            path, problem = "snap", f"is True, but the states of the domain {problem}"
+        remedy = 'release coordinates with snap=False, or use mechanism="lp"'
         raise InputError(path, problem, value=error.value, bound=error.bound, remedy=remedy) from error
 
 
-def _size(fitted: Fitted) -> int:
-    """Return about how many bytes it takes; a mechanism has a graph of its own."""
+def _estimate_bytes(fitted: Fitted) -> int:
+    """Return the approximate size of a fitted mechanism in bytes, including its own copy of the graph."""
     channel = 0 if fitted.channel is None else fitted.channel.numerators.nbytes
     return int(channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph)))
 
@@ -256,5 +256,7 @@ def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
         return read_only(distances.euclidean(domain))
     costs = as_amounts(cost, "cost", "(n, n)")
     if costs.shape != (domain.size, domain.size):
-        raise InputError("cost", "does not fit the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})")
+        raise InputError(
+            "cost", "does not match the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})"
+        )
     return costs

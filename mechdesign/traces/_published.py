@@ -1,4 +1,4 @@
-"""A released trace, read from the files that may be published."""
+"""A released trace that is read from its public files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Size = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Together(msgspec.Struct, frozen=True):
-    """What all steps guarantee together."""
+    """The joint guarantee of all steps."""
 
     epsilon: str
     level: float | None
@@ -38,7 +38,7 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class _Manifest(msgspec.Struct, frozen=True):
-    """``release.json``."""
+    """The content of ``release.json``."""
 
     schema: str
     title: str
@@ -60,22 +60,38 @@ class _Step(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedTrace:
-    """What the public files of a released trace say: neither chain nor beliefs are among them.
+    """The content of the public files of a released trace. The files contain neither the chain nor the beliefs.
 
     Attributes:
-        title: What the trace is called.
-        mechanism: The mechanism, by its name in a specification.
-        states: The released states, int64 (T,); None where places were released.
-        labels: The labels of the released states; none where places were released.
+        title: The title of the trace.
+        mechanism: The name of the mechanism in a specification.
+        states: The released states, int64 (T,); None if coordinates were released.
+        labels: The labels of the released states; empty if coordinates were released.
         places: The released places, float64 (T, d).
-        epsilons: ε of each step, in nats.
-        certificates: The certificate of each step; None for a step that is not proved.
-        epsilon: ε that the edges common to all steps keep.
-        level: The most by which any two trajectories are told apart, in nats; None where nothing bounds it.
-        realised: What the channels realise of it; None where it is not known.
-        meaning: What all steps guarantee together, in a sentence.
-        randomness: Where the outputs come from.
+        epsilons: The ε of each step, in nats.
+        certificates: The certificate of each step; None for a step without a proof.
+        epsilon: The joint ε of all steps for the edges in all their policy graphs.
+        level: The joint ε of all steps for any two possible trajectories, from the hulls and graphs; None if it is
+            infinite.
+        realised: The joint ε for any two possible trajectories, from the numbers of the channels; None if it is
+            unknown.
+        meaning: The joint guarantee of all steps, in words.
+        randomness: The source of the random bits.
         entries: The numbers of the entries in a ledger.
+
+    >>> import tempfile
+    >>> import mechdesign as md
+    >>> domain, graph = md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2)
+    >>> trace = md.traces.Trace(domain, graph, 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1)
+    >>> steps = (trace.step(0), trace.step(0))
+    >>> released = md.traces.ReleasedTrace(
+    ...     "walk", "planar-isotropic", steps, trace.transition, trace.initial, True, True, md.traces.History()
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released.save(folder)
+    ...     published = md.traces.ReleasedTrace.load(folder)
+    >>> published, published.states.tolist(), published.epsilon
+    (PublishedTrace(2 steps, planar-isotropic), [0, 1], Fraction(2, 1))
     """
 
     title: str
@@ -97,29 +113,37 @@ class PublishedTrace:
 
 
 def load_published(folder: str | os.PathLike[str]) -> PublishedTrace:
-    """Read what `ReleasedTrace.save` wrote; the digests of outputs and steps are checked.
+    """Read the files of `ReleasedTrace.save` and check the digests of the outputs and the steps.
+
+    Args:
+        folder: The folder of the released trace.
+
+    Returns:
+        The content of the public files.
 
     Raises:
-        InputError: A file is missing, damaged, of another version, or not the one that the manifest describes.
+        InputError: A file is missing or damaged, has an unknown schema, or does not match its digest in the manifest.
     """
     place = as_path(folder, "folder")
-    manifest = _decoded(place, MANIFEST, _read(place, MANIFEST), _Manifest)
+    manifest = _decode(place, MANIFEST, _read(place, MANIFEST), _Manifest)
     if manifest.schema != SCHEMA:
-        raise _damaged(place, MANIFEST, f"has the schema {manifest.schema!r}, and this program reads {SCHEMA!r}")
+        raise _make_damage_error(
+            place, MANIFEST, f"has the schema {manifest.schema!r}, but this version reads {SCHEMA!r}"
+        )
     rows, described = (_read(place, name) for name in (OUTPUTS, STEPS))
     for name, content in ((OUTPUTS, rows), (STEPS, described)):
         if hashlib.sha256(content).hexdigest() != manifest.files.get(name):
-            raise _damaged(place, name, f"is not the file that {MANIFEST} describes")
-    steps = _decoded(place, STEPS, described, list[_Step])
+            raise _make_damage_error(place, name, f"does not match its digest in {MANIFEST}")
+    steps = _decode(place, STEPS, described, list[_Step])
     if [each.step for each in steps] != list(range(manifest.steps)):
-        raise _damaged(place, STEPS, f"does not have steps 0 to {manifest.steps - 1}")
+        raise _make_damage_error(place, STEPS, f"does not have steps 0 to {manifest.steps - 1}")
     states, labels, places = _outputs(place, rows, manifest.steps)
     try:
         proofs = [None if each.certificate is None else Certificate.from_json(each.certificate) for each in steps]
         epsilons = tuple(exact(each.epsilon, "epsilon") for each in steps)
         together = exact(manifest.composition.epsilon, "composition.epsilon")
     except (CertificateError, InputError) as error:
-        raise _damaged(place, STEPS, str(error)) from error
+        raise _make_damage_error(place, STEPS, str(error)) from error
     return PublishedTrace(
         manifest.title,
         manifest.mechanism,
@@ -141,31 +165,31 @@ def _read(folder: Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
     except OSError as error:
-        raise _damaged(folder, name, f"cannot be read: {error.strerror or error}") from error
+        raise _make_damage_error(folder, name, f"cannot be read: {error.strerror or error}") from error
 
 
-def _decoded(folder: Path, name: str, content: bytes, kind: Any) -> Any:
+def _decode(folder: Path, name: str, content: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _damaged(folder, name, str(error)) from error
+        raise _make_damage_error(folder, name, str(error)) from error
 
 
 def _outputs(folder: Path, content: bytes, steps: int) -> tuple[Integers | None, tuple[str, ...], Floats]:
-    """Return states, labels and places of ``released.csv``."""
+    """Return the states, labels and places in ``released.csv``."""
     try:
         head, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
         if [row[0] for row in rows] != [str(step) for step in range(steps)] or {len(row) for row in rows} != {
             len(head)
         }:
-            raise ValueError(f"does not hold a row for each of {steps} steps")
+            raise ValueError(f"does not have a row for each of {steps} steps")
         named = "state" in head
         axes = [index for index, name in enumerate(head) if name in ("x", "y", "z") or name[1:].isdigit()]
         places = np.array([_numbers(row, axes) for row in rows])
         states = np.array([int(row[1]) for row in rows], dtype=np.int64) if named else None
         labels = tuple(from_cell(row[2]) for row in rows) if named else ()
     except (ValueError, IndexError, OverflowError, csv.Error) as error:
-        raise _damaged(folder, OUTPUTS, str(error)) from error
+        raise _make_damage_error(folder, OUTPUTS, str(error)) from error
     for array in (places, *([] if states is None else [states])):
         read_only(array)
     return states, labels, places
@@ -174,9 +198,9 @@ def _outputs(folder: Path, content: bytes, steps: int) -> tuple[Integers | None,
 def _numbers(row: Sequence[str], axes: Sequence[int]) -> list[float]:
     found = [float(row[index]) for index in axes]
     if not np.isfinite(found).all():
-        raise ValueError("holds a coordinate that is not finite")
+        raise ValueError("contains a coordinate that is not finite")
     return found
 
 
-def _damaged(folder: Path, name: str, problem: str) -> InputError:
-    return InputError("folder", f"holds no released trace that can be read: {name} {problem}", value=str(folder))
+def _make_damage_error(folder: Path, name: str, problem: str) -> InputError:
+    return InputError("folder", f"does not contain a readable released trace: {name} {problem}", value=str(folder))

@@ -1,17 +1,19 @@
 """A released trace and its files.
 
-The channel of a step, and what it is expected to cost, follow from prior, chain and policy. Where these were counted in
-the history of the person whose trace is released, public files tell of that history; where the trace itself is part of
-it, they tell of the true states, without any noise.
+The channel of a step and its expected cost depend on the prior, the chain and the policy. If these were estimated from
+the history of the person whose trace is released, the public files reveal information about that history. If the
+history contains the trace, the files reveal information about the true states without noise.
 
-Where prior, chain and policy were not counted in data, nothing in them depends on the true states but through the
-outputs; else the manifest says under ``depends_on`` what they depend on. ``released.csv`` has a line for each step:
-``step`` (from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of
-the domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept,
-and holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of
-the channel. With the channels themselves there is an exported set for each step, for `mechdesign.verify`.
-``release.json``, the manifest, says what all steps guarantee together and holds the SHA-256 of the other files. It is
-removed first and written last: where it stands, the files that it names are whole and of one run.
+If the prior, the chain and the policy do not depend on data, the files depend on the true states only through the
+outputs. Otherwise the files also depend on data, which ``depends_on`` in the manifest lists.
+
+``released.csv`` has a row for each step with ``step``, counted from 0. If outputs are states, each row has ``state``
+and ``label``. The columns of the places are ``x``, ``y``, … in the unit of the domain, and ``latitude`` and
+``longitude`` if known. ``steps.json`` contains the guarantee of each step and its proof. The main entries are ε, the
+possible states, the number of edges, degrees of protection, and the certificate. If the channels are saved, each step
+has a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the
+files. `ReleasedTrace.save` removes the manifest first and writes it last. So if the manifest exists, its files are
+complete and belong to one run.
 """
 
 from __future__ import annotations
@@ -50,21 +52,21 @@ if TYPE_CHECKING:
     import os
 
 
-_NOTHING = "nothing in this folder depends on the true states but through the outputs"
+_NOTHING = "nothing in this folder depends on the true states except through the outputs"
 
 
 @dataclass(frozen=True)
 class History:
-    """Where prior, chain and policy of a trace come from, by keys of its specification, and what follows from that.
+    """The sources of the prior, the chain and the policy of a trace, and the privacy of files that depend on them.
 
     Attributes:
-        counted: what was counted in data.
-        given: what stands in files or in the specification as numbers, of which nobody here knows where they are from.
-        within: whether counted rows lie between the first and the last time of the trace; None where that is not known.
-        others: whether the owner states that data and numbers are not of the person whose trace it is.
+        counted: The keys of the specification whose values were counted in data.
+        given: The keys of the specification whose values are numbers of unknown origin.
+        within: Whether counted rows lie between the first and the last time of the trace; None if that is unknown.
+        others: Whether the owner states that the data and numbers come from other people than the owner of the trace.
 
     >>> History().meaning
-    'Nothing in this folder depends on the true states but through the outputs.'
+    'Nothing in this folder depends on the true states except through the outputs.'
     >>> History(("prior.checkins",), within=True).meaning
     'Costs and channels depend on the data that were counted for prior.checkins, and so on the true states.'
     """
@@ -76,29 +78,29 @@ class History:
 
     @property
     def tells_prior(self) -> bool:
-        """Whether public channels may hold the prior: nothing was counted, and what was given is stated."""
+        """Whether public channels may contain the prior: no data were counted, and numbers come from other people."""
         return not self.counted and (not self.given or self.others)
 
     @property
     def meaning(self) -> str:
-        """What the public files depend on, in sentences."""
+        """The data on which the public files depend, in sentences."""
         if not self.counted and not self.given:
             return f"{_NOTHING.capitalize()}."
         parts = [f"the data that were counted for {', '.join(self.counted)}"] * bool(self.counted)
         parts += [f"the numbers at {', '.join(self.given)}"] * bool(self.given)
         depends = f"Costs and channels depend on {' and on '.join(parts)}"
         if self.others:
-            return f"{depends}. The owner states that these are not of this person: if so, {_NOTHING}."
+            return f"{depends}. The owner states that these do not belong to this person: if so, {_NOTHING}."
         if not self.counted:
             return f"{depends}. Unless these come from data of this person, {_NOTHING}."
         if self.within:
             return f"{depends}, and so on the true states."
         if self.within is None:
-            return f"{depends}. Whether the trace is among these is not known: if so, they depend on the true states."
+            return f"{depends}. If the trace is among these data, which is unknown, they depend on the true states."
         return f"{depends}. No row of these data lies between the first and the last time of the trace."
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the manifest says."""
+        """Return the entry ``depends_on`` of the manifest."""
         return {
             "counted": list(self.counted),
             "given": list(self.given),
@@ -112,17 +114,17 @@ REPORT = "report.html"
 
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
 OWN = (OUTPUTS, STEPS, MANIFEST, CHANNELS)
-"""What a released trace has in its folder of itself, without pictures and page."""
+"""The files and folders of a released trace, without the pictures and the page."""
 FILES = (OUTPUTS, STEPS, MANIFEST, *_PICTURES)
-"""The files of a released trace, but for its channels."""
+"""The files of a released trace, except its channels."""
 PRIVATE = ("true.csv", "true-over-time.svg", "true-map.svg")
-"""The files that show the true states, which are written into a folder of their own."""
+"""The files that show the true states; they are written to a separate folder."""
 _PUBLISHED = (OUTPUTS, MANIFEST)
 _REHEARSAL = "a rehearsal, not to be published"
 
 
 def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
-    """Return ``released.csv``; numbers have every digit."""
+    """Return ``released.csv``, with all digits of the numbers."""
     d = domain.points.shape[1]
     places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
     snapped = releases[0].output is not None
@@ -141,14 +143,22 @@ def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
 
 
 def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:
-    """Return ``steps.json``; nodes are indices of states, `beliefs` those of whoever knows what the designer knows."""
+    """Return ``steps.json``, where nodes are indices of states.
+
+    Args:
+        releases: The release of each step.
+        beliefs: The beliefs of an adversary who knows the same chain and initial distribution as the designer.
+
+    Returns:
+        The content of the file.
+    """
     errors = {
         "at_once": _errors(releases, beliefs, "posteriors"),
         "from_the_whole_trace": _errors(releases, beliefs, "smoothed"),
     }
     steps = []
     for step, release in enumerate(releases):
-        described = _described(release)
+        described = _describe_release(release)
         described["expected_error"] = {name: values[step] for name, values in errors.items()}
         steps.append({"step": step, **described})
     return json.dumps(steps, indent=1).encode()
@@ -163,9 +173,10 @@ def manifest(
     files: Mapping[str, bytes],
     entries: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the manifest of `files`; `randomness` says where the outputs come from, but never from which seed.
+    """Return the manifest of `files`.
 
-    `entries` are the random numbers of the entries in a ledger that were made for the steps.
+    `randomness` names the source of the random bits, but never a seed. `entries` are the random numbers of the ledger
+    entries for the steps.
     """
     return {
         "schema": SCHEMA,
@@ -188,16 +199,15 @@ def manifest(
 
 
 def check_release_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a released trace may and can be written into `folder`.
+    """Raise `ExportError` unless a released trace can be written to `folder` without the loss of other files.
 
-    It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
-    released trace, whole or interrupted. With `force` it may beside anything else: files of other names are never
-    touched.
+    The folder must be new, or empty, or contain only a rehearsal. With `overwrite` the folder may contain any released
+    trace, complete or interrupted. With `force` the folder may contain other files, which are never changed.
     """
     ours = {*OWN, *_PICTURES}
 
     def is_ours(entry: Path) -> bool:
-        # What a killed run leaves is called `.NAME.????????.partial`.
+        # A killed run leaves files with names `.NAME.????????.partial`.
         name = entry.name
         if entry.is_dir():
             return name == CHANNELS
@@ -209,7 +219,7 @@ def check_release_target(folder: Path, force: bool = False, overwrite: bool = Tr
 
 
 def holds_release(folder: Path) -> bool:
-    """Whether a folder holds a release, whole or not, that was no rehearsal."""
+    """Return whether a folder contains a complete or interrupted release that is not a rehearsal."""
     return any((folder / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(folder)
 
 
@@ -217,15 +227,15 @@ def _is_rehearsal(folder: Path) -> bool:
     try:
         document = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
-        # An unfinished run, whose outputs somebody may have seen.
+        # The run is unfinished, and somebody may have seen its outputs.
         return False
     return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
 def write_outputs(folder: Path, outputs: bytes) -> None:
-    """Write the outputs of a trace, after what an older run has left is removed, its manifest before all else.
+    """Remove the files of an earlier run, starting with its manifest, and write the outputs of a trace.
 
-    Raises `ExportError` when that fails.
+    Raises `ExportError` if the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -239,13 +249,13 @@ def write_outputs(folder: Path, outputs: bytes) -> None:
 
 
 def write_channels(folder: Path, designs: Sequence[Design]) -> None:
-    """Write the channels of the steps, each a set of its own: ``channels/step-0`` and so on."""
+    """Write the channel of each step as a separate bundle: ``channels/step-0`` and so on."""
     for step, design in enumerate(designs):
         design.save(folder / CHANNELS / f"step-{step}")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
-    """Write files and, last, the manifest; None for a run that did not finish."""
+    """Write files and then the manifest `described`, which is None for an unfinished run."""
     for name, content in files.items():
         write_file(folder / name, [content])
     if described is not None:
@@ -253,7 +263,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str
 
 
 def _remove_channels(folder: Path) -> None:
-    """Remove the exported sets of all steps, and the folders that are empty then: only files that are ours."""
+    """Remove the bundles of all steps, and the folders that are then empty; other files are kept."""
     for path in folder.glob("step-*/*"):
         if path.name in SET:
             path.unlink()
@@ -263,13 +273,13 @@ def _remove_channels(folder: Path) -> None:
 
 
 def _errors(releases: Sequence[Release], beliefs: Beliefs, which: str) -> list[float]:
-    """Return the error, in the unit of the domain, that the best estimate of each step is expected to have."""
+    """Return the expected error of the best estimate at each step, in the unit of the domain."""
     lengths = distances.euclidean(releases[0].stage.domain)
     found: list[float] = expected_error(getattr(beliefs, which), lengths)[0].tolist()
     return found
 
 
-def _described(release: Release) -> dict[str, Any]:
+def _describe_release(release: Release) -> dict[str, Any]:
     stage = release.stage
     everyone = len(stage.members) == stage.domain.size
     degrees = stage.degrees[stage.members]
@@ -291,25 +301,35 @@ def _described(release: Release) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Return a number as JSON has it: null means that there is no bound."""
+    """Return a finite number unchanged, and None, which JSON writes as null, for infinity."""
     return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedTrace:
-    """What was released along a trace, and what follows for whoever knows what the designer knows.
+    """The outputs of a trace, with the beliefs of an adversary who knows the designer's model.
 
-    What it depends on beyond the outputs, `history` says.
+    In addition to the true states, a trace may depend on the data that `history` describes.
 
     Attributes:
-        title: what the trace is called.
-        mechanism: the mechanism, by its name in a specification.
-        releases: the release of each step, at least one.
-        transition: how states follow one another, as the adversary knows it, too.
-        initial: what was believed before the first step.
-        seeded: whether the outputs come from a seed, and must not be published.
-        finished: whether all steps were released; False after Ctrl-C.
-        history: what prior, chain and policy were counted in.
+        title: The title of the trace.
+        mechanism: The name of the mechanism in a specification.
+        releases: The release of each step, at least one.
+        transition: The Markov chain, or one chain for each step, which the adversary also knows.
+        initial: The distribution of the first state, which the adversary also knows.
+        seeded: Whether the outputs come from a seed and must not be published.
+        finished: Whether all steps were released; False after Ctrl-C.
+        history: The sources of the prior, the chain and the policy.
+
+    >>> import mechdesign as md
+    >>> domain, graph = md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2)
+    >>> trace = md.traces.Trace(domain, graph, 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1)
+    >>> steps = (trace.step(0), trace.step(0))
+    >>> released = ReleasedTrace(
+    ...     "walk", "planar-isotropic", steps, trace.transition, trace.initial, True, True, History()
+    ... )
+    >>> released.outputs.tolist(), released.certified, released.randomness
+    ([0, 1], True, 'a seed: a rehearsal, not to be published')
     """
 
     title: str
@@ -331,7 +351,7 @@ class ReleasedTrace:
 
     @property
     def outputs(self) -> Integers | None:
-        """The released states, shape (steps,); None where outputs are places."""
+        """The released states, shape (steps,); None if outputs are coordinates."""
         found = [release.output for release in self.releases if release.output is not None]
         return np.array(found, dtype=np.int64) if found else None
 
@@ -342,19 +362,19 @@ class ReleasedTrace:
 
     @property
     def relative_gap(self) -> float:
-        """How far, at most, the channel of a step may be from the optimal one; 0 for mechanisms of noise."""
+        """The largest certified gap of the channels of all steps; 0 for noise mechanisms."""
         designs = [release.stage.fitted.mechanism for release in self.releases]
         return max((made.certificate.relative_gap for made in designs if isinstance(made, Design)), default=0.0)
 
     @property
     def certified(self) -> bool:
-        """Whether every step is proved in exact arithmetic; places that are no states are not."""
+        """Whether every step has a proof in exact arithmetic; a release of coordinates has no proof."""
         proofs = [release.certificate for release in self.releases]
         return all(proof is not None and proof.holds for proof in proofs)
 
     @property
     def revealed(self) -> tuple[tuple[int, ...], ...]:
-        """For each step the states that an answer reveals for certain; none where outputs are places."""
+        """The states that an answer reveals with certainty, for each step; empty if outputs are coordinates."""
         proofs = [(release.stage.members, release.certificate) for release in self.releases]
         return tuple(
             () if proof is None else tuple(members[list(proof.revealed or ())].tolist()) for members, proof in proofs
@@ -362,7 +382,7 @@ class ReleasedTrace:
 
     @property
     def randomness(self) -> str:
-        """Where the outputs come from, and whether that makes the run a rehearsal."""
+        """The source of the random bits, and whether it makes the run a rehearsal."""
         if self.seeded:
             return "a seed: a rehearsal, not to be published"
         if any(release.output is None for release in self.releases):
@@ -371,12 +391,12 @@ class ReleasedTrace:
 
     @cached_property
     def composition(self) -> Composition:
-        """What all steps tell together."""
+        """The joint guarantee of all steps."""
         return compose(self.releases)
 
     @cached_property
     def beliefs(self) -> Beliefs:
-        """What an adversary believes who knows the transitions and the initial distribution."""
+        """The beliefs of an adversary who knows the transitions and the initial distribution."""
         return Adversary(self.transition, self.initial).watch(self.releases)
 
     @cached_property
@@ -386,21 +406,24 @@ class ReleasedTrace:
 
     @cached_property
     def answers(self) -> dict[str, bytes]:
-        """The files of what was released, by name: the outputs, and what is known of each step."""
+        """The contents of ``released.csv`` and ``steps.json``, by file name."""
         return {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
 
     @property
     def is_spent(self) -> str:
-        """Say that the budgets of the steps are spent, for whoever cannot use the files; rehearsals spend nothing."""
+        """A sentence about the spent budget, for error messages; rehearsals spend no budget."""
         if self.seeded:
             return "Nothing is spent"
         return f"ε = {exact_text(sum((release.stage.epsilon for release in self.releases), Fraction(0)))} is spent"
 
     def manifest(self, files: Mapping[str, bytes] = NO_FILES) -> dict[str, Any]:
-        """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files.
+        """Return the content of ``release.json``: the joint guarantee of all steps and the digests of the other files.
 
         Args:
-            files: What goes with the outputs and the proofs, such as pictures and a page, by name.
+            files: The contents of further files, such as pictures and a page, by name.
+
+        Returns:
+            The manifest.
         """
         entries = [release.entry for release in self.releases if release.entry is not None]
         made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
@@ -408,10 +431,16 @@ class ReleasedTrace:
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> PublishedTrace:
-        """Read what `save` wrote: a `PublishedTrace`, since the files hold neither chain nor beliefs.
+        """Read the files that `save` wrote; they contain neither the chain nor the beliefs.
+
+        Args:
+            folder: The folder of the released trace.
+
+        Returns:
+            The content of the public files.
 
         Raises:
-            InputError: A file is missing, damaged, or not the one that the manifest describes.
+            InputError: A file is missing or damaged, or does not match its digest in the manifest.
         """
         return load_published(folder)
 
@@ -424,24 +453,24 @@ class ReleasedTrace:
         force: bool = False,
         overwrite: bool = True,
     ) -> None:
-        """Write the outputs, the proofs, the further `files` and, only where all steps were released, the manifest.
+        """Write the outputs, the proofs and `files`, and the manifest if all steps were released.
 
-        The outputs come first, further files last: whatever happens to these, the outputs stand. `md.report.save`
-        writes the pictures and the page, too.
+        The outputs are written first and `files` last, so an error in `files` does not lose the outputs.
+        `md.report.save` also writes the pictures and the page.
 
         Args:
-            folder: A folder.
-            files: Further files that may be published, by name, or a function that returns them for this trace. It is
-                called when the outputs and the proofs are written, and the manifest holds the digests of all.
-            channels: Write the channel of each step, too, for `mechdesign.verify`. Unless `history` lets them tell the
-                prior, a uniform one stands in its place, and nothing is claimed of costs.
-            force: Write into a folder that holds other files, beside them.
-            overwrite: Replace a release that stands there; a rehearsal is always replaced.
+            folder: The folder of the files.
+            files: Further public files, by name, or a function that returns them for this trace. The function is called
+                after the outputs and the proofs are written. The manifest contains the digests of all files.
+            channels: Whether to write the channel of each step for `mechdesign.verify`. If `history` does not
+                permit a public prior, the channels contain a uniform prior and make no claim about costs.
+            force: Whether to write to a folder that contains other files; these files are kept.
+            overwrite: Whether to replace an existing release; a rehearsal is always replaced.
 
         Raises:
-            ExportError: The files may not, or cannot, be written.
-            InputError: A name in `files` is taken or no plain file name, or a content is not bytes.
-            ReportError: The outputs are written, and another file cannot be made or written.
+            ExportError: The folder contains other files or a release, or cannot be written.
+            InputError: A name in `files` is reserved or is not a plain file name, or a content is not bytes.
+            ReportError: The outputs are written, but another file could not be built or written.
         """
         target = as_path(folder, "folder")
         further = prepare_files(files, OWN)
@@ -457,19 +486,19 @@ class ReleasedTrace:
                 write_files(target, added, self.manifest(added) if self.finished else None)
         except Exception as error:
             raise ReportError(
-                f"what was released is in {target / OUTPUTS}, and complete. {self.is_spent}: do not release it again. "
-                f"Of the other files some are missing ({error})"
+                f"the outputs in {target / OUTPUTS} are complete. {self.is_spent}: do not release the trace again. "
+                f"Some other files are missing ({error})"
             ) from error
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far off something is, on average over the steps, in the unit of the domain.
+    """The error of the outputs or of a guess, averaged over the steps, in the unit of the domain.
 
     Attributes:
-        name: What it is.
-        expected: What whoever knows the transitions and the initial distribution expects after all outputs: public.
-        true: How far it is from the true states, where they are given: for their owner only.
+        name: The description of the outputs or of the guess.
+        expected: The expected error under the beliefs of an adversary after all outputs, which is public.
+        true: The actual error, which only the owner of the true states may see; None without true states.
     """
 
     name: str
@@ -478,11 +507,14 @@ class Accuracy:
 
 
 def accuracy(found: ReleasedTrace, truth: Integers | None = None) -> tuple[Accuracy, ...]:
-    """Return how useful the outputs are, and how well an adversary guesses at once and from the whole trace.
+    """Return the mean errors of the outputs, and of an adversary's guesses at each time and from the whole trace.
 
     Args:
         found: The released trace.
-        truth: The true state of each step, shape (steps,); without it only what is public is returned.
+        truth: The true state of each step, shape (steps,). Without true states, only the public errors are returned.
+
+    Returns:
+        The errors of the outputs, of the guesses at each time, and of the guesses from the whole trace.
     """
     beliefs, lengths = found.beliefs, found.lengths
     offsets = found.places[:, None, :] - found.domain.points[None, :, :]

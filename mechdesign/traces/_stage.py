@@ -1,14 +1,15 @@
-"""A step and its outcome.
+"""A step of a trace and its outcome.
 
-**States outside a δ-location set.** Such a set C leaves out states that may be the true one. They are released as if
-they were the nearest member of C, of equally near ones that of the lowest index: their surrogate. Refusing would tell
-that the state is outside. So Pr(o | s) for a state outside C is the row of its surrogate, and Bayes' rule is applied
-with that, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside it
-cannot be the true one, has the likelihood 0, and is refused.
+**States outside a δ-location set.** The true state may be outside a δ-location set C. The trace then releases the
+surrogate of the true state, the nearest member of C. If several members are equally near, the surrogate has the lowest
+index. A refusal would reveal that the state is outside C. So Pr(o | s) for a state s outside C is the row of its
+surrogate. Bayes' rule uses this row, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no
+surrogates: a state outside it is impossible. An impossible state has the likelihood 0, and a trace refuses to release
+it.
 
-**What is charged.** A stage of a trace with a ledger carries it, and each draw is recorded there before it is made, by
-whichever copy of the stage. Its channel, its mechanism and its design are the same law for other uses: what is drawn
-from these no ledger hears of.
+**Charged draws.** A stage of a trace with a ledger refers to this ledger. The ledger records each draw before it
+happens, also for copies of the stage. The channel, the mechanism and the design of a stage have the same distribution,
+but the ledger does not record samples drawn from them directly.
 """
 
 from __future__ import annotations
@@ -46,29 +47,37 @@ from mechdesign.synthesis._result import Design, SolveSummary
 from mechdesign.traces._hmm import logarithm
 
 
-def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
-    """Return how likely the members are to be released, and what that costs: shapes (k,) and (k, m).
+def merge_surrogates(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
+    """Return the probabilities and the costs of the k members, where each state is merged with its surrogate.
 
-    `prior` (n,) is over all states, `cost` (n, m) what it costs to release o when s is true, `surrogates` (n,) the
-    member as which each state is released, or −1. A member c is as likely as all states released as it together,
-    q(c) = Σ_{s → c} p(s), and costs what they do on average, Σ_{s → c} p(s) cost(s, o) / q(c): so the expected cost of
-    a channel is that of the true states.
+    A member c gets the probability q(c) = Σ_{s → c} p(s) and the mean cost Σ_{s → c} p(s) cost(s, o) / q(c), over the
+    states s that are released as c. So the expected cost of a channel is the same for the members as for the true
+    states.
+
+    Args:
+        prior: The probability of each state, shape (n,).
+        cost: The cost of releasing o if the true state is s, shape (n, m).
+        members: The states of the constrained domain, ascending, shape (k,).
+        surrogates: The surrogate of each state, shape (n,); −1 for an impossible state.
+
+    Returns:
+        The probabilities (k,) and the costs (k, m) of the members.
     """
     possible = np.flatnonzero(surrogates >= 0)
     owner = np.searchsorted(members, surrogates[possible])
     weights: Floats = np.bincount(owner, weights=prior[possible], minlength=len(members)).astype(np.float64)
     costs = cost[members]
-    # The cost of members that stand for nobody else is their own, to the last bit.
+    # A member that is the surrogate of no other state keeps exactly its cost, without rounding.
     for index in np.flatnonzero((np.bincount(owner, minlength=len(members)) > 1) & (weights > 0)).tolist():
         states = possible[owner == index]
         costs[index] = prior[states] @ cost[states] / weights[index]
     return weights, costs
 
 
-def stated_problem(
+def build_problem(
     domain: Domain, weights: Floats, costs: Floats, graph: nx.Graph, epsilon: Fraction, answers: Integers
 ) -> Problem:
-    """Return the problem that a channel from the nodes of `graph` to the states in `answers` answers, well or badly."""
+    """Return the design problem of a channel from the nodes of `graph` to the states in `answers`."""
     members = np.array(sorted(graph), dtype=np.int64)
     policy = nx.relabel_nodes(nx.Graph(graph), {node: row for row, node in enumerate(members.tolist())})
     observables = domain
@@ -79,15 +88,16 @@ def stated_problem(
 
 
 def without_prior(design: Design) -> Design:
-    """Return a design with the same channel and a uniform prior, under which nothing is claimed of its cost.
+    """Return a design with the same channel and a uniform prior, for files that must not contain the prior.
 
-    For files that must not hold the prior. What the graph protects is proved as before; the lower bound is 0.
+    The certificate still proves the protection of the graph. The certificate makes no claim about costs: its lower
+    bound is 0.
     """
     problem, numerators = design.problem, design.channel.numerators
     uniform = Prior.uniform(len(numerators))
     given = (problem.requirements, problem.objective, problem.secrets, problem.observables, problem.title)
     stated = Problem(uniform, problem.cost, *given)
-    name = design.summary.mechanism or "the channel of least expected cost under a prior that is left out"
+    name = design.summary.mechanism or "the channel of least expected cost under a prior that is omitted"
     summary = SolveSummary(Status.STATED, mechanism=name)
     arrays = (numerators, EXPONENT, stated.prior, stated.cost)
     certificate = certify(Evidence(*arrays, stated.objective, stated.stated), summary.provenance())
@@ -100,13 +110,22 @@ class Fitted:
     """A mechanism fitted to a policy graph on a constrained domain.
 
     Attributes:
-        graph: the repaired graph, frozen; its nodes are the members of the constrained domain.
-        repair: how it was repaired, None where no node was exposed or a single one is possible.
-        hull: the sensitivity hull of the whole graph.
-        mechanism: the mechanism of that name, or the design of the optimal channel.
-        channel: a row for each member, a column for each of `observables`; None where outputs are not snapped.
-        observables: the states that may be named, ascending: of several at one place, a mechanism of a hull names the
-            first.
+        graph: The repaired graph, frozen; its nodes are the members of the constrained domain.
+        repair: The repair of the graph; None if it needed no repair.
+        hull: The sensitivity hull of the whole graph.
+        mechanism: The noise mechanism, or the design of the optimal channel.
+        channel: The channel with a row for each member and a column for each of `observables`; None if outputs are not
+            snapped.
+        observables: The states that may be released, ascending. If several states have the same place, a mechanism with
+            a hull releases only the first of them.
+
+    >>> import mechdesign as md
+    >>> trace = md.traces.Trace(
+    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
+    ... )
+    >>> fitted = trace.step(0).stage.fitted
+    >>> list(fitted.graph.edges), fitted.observables.tolist()
+    ([(0, 1)], [0, 1])
     """
 
     graph: nx.Graph
@@ -119,22 +138,30 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stage:
-    """What is public at one time of a trace before anything is released.
+    """The public facts about one time of a trace before the release.
 
     Attributes:
-        time: counted from 0; several releases may be of the same time.
+        time: The time, counted from 0; several releases may have the same time.
         epsilon: ε of this release, in nats per edge, exact.
-        domain: the states and their places.
-        prior: the predicted belief p⁻, shape (n,), read-only.
-        members: the constrained domain C, ascending.
-        surrogates: for each state the member as which it is released, −1 where it cannot be the true one; shape (n,).
-        cost: what it costs to release o when s is true, shape (n, n).
+        domain: The states and their places.
+        prior: The predicted belief p⁻, shape (n,), read-only.
+        members: The constrained domain C, ascending.
+        surrogates: The member of C as which each state is released, shape (n,); −1 for an impossible state.
+        cost: The cost of releasing o if the true state is s, shape (n, n).
         hull_choice: "component" or "graph", the hull to which the noise of a K-norm mechanism is fitted.
-        fitted: graph, repair, hull, mechanism and channel; also to be had from the stage itself. Of what is drawn from
-            its channel or its mechanism, no ledger hears.
-        policy: the name of the policy in a ledger.
-        ledger: what each `draw` is charged to; None where nothing is. With a ledger in memory a stage cannot be
-            pickled, as the ledger cannot. ``dataclasses.replace(stage, ledger=None)`` leaves the ledger out on purpose.
+        fitted: The graph, the repair, the hull, the mechanism and the channel. The ledger does not record samples drawn
+            from its channel or its mechanism.
+        policy: The name of the policy in a ledger.
+        ledger: The ledger that is charged for each `draw`; None to charge no ledger. A stage whose ledger is in memory
+            cannot be pickled. ``dataclasses.replace(stage, ledger=None)`` removes the ledger.
+
+    >>> import mechdesign as md
+    >>> trace = md.traces.Trace(
+    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
+    ... )
+    >>> stage = trace.table(1)[0]
+    >>> stage.members.tolist(), stage.epsilon, stage.certificate.holds
+    ([0, 1], Fraction(1, 1), True)
     """
 
     time: int
@@ -150,17 +177,17 @@ class Stage:
     ledger: Ledger | None = None
 
     def __repr__(self) -> str:
-        """Say when it is, and how large, without the arrays."""
+        """Return the time, the number of members and the mechanism, without the arrays."""
         return f"Stage(time={self.time}, {len(self.members)} of {self.domain.size} states, {self.fitted.mechanism!r})"
 
     @property
     def graph(self) -> nx.Graph:
-        """The policy graph on the constrained domain, repaired; frozen."""
+        """The repaired policy graph on the constrained domain, frozen."""
         return self.fitted.graph
 
     @property
     def repair(self) -> Repair | None:
-        """How the graph was repaired, None where it needed no repair."""
+        """The repair of the graph; None if it needed no repair."""
         return self.fitted.repair
 
     @property
@@ -170,26 +197,26 @@ class Stage:
 
     @property
     def channel(self) -> Channel | None:
-        """The channel from members to `fitted.observables`, None where outputs are not snapped.
+        """The channel from members to `fitted.observables`; None if outputs are not snapped.
 
-        No ledger hears of what is sampled from it; `draw` is charged.
+        The ledger is charged for `draw`, but does not record samples drawn from the channel directly.
         """
         return self.fitted.channel
 
     @cached_property
     def design(self) -> Design | None:
-        """The channel, its problem, and the proof of its privacy; None where outputs are not snapped.
+        """The channel, its problem, and the proof of its privacy; None if outputs are not snapped.
 
-        Secrets are the members; see `merged` for how likely and costly they are. A K-norm mechanism's lower
-        bound is 0: nothing is claimed of how good it is. No ledger hears of what the design, or a program that it is
-        exported to, answers: record that with `Ledger.spend`.
+        The secrets are the members, with the probabilities and costs of `merge_surrogates`. For a K-norm mechanism the
+        lower bound is 0: the certificate makes no claim about its optimality. The ledger does not record answers of the
+        design or of exported programs. Record their answers with `Ledger.spend`.
         """
         if isinstance(self.fitted.mechanism, Design):
             return self.fitted.mechanism
         if self.channel is None:
             return None
-        weights, costs = merged(self.prior, self.cost, self.members, self.surrogates)
-        problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon, self.fitted.observables)
+        weights, costs = merge_surrogates(self.prior, self.cost, self.members, self.surrogates)
+        problem = build_problem(self.domain, weights, costs, self.graph, self.epsilon, self.fitted.observables)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
         summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
         certificate = certify(Evidence(*arrays, problem.objective, problem.stated), summary.provenance())
@@ -198,15 +225,21 @@ class Stage:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The proof that the channel keeps the policy, in exact arithmetic; None where outputs are not snapped."""
+        """The exact proof that the channel satisfies the policy; None if outputs are not snapped."""
         design = self.design
         return None if design is None else design.certificate
 
     def charge(self) -> Entry | None:
-        """Record in the ledger what one draw costs, and return the entry; None where there is no ledger.
+        """Record the cost of one draw in the ledger.
 
-        Raises `BudgetExceededError` where the budget would be passed, and what else `Ledger.spend` raises; nothing is
-        recorded then.
+        After an error, the ledger has no new entry.
+
+        Returns:
+            The entry, or None without a ledger.
+
+        Raises:
+            BudgetExceededError: The draw would exceed the budget.
+            LedgerError: The ledger cannot be read or written.
         """
         if self.ledger is None:
             return None
@@ -214,19 +247,27 @@ class Stage:
         whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
         if edges == 0:
             whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
-        # What is paid for must not be lost.
+        # After this call, Ctrl-C does not lose the release that is charged.
         keep()
         what = f"the state at time {self.time} of a trace"
         return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=self.policy or None)
 
     def draw(self, state: int, rng: np.random.Generator | None = None) -> tuple[int | None, Floats]:
-        """Draw what is released for a true state: the index of a state, None if not snapped, and coordinates (d,).
+        """Draw the output for a true state.
 
-        Snapped outputs are drawn from the integers of the channel, exactly as certified; without `rng` with the bits of
-        the operating system. Each draw is charged to the ledger, where the stage has one, before it is made.
-        `Trace.step` has charged its own draw; further ones tell more.
+        Snapped outputs are drawn from the integers of the channel, exactly as certified. The ledger of the stage, if
+        any, is charged before the draw. `Trace.step` has charged its own draw; each further draw reveals more.
 
-        Raises `InputError` for a state that cannot be the true one, and what `charge` raises.
+        Args:
+            state: The index of the true state.
+            rng: A NumPy generator; None takes random bits from the operating system.
+
+        Returns:
+            The index of the released state, None if outputs are not snapped, and the coordinates, shape (d,).
+
+        Raises:
+            InputError: The state is impossible.
+            BudgetExceededError: The draw would exceed the budget.
         """
         row = self._row(state)
         rng = None if rng is None else as_generator(rng)
@@ -240,21 +281,33 @@ class Stage:
         return None, coordinates
 
     def log_likelihood(self, output: int | None, coordinates: ArrayLike | None = None) -> Floats:
-        """Return ln Pr(output | s) for every state s, shape (n,): the row of its surrogate for a state outside C.
+        """Return ln Pr(output | s) for every state s.
 
-        These are the true probabilities of the channel; densities of the `coordinates` where outputs are not snapped,
-        see `KNormMechanism.log_likelihood`. Raises `InputError` for an output that the channel does not know.
+        A state outside C has the probabilities of its surrogate. If outputs are not snapped, the probabilities are
+        densities of the `coordinates`, see `KNormMechanism.log_likelihood`.
+
+        Args:
+            output: The index of the released state; None if outputs are not snapped.
+            coordinates: The released coordinates, shape (d,); ignored if outputs are snapped.
+
+        Returns:
+            The logarithms, shape (n,), read-only; -inf for states that exclude the output.
+
+        Raises:
+            InputError: The output is not an observable of the channel, or the coordinates are missing.
         """
         if self.channel is None:
             assert isinstance(self.fitted.mechanism, KNormMechanism)
             if coordinates is None:
-                raise InputError("coordinates", "are missing: these outputs are not snapped", bound="of shape (d,)")
+                raise InputError(
+                    "coordinates", "are missing, and outputs are not snapped", bound="an array of shape (d,)"
+                )
             of_members = self.fitted.mechanism.log_likelihood(coordinates)
         else:
             index = as_integer(output, "output", 0)
             column = int(np.searchsorted(self.fitted.observables, index))
             if column == len(self.fitted.observables) or self.fitted.observables[column] != index:
-                raise InputError("output", "is no observable", value=index, bound="one of fitted.observables")
+                raise InputError("output", "is not an observable", value=index, bound="one of fitted.observables")
             numerators = self.channel.numerators[:, column].astype(np.float64)
             of_members = logarithm(np.ldexp(numerators, -EXPONENT))
         result = np.full(self.domain.size, -np.inf)
@@ -264,11 +317,12 @@ class Stage:
 
     @cached_property
     def degrees(self) -> Integers:
-        """How many members of C each state cannot be told from, its degree of protection; shape (n,).
+        """The degree of protection of each state, shape (n,) (DPHMM, Definition 5.2).
 
-        Pairs count that the mechanism makes ε-indistinguishable (DPHMM, Definition 5.2): differences within the hull of
-        a K-norm mechanism, edges of the graph of an optimal channel. A state outside C has the degree of its surrogate,
-        one that cannot be the true one 0.
+        The degree is the number of members of C that the mechanism makes ε-indistinguishable from the state, including
+        the state. For a K-norm mechanism, this is the number of members in the hull around the state. For an optimal
+        channel, it is the number of neighbours plus 1. A state outside C has the degree of its surrogate; an impossible
+        state has the degree 0.
         """
         mechanism = self.fitted.mechanism
         if isinstance(mechanism, Mechanism):
@@ -282,10 +336,10 @@ class Stage:
 
     @cached_property
     def realised(self) -> float | None:
-        """The least ε, rounded up, such that *all* states that may be the true one are ε-indistinguishable.
+        """The least ε, rounded up, for which *all* possible states are pairwise ε-indistinguishable.
 
-        Exact, from the channel: ln of the largest ratio of two entries of one column; inf where an output excludes a
-        member. None where outputs are not snapped.
+        The value is ln of the largest ratio of two entries in one column of the channel, in exact arithmetic. The value
+        is infinite if an output excludes a member, and None if outputs are not snapped.
         """
         if self.channel is None:
             return None
@@ -296,26 +350,34 @@ class Stage:
     def _row(self, state: int) -> int:
         number = as_integer(state, "state", 0)
         if number >= self.domain.size or self.surrogates[number] < 0:
-            raise InputError("state", "cannot be the true one", value=number, bound="a state of positive prior")
+            raise InputError("state", "cannot be the true state", value=number, bound="a state of positive prior")
         return int(np.searchsorted(self.members, self.surrogates[number]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """What was released at one time, and what the adversary makes of it. All of it may be public.
+    """The output of a trace at one time, and the adversary's belief after it.
 
-    Nothing here depends on the true state but through the output: whether a surrogate was released is not recorded. A
-    release holds on to the channel of its stage, 8 bytes for each member and observable; stages of the same constrained
-    domain share it.
+    All fields may be public, except the ledger in `stage`. The fields depend on the true state only through the output.
+    A release does not record whether the state was replaced by a surrogate. A release keeps the channel of its stage in
+    memory: 8 bytes for each member and observable. Stages with the same constrained domain share the channel.
 
     Attributes:
-        output: the released state, an index into the domain; None where outputs are not snapped.
-        coordinates: the released place, shape (d,), read-only.
-        posterior: the belief p⁺ after the output, shape (n,), read-only.
-        log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
-        stage: what was settled before: time, constrained domain, graph, mechanism; with the ledger of the trace, which
-            is not public.
-        entry: the number of its entry in a ledger, random digits; None where none was charged.
+        output: The released state, an index into the domain; None if outputs are not snapped.
+        coordinates: The released place, shape (d,), read-only.
+        posterior: The belief p⁺ after the output, shape (n,), read-only.
+        log_likelihood: The logarithm of Pr(output | s) for every state s, shape (n,), read-only.
+        stage: The facts before the release: time, constrained domain, graph and mechanism. `stage` also contains the
+            ledger of the trace, which is not public.
+        entry: The number of the ledger entry, random digits; None if no ledger was charged.
+
+    >>> import mechdesign as md
+    >>> trace = md.traces.Trace(
+    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
+    ... )
+    >>> release = trace.step(0)
+    >>> release, release.coordinates.tolist(), release.log_likelihood.round(4).tolist()
+    (Release(time=0, output=0), [0.5, 0.5], [-0.3614, -1.1931])
     """
 
     output: int | None
@@ -326,7 +388,7 @@ class Release:
     entry: str | None = None
 
     def __repr__(self) -> str:
-        """Say what was released when."""
+        """Return the time and the output."""
         what = self.coordinates.tolist() if self.output is None else self.output
         return f"Release(time={self.time}, output={what})"
 
@@ -337,7 +399,7 @@ class Release:
 
     @property
     def epsilon(self) -> Fraction:
-        """ε of this release in nats per edge, exact."""
+        """The exact ε of this release, in nats per edge."""
         return self.stage.epsilon
 
     @property
@@ -352,12 +414,12 @@ class Release:
 
     @property
     def graph(self) -> nx.Graph:
-        """The policy graph that was kept, on the constrained domain and repaired."""
+        """The constrained and repaired policy graph that the release satisfies."""
         return self.stage.graph
 
     @property
     def repair(self) -> Repair | None:
-        """How the graph was repaired, None where it needed no repair."""
+        """The repair of the graph; None if it needed no repair."""
         return self.stage.repair
 
     @property
@@ -367,5 +429,5 @@ class Release:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The exact proof that the channel keeps `graph` at ε; None where outputs are not snapped."""
+        """The exact proof that the channel protects `graph` at ε; None if outputs are not snapped."""
         return self.stage.certificate

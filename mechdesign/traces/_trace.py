@@ -29,57 +29,68 @@ from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, 
 from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
-# Where a copy goes on with what another object has begun: in no process.
-_NOWHERE = 0
+# A process id that no process has, for copies of a trace that has released states: no process may continue these.
+_NO_PROCESS = 0
 
 
 class Trace:
-    """Releases the states of a hidden Markov model one after the other; the belief of the adversary is its only state.
+    """Releases the states of a hidden Markov model step by step, and updates the belief of an adversary.
 
-    Arguments:
-        domain: the n states and their places.
-        graph: the policy graph; its nodes are 0, …, n−1.
+    The adversary knows the model, the mechanism and the earlier outputs.
+
+    If the constrained domain is a single state, the adversary knows the state already. Protection is then pointless,
+    and the trace releases the state exactly. If several states have the same place, only the first of them is an
+    answer. If these states share a hull, a mechanism with a hull gives them the same row.
+
+    Threads may share a trace; calls of `step` and `observe` are serialised. After the first release of a trace, only
+    one object in one process may continue the trace. A copy made by `copy`, pickling or a fork refuses to `step`
+    (`TraceError`), since it does not see the later releases of the original. The method `restart` makes a new trace
+    from a copy. Copies made before the first release are independent traces. Copies of a rehearsal, with `rng` and
+    without a ledger, are always independent.
+
+    Args:
+        domain: The n states and their places.
+        graph: The policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
-        transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
-            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
-            depend on it: where it was counted in the data of a person, they tell of these data.
-        initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
-        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
-            `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
-            belief of each time.
-        delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
-            δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
-            as the nearest state in it (see `mechdesign.traces._stage`); outside the former it is an error.
-        repair: how states that the constrained domain disconnects and exposes are protected, see
+        transition: The Markov chain that the adversary knows, (n, n), or one chain for each step: a
+            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on the
+            chain. If the chain was estimated from the data of a person, they reveal information about these data.
+        initial: The distribution of the state at the first time, before any release, (n,). The public channels and
+            costs depend on this distribution, too.
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
+            `mechdesign.mechanisms.available`. The name "lp" is the channel of least expected cost, designed anew
+            for the belief at each time.
+        delta: The parameter δ in [0, 1) of the δ-location set: the fewest states with a total probability of at least 1
+            − δ. This set is the constrained domain. A true state outside the set is released as the nearest state in
+            the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
+            positive probability, and other true states are an error.
+        repair: How a repair protects states that the constrained domain disconnects and exposes, see
             `mechdesign.graphs.repair`; None leaves them exposed.
-        repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
-            possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
-            the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
-            the certificate of the step lists it in `revealed`. "all" protects such states, too.
-        hull: the hull of the noise and of the test of exposure: that of the node's component, as in PGLP, or of the
-            whole graph, as in DPHMM. The channel of "lp" has no hull: to its graph are added the pairs that this hull
-            protects, of a disconnected state and one that the policy does not leave free.
-        within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
-        snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
-            whose last bits may tell more than ε allows: coordinates are a rehearsal.
-        cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
-        tolerance: the relative gap asked of "lp"; the certificate says what was reached. 1e-6 unless given.
-        settings: how "lp" is solved at each step, in place of a tolerance.
-        rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
-        ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
-            carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
-            does not hear.
+        repaired: The states that a repair protects. The value "disconnected" protects states with edges in the policy,
+            but only to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
+            protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,
+            unless a repair joins another state to it. The certificate of the step lists these states in `revealed`. The
+            value "all" also protects states without edges.
+        hull: The hull of the noise and of the exposure test. The value "component" is the hull of the node's component,
+            as in PGLP. The value "graph" is the hull of the whole graph, as in DPHMM. The channel of "lp" has no hull.
+            Instead, edges join each disconnected state to the states with edges in the policy that this hull does not
+            distinguish from it.
+        within: The possible answers of "lp" for a state: "component" for the states of its component in the constrained
+            graph, or "map" for all states.
+        snap: Whether to release the state nearest to the noisy coordinates, with exact probabilities, or the
+            coordinates. Coordinates are floats whose last bits may reveal more than ε allows, so a trace of coordinates
+            is a rehearsal.
+        cost: The cost that "lp" minimises, (n, n): cost[s, o] is the cost of releasing o if the true state is s.
+            The default is the Euclidean distance.
+        tolerance: The requested relative gap of "lp", 1e-6 by default. The certificate records the proved gap.
+        settings: The settings of the solver for "lp", instead of `tolerance`.
+        rng: A NumPy generator or a seed, for reproducible outputs. None takes random bits from the operating system.
+        ledger: The ledger that records ε of each release before the draw and refuses a release that would exceed its
+            budget. The ledger is also charged for each draw of a `Stage`, but not for samples from `Stage.channel` or
+            `Stage.design`.
 
-    A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
-    knows the state already. It is released as it is. States of one place are one answer: a mechanism of a hull gives
-    them the same law where they have the same hull, and names the first of them.
-
-    Threads may share a trace: `step` and `observe` follow one another. A trace that has released a state goes on in one
-    process and in one object alone. A copy of it, by `copy`, by pickling or by a fork, does not know what it releases
-    meanwhile, and refuses to `step` (`TraceError`); `restart` makes a new trace of it. Before the first release copies
-    are traces of their own, and so they always are for rehearsals: with `rng` and without a ledger.
-
-    Raises `InputError`, naming the argument, for anything that does not fit together.
+    Raises:
+        InputError: An argument is invalid, or does not match the others.
 
     >>> import mechdesign as md
     >>> trace = Trace(
@@ -112,7 +123,7 @@ class Trace:
         ledger: Ledger | None = None,
     ) -> None:
         if isinstance(domain, str):
-            remedy = "a recorded movement is md.data.Trajectory; this releases a trace"
+            remedy = "read recorded movements with md.data.Trajectory; this class releases a trace"
             raise InputError("domain", "is a text", value=domain, bound="a Domain", remedy=remedy)
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
@@ -133,7 +144,7 @@ class Trace:
         chain = as_chain(transition)
         if chain.size != domain.size:
             raise InputError(
-                "transition", "differs in number of states", value=chain.size, bound=f"{domain.size} states"
+                "transition", "has the wrong number of states", value=chain.size, bound=f"{domain.size} states"
             )
         self._start(planner, positive(epsilon, "epsilon"), chain, as_initial(initial, domain.size), rng)
 
@@ -160,11 +171,11 @@ class Trace:
             state = dict(vars(self))
         state["_lock"] = ProcessLock()
         if self._process is not None:
-            state["_process"] = _NOWHERE
+            state["_process"] = _NO_PROCESS
         return state
 
     def __repr__(self) -> str:
-        """Say how far it is."""
+        """Return the size, the mechanism and the number of releases."""
         return f"Trace({self._planner.domain.size} states, {self._planner.mechanism}, {self._time + 1} released)"
 
     @property
@@ -174,7 +185,7 @@ class Trace:
 
     @property
     def transition(self) -> MarkovChain | VaryingChain:
-        """The Markov chain."""
+        """The Markov chain, or one chain for each step."""
         return self._chain
 
     @property
@@ -185,19 +196,28 @@ class Trace:
     @property
     @in_own_arithmetic
     def belief(self) -> Floats:
-        """What is believed of the present state after all releases so far, shape (n,)."""
+        """The distribution of the present state given all releases so far, shape (n,)."""
         return np.exp(self._log_posterior)
 
     def step(self, true_state: int | str, *, epsilon: Number | None = None, same_time: bool = False) -> Release:
-        """Release the state of the next time: its index, or its label.
+        """Release the state at the next time.
 
-        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.allocate_budget`. With
-        `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
-        Theorem 7.1); see `compose`.
+        An error leaves the trace unchanged.
 
-        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached,
-        `BudgetExceededError` where the ledger's budget would be passed, and `TraceError` for a copy, or in a forked
-        process, of a trace that had released a state. Whatever is raised, the trace stays as it was.
+        Args:
+            true_state: The index or the label of the state.
+            epsilon: The ε of this release, for example from `mechdesign.leakage.allocate_budget`. The default is the ε
+                of the trace.
+            same_time: Whether to release the state of the last time again. The state then does not change, and the
+                budgets add up (DPHMM, Theorem 7.1); see `compose`.
+
+        Returns:
+            The output, and the belief after this output.
+
+        Raises:
+            InputError: The state is unknown, or has probability zero and `delta` is None.
+            BudgetExceededError: The release would exceed the budget of the ledger.
+            TraceError: This trace is a copy of a trace that has released states, or continues it in a forked process.
         """
         state = self._state(true_state)
         with self._lock:
@@ -208,24 +228,26 @@ class Trace:
         self._require_original()
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
         if same_time and self._time < 0:
-            raise InputError("same_time", "has nothing to go with: nothing has been released yet", value=True)
+            raise InputError(
+                "same_time", "needs an earlier release, and this trace has released no state yet", value=True
+            )
         time = self._time + (not same_time)
-        # The initial distribution is that of the first state, before which nothing moves.
+        # The distribution of the first state is `initial`, without a transition of the chain.
         moves = not same_time and time > 0
         log_prior = predict(self._log_posterior, self._chain.at(time - 1)) if moves else self._log_posterior
         stage = self._planner.stage(time, log_prior, budget)
         if stage.surrogates[state] < 0:
             raise InputError(
                 "true_state",
-                "cannot be the true one: its predicted probability is zero",
+                "cannot be the true state: its predicted probability is zero",
                 value=true_state,
-                bound=f"one of the {len(stage.members)} states that can be reached",
-                remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
+                bound=f"one of the {len(stage.members)} states with positive probability",
+                remedy="smooth the chain or the initial distribution, or give a delta to release the nearest state",
             )
         charged = replace(stage, ledger=self._ledger)
         entry = charged.charge()
         if self._ledger is not None or self._rng is None:
-            # From here on a copy, or a forked process, would draw once more.
+            # From now on, a copy or a forked process must not draw again.
             self._process = os.getpid()
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
@@ -237,39 +259,52 @@ class Trace:
         return Release(output, coordinates, posterior, log_likelihood, charged, entry=number)
 
     def _require_original(self) -> None:
-        """Raise `TraceError` where another object, or another process, goes on with this trace."""
+        """Raise `TraceError` if another object or process may continue this trace."""
         if self._process not in (None, os.getpid()):
-            where = "a copy of a trace" if self._process == _NOWHERE else "a trace in a forked process"
+            where = "a copy of a trace" if self._process == _NO_PROCESS else "a trace in a forked process"
             raise TraceError(
-                f"{where} that has released states cannot step: it does not know what the original "
-                "releases. Step the original, or make a new trace by restart(), which leaves this one as it is"
+                f"{where} that has released states cannot step: it does not see the releases of the "
+                "original. Step the original, or make a new trace with restart(), which leaves this trace unchanged"
             )
 
     def observe(self, log_likelihood: ArrayLike) -> None:
-        """Take into account what else becomes public about the present state: ln Pr(it | s) for every state, (n,).
+        """Update the belief with another public observation of the present state.
 
-        Such as the answer to another query at the same time, by a trace over the answers of that query: two traces that
-        step with the same states and then observe each other's `Release.log_likelihood` believe the same, and `compose`
-        adds up their budgets (DPHMM, Theorem 7.1). Before the first release, the present state is the first one. Raises
-        `InputError`, and changes nothing, for what no possible state explains.
+        An example is the answer of another trace, for another query at the same time. If both traces step with the
+        same states and each observes the `Release.log_likelihood` of the other, their beliefs agree. `compose` adds up
+        their budgets (DPHMM, Theorem 7.1). Before the first release, the present state is the first state.
+
+        Args:
+            log_likelihood: The logarithm of Pr(observation | s) for every state s, shape (n,); -inf if the state
+                excludes the observation.
+
+        Raises:
+            InputError: The array is malformed, or every possible state excludes the observation; the belief is
+                unchanged.
         """
         seen = as_floats(log_likelihood, "log_likelihood", "(n,)")
         if len(seen) != self.domain.size:
             raise InputError(
-                "log_likelihood", "differs in number of states", value=len(seen), bound=f"{self.domain.size} states"
+                "log_likelihood", "has the wrong number of states", value=len(seen), bound=f"{self.domain.size} states"
             )
-        require(seen < np.inf, seen, "log_likelihood", "a number, or -inf where a state excludes it")
+        require(seen < np.inf, seen, "log_likelihood", "a number, or -inf if the state excludes the observation")
         with self._lock:
             self._log_posterior, _ = update(self._log_posterior, seen, "log_likelihood")
 
     @in_own_arithmetic
     def table(self, steps: int) -> tuple[Stage, ...]:
-        """Settle the next `steps` times without releasing anything: a table of channels, to be used offline.
+        """Compute the stages of the next times without releasing states, for offline use.
 
-        The belief moves by the chain alone, p⁻_{t+1} = p⁻_t M: outputs in between are not known yet. Each channel keeps
-        its graph all the same, and may be drawn from where the true state of its time becomes known, by `Stage.draw`,
-        which charges the ledger, or, after `Stage.design.save`, by other programs, of which no ledger hears. The trace
-        stays as it was.
+        Only the chain updates the belief, p⁻_{t+1} = p⁻_t M, since the outputs are not known yet. Each channel
+        nevertheless protects its graph. When the true state of a time is known, `Stage.draw` draws from its channel and
+        charges the ledger. Other programs can draw after `Stage.design.save`, but the ledger does not record their
+        draws. The trace is unchanged.
+
+        Args:
+            steps: The number of times, at least 0.
+
+        Returns:
+            One stage for each time.
         """
         count = as_integer(steps, "steps", 0)
         with self._lock:
@@ -282,10 +317,16 @@ class Trace:
         return tuple(stages)
 
     def restart(self, initial: Prior | ArrayLike | None = None, rng: np.random.Generator | int | None = None) -> Trace:
-        """Return a new trace by the same rules, before its first release; this one stays as it is.
+        """Return a new trace with the same settings, before its first release; this trace is unchanged.
 
-        What was fitted already serves both. The ledger is the same, `rng` is not: without it the new trace draws with
-        the bits of the operating system.
+        Both traces share the fitted mechanisms and the ledger, but not the random generator.
+
+        Args:
+            initial: The distribution of the first state; by default, the initial distribution of this trace.
+            rng: A NumPy generator or a seed; None takes random bits from the operating system.
+
+        Returns:
+            The new trace.
         """
         start = self._initial if initial is None else as_initial(initial, self.domain.size)
         again = type(self).__new__(type(self))
@@ -307,5 +348,7 @@ def _settings(tolerance: float | None, settings: SolveSettings | None) -> SolveS
     if tolerance is None:
         return SolveSettings() if settings is None else settings
     if settings is not None:
-        raise InputError("tolerance", "is given twice", value=tolerance, remedy="give it in settings alone")
+        raise InputError(
+            "tolerance", "conflicts with settings, which have a tolerance", value=tolerance, remedy="give only settings"
+        )
     return SolveSettings(tolerance=tolerance)

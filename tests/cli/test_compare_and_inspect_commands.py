@@ -103,7 +103,7 @@ def test_two_places_are_not_shown_as_one(tmp_path, first, second, likeliest, sai
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert said in page
     assert ("The secrets differ." in found["differences"]) == (first is not second)
-    assert ("for the likeliest secret of each: the secrets differ" in page) == said.startswith("one, ")
+    assert ("for the likeliest secret of each design: the secrets differ" in page) == said.startswith("one, ")
 
 
 def test_a_long_number_is_shortened_to_the_side_that_asks_less(tmp_path):

@@ -51,7 +51,7 @@ def test_a_destination_stays(folder: Path) -> None:
     found = run("chain", "trips.toml", "-o", "stay")
     assert found.exit_code == 0, found.output
     notes = said(found.stderr)
-    assert "3 steps leave the box, 9.1% of all that start inside; they are left out" in notes
+    assert "3 steps leave the box, 9.1% of all that start inside; these steps are left out" in notes
     assert "the chain describes people who stay inside" in notes
     assert "nobody was seen to leave 1 of 4 states: forward.csv has a 1 on their diagonal" in notes
     forward, backward = (np.loadtxt(folder / "stay" / f"{name}.csv", delimiter=",") for name in ("forward", "backward"))
@@ -63,7 +63,7 @@ def test_a_destination_stays(folder: Path) -> None:
     assert answer["mixture"]["largest"] == pytest.approx(0.3881, abs=5e-5)
     assert answer["mixture"]["supremum"] == pytest.approx(0.6459, abs=5e-5)
     assert "1 of 4 states of the forward matrix" in notes
-    assert "The ends alone are the reason that no budget holds forever" in notes
+    assert "Only because of the ends, no budget holds over an infinite horizon" in notes
     shown = run("leakage", "stay/backward.csv", "--forward", "stay/forward.csv", "--epsilon", 0.1, "--steps", 6)
     assert re.search(r"largest leakage of one release +0.6 +0.475426", shown.stdout)
     assert "warning" not in shown.stderr
@@ -84,7 +84,7 @@ def test_budgets_show_both(folder: Path) -> None:
     assert found.exit_code == 0, found.output
     assert re.search(r"1 to 3, each +0 +0\.1351602748", found.stdout)
     assert re.search(r"all, for any number of releases +0 +0\.1351602748", found.stdout)
-    assert "no positive budget is possible for ever: because of ends alone" in said(found.stderr)
+    assert "no positive budget is possible over an infinite horizon: because of ends alone" in said(found.stderr)
     answer = json.loads(run("budget", "--alpha", 1, "--forward", "stay/forward.csv", "--json").stdout)
     assert (answer["constant"], answer["budgets"]) == (0, None)
     assert answer["mixture"]["constant"] == pytest.approx(0.13516, abs=1e-5)
@@ -100,7 +100,7 @@ def test_budgets_show_both(folder: Path) -> None:
 def test_people_who_leave_the_box(folder: Path) -> None:
     found = run("chain", "trips.toml", "-o", "out", "--border", "state", "--ends", "mixture")
     assert found.exit_code == 0, found.output
-    assert "they lead to the state outside" in said(found.stderr)
+    assert "these steps lead to the state outside" in said(found.stderr)
     assert (folder / "out" / "states.csv").read_text().splitlines()[-1] == "4,4,outside,,"
     rows = (folder / "out" / "forward.csv").read_text().splitlines()
     assert rows[4] == "mixture"

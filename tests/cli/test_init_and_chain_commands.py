@@ -67,7 +67,7 @@ def test_a_proposal_is_designed_as_it_is(folder: Path, name: str) -> None:
     assert box.north - box.south < 0.2
     assert 6 <= problem.secrets.size <= 12
     assert given.design().certificate.holds
-    assert "10 points outside the box left out" in " ".join(given.notes) or problem.prior.size
+    assert "10 points outside the box are left out" in " ".join(given.notes) or problem.prior.size
 
 
 def test_a_proposal_on_standard_output_is_the_same(folder: Path) -> None:

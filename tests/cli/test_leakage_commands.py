@@ -47,7 +47,7 @@ def test_table(files: Path) -> None:
     assert lines[5].split()[0] == "4"
     assert float(lines[5].split()[-1]) == pytest.approx(total[4], rel=1e-5)
     facts = dict(re.split(r"  +", line.strip()) for line in lines[13:])
-    assert facts["each release, if they go on forever"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
+    assert facts["each release, over an infinite horizon"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
     assert facts["any 3 successive releases together"] == f"{leakage.windows([0.1] * 10, 3, MILD, OTHER).max():.6g}"
     assert facts["all releases together"] == "1"
 
@@ -97,7 +97,7 @@ def test_one_budget_for_ever_and_a_plot(files: Path) -> None:
 def test_warns_of_zero_budgets(files: Path) -> None:
     result = run("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv")
     assert result.exit_code == 0
-    assert result.stderr.count("warning: no positive budget is possible for ever") == 1
+    assert result.stderr.count("warning: no positive budget is possible over an infinite horizon") == 1
     assert result.stderr.count("warning: no positive budget is possible in the 2 releases") == 1
 
 
@@ -174,7 +174,7 @@ def test_a_matrix_of_the_other_direction_is_told_of(files: Path) -> None:
     content = {"forward.csv": b"0.25,0.75\n0.5,0.5\n", "backward.csv": b"0.3,0.7\n0.6,0.4\n"}
     for name, data in {**content, CHAIN_COUNTS: counts_file(chain, content)}.items():
         Path(name).write_bytes(data)
-    words = "is the forward matrix of its chain, but is used as the backward one"
+    words = "is the forward matrix of its chain, but is used as the backward matrix"
     assert words in run("leakage", "forward.csv", "--epsilon", "0.1", "--steps", "2").stderr
     assert words not in run("leakage", "backward.csv", "--epsilon", "0.1", "--steps", "2").stderr
 

@@ -27,7 +27,7 @@ PAST = [0, 3, 4, 5, 4, 3, 0, 1, 2, 1, 0, 1, 2, 1, 0]
 DAY = [1, 2, 5]
 """The steps of the history, five minutes apart, and those that are released, which follow them."""
 
-NOTHING = "othing in this folder depends on the true states but through the outputs"
+NOTHING = "othing in this folder depends on the true states except through the outputs"
 TRUE = "and so on the true states"
 TIMED = 'checkins = { path = "c.csv", user = "user", latitude = "lat", longitude = "lon", time = "time" }'
 UNTIMED = TIMED.replace(', time = "time"', "")
@@ -183,7 +183,7 @@ def test_without_times_it_is_said(prior: str, transition: str, start: int | None
         found = release(prior, transition, start=start)
     said = found.history.to_json()["meaning"]
     assert "depend on the data that were counted" in said
-    assert "is not known" in said
+    assert "which is unknown" in said
     assert NOTHING not in said
     with warnings.catch_warnings():
         warnings.simplefilter("error", HistoryWarning)
@@ -316,7 +316,7 @@ def test_a_budget_in_both_numbers_is_asked_before_the_first_charge() -> None:
 
 def test_a_true_place_is_not_shown_where_it_cannot_be_released() -> None:
     given = parse(text("counts = [1, 0, 0, 0, 0, 0]", WALK).replace("smoothing = 1", "smoothing = 0"))
-    with pytest.raises(InputError, match=r"true one: .* found 9 ") as caught:
+    with pytest.raises(InputError, match=r"true state: .* found 9 ") as caught:
         given.release([5])
     assert caught.value.value == "9"
     with showing_values(), pytest.raises(InputError, match=r"found '?5"):

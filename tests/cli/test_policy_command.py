@@ -125,7 +125,7 @@ def test_the_likeliest_secrets_are_possible():
 def test_a_single_possible_secret_cannot_be_repaired():
     result = run("policy", write(SPECIFICATION + '[policy]\nsupport = ["a"]\n'))
     assert result.exit_code == 0
-    assert "cannot be: a single secret is possible" in result.stdout
+    assert "not repairable: only one secret is possible" in result.stdout
     assert "the origin alone: no noise" in result.stdout
 
 

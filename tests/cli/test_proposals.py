@@ -64,14 +64,14 @@ def test_only_points_at_zero_zero_are_too_few() -> None:
 
 def test_a_box_that_holds_few_points_is_told() -> None:
     text, said = init(COUNTRY)
-    assert "of 255 points, fewer than the 20 that a prior needs: the others are far away" in said
-    assert "# and holds 1 of 255." in text or "# and holds 2 of 255." in text
+    assert "of 255 points, fewer than the 20 that a prior needs: the other points are far away" in said
+    assert "# and contains 1 of 255." in text or "# and contains 2 of 255." in text
 
 
 # Of the points in the city, all but a few are in its box.
 @pytest.mark.parametrize(("far", "told"), [(200, False), (400, True)])
 def test_a_box_with_less_than_half_of_the_points_is_told(far: int, told: bool) -> None:
-    assert ("the others are far away" in init(CITY, np.resize(COUNTRY, (far, 2)))[1]) == told
+    assert ("the other points are far away" in init(CITY, np.resize(COUNTRY, (far, 2)))[1]) == told
 
 
 @pytest.mark.parametrize(("many", "told"), [(200, False), (400, True)])
@@ -83,7 +83,7 @@ def test_a_place_that_holds_most_points_is_told(many: int, told: bool) -> None:
 def test_where_noise_is_never_worth_its_cost_it_is_said() -> None:
     text, said = init(POLAR)
     assert "planar Laplace noise costs more than half as much as no release for every ε from 0.1 to 20 per km" in said
-    assert "# ε was chosen from the data. With none of 0.1, 0.2, 0.5, …, 20 per km" in text
+    assert "# ε was chosen from the data. For all of 0.1, 0.2, 0.5, …, 20 per km" in text
     assert "fewer than the 20 that a prior needs" in said
 
 

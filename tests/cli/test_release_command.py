@@ -305,7 +305,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
     whole = {name: (Path("released") / name).read_bytes() for name in PUBLIC}
     result = run("release", "s.toml", "t.csv", "--truth", "mine")
     assert result.exit_code == 130
-    assert "stopped after 4 of 5 steps: released-interrupted contains them" in result.stderr
+    assert "stopped after 4 of 5 steps: released-interrupted contains these steps" in result.stderr
     # A finished run is kept.
     assert {name: (Path("released") / name).read_bytes() for name in PUBLIC} == whole
     assert len(outputs("released-interrupted")) == 4
@@ -380,7 +380,7 @@ def test_steps_that_were_charged_are_kept_where_a_later_one_fails():
     # Nobody moves from the first cell to the last one.
     result = run("release", *write(text, "0\n1\n15\n"))
     assert result.exit_code == 2
-    assert "step 2: cannot be the true one" in result.stderr
+    assert "step 2: cannot be the true state" in result.stderr
     assert "ε = 1 is spent" in result.stderr
     assert _charged() == 1
     assert len(outputs("released-interrupted")) == 2
@@ -437,9 +437,9 @@ def test_other_files_are_left_alone():
         ("", "", "", "t.csv: is empty"),
         # Who is at 0 cannot be at 15 in one step; smoothing or a δ would help.
         ("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "0\n15\n",
-         "t.csv, step 1: cannot be the true one"),
+         "t.csv, step 1: cannot be the true state"),
         ("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "1\n",
-         "t.csv, step 0: cannot be the true one"),
+         "t.csv, step 0: cannot be the true state"),
         ("uniform = true", "counts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", WALK,
          "prior.counts: are all zero"),
         ("[release]\n", "[release]\nmechanism = 'lq'\n", WALK, "release.mechanism: is not known"),

@@ -115,7 +115,7 @@ def test_parquet_without_its_package(made, monkeypatch):
 
 def test_an_ending_of_another_format_is_told(made):
     assert (
-        "a.json is in the format csv, although its suffix is the one of json"
+        "a.json is in the format csv, although its suffix belongs to json"
         in run("export", made, "--format", "csv", "-o", "a.json").stderr
     )
     assert "although" not in run("export", made, "--format", "csv", "-o", "a.csv").stderr

@@ -95,7 +95,7 @@ def test_places_outside(city: Path) -> None:
     assert "--outside nearest" in refused.stderr
     assert not Path("out.csv").exists()
     taken = run("sample", city, "--input", "p.csv", "--outside", "nearest")
-    assert "2 of 3 places lie outside the grid, and the nearest cell is taken" in taken.stderr
+    assert "2 of 3 places lie outside the grid, and are replaced by the nearest cell" in taken.stderr
     assert len(taken.stdout.splitlines()) == 4
     assert "the place lies outside" in run("sample", city, "--at", "36,139.7", "--outside", "nearest").stderr
 

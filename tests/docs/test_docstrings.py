@@ -18,7 +18,6 @@ import mechdesign
 ROOMS_TO_DO: tuple[str, ...] = (
     "mechanisms",
     "model",
-    "traces",
 )
 OPTIONAL = ("torch", "accelerator", "__main__")
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"

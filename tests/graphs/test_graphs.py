@@ -403,7 +403,7 @@ def test_distances_given_as_places_are_refused(distance) -> None:
     ],
 )
 def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
-    with pytest.raises(InputError, match="laces are needed here, not the distances between them"):
+    with pytest.raises(InputError, match="not the distances between them"):
         build(md.distances.euclidean([[0.0], [1.0], [2.0], [3.0]]))
 
 

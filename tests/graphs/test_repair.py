@@ -225,7 +225,7 @@ def test_a_large_map_is_repaired_quickly() -> None:
         (lambda: graphs.repair(ANSWERS, under(3)), "single node"),
         (lambda: graphs.repair(ANSWERS, under(3, 4), "smallest"), "unknown"),
         (lambda: graphs.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[2]), "leaves out"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[2]), "omits"),
         (lambda: graphs.repair(ANSWERS, under(3, 4), order=[7]), "order"),
         (lambda: graphs.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
         (lambda: graphs.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),

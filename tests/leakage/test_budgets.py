@@ -88,7 +88,7 @@ def test_degenerate_losses() -> None:
         assert leakage.allocate_budget(1.0, 4, IDENTITY, IDENTITY).tolist() == [0.5, 0.0, 0.0, 0.5]
     assert leakage.allocate_budget(1.0, 2, IDENTITY, IDENTITY).tolist() == [0.5, 0.5]
     assert leakage.allocate_budget(1.0, 1, IDENTITY, IDENTITY).tolist() == [1.0]
-    with pytest.warns(BudgetWarning, match="for ever"):
+    with pytest.warns(BudgetWarning, match="over an infinite horizon"):
         assert leakage.constant_budget(1.0, forward=IDENTITY) == 0.0
 
 

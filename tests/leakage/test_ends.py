@@ -227,7 +227,9 @@ def test_what_does_not_fit_is_found_beside_ends() -> None:
 
 def test_no_budget_because_of_ends_alone() -> None:
     stays = leakage.correlations_from_traces(STEPS, 4).forward
-    with pytest.warns(BudgetWarning, match="for ever: because of ends alone, states of the forward matrix"):
+    with pytest.warns(
+        BudgetWarning, match="over an infinite horizon: because of ends alone, states of the forward matrix"
+    ):
         assert leakage.constant_budget(1.0, forward=stays) == 0.0
     assert leakage.constant_budget(1.0, forward=leakage.LossFunction(stays).under_mixture()) > 0.13
     # All states are ends, or other rows are disjoint too.

@@ -58,7 +58,7 @@ def test_permutations_and_independence_fit() -> None:
 
 def test_a_step_that_only_one_of_them_knows() -> None:
     found = mismatch(np.array([[1.0, 0.0], [0.2, 0.8]]), FORWARD)
-    assert found == "a step from state 1 to state 0 is possible in the forward matrix, not in the backward one"
+    assert found == "a step from state 1 to state 0 is possible in the forward matrix, not in the backward matrix"
     # A chain with a direction is not its own reverse.
     shift = np.roll(np.eye(3), 1, axis=1)
     assert "possible in the forward matrix" in mismatch(shift, shift)

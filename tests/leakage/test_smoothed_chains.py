@@ -25,7 +25,9 @@ def counted(smoothing: float) -> md.MarkovChain:
 
 @pytest.mark.parametrize("smoothing", [0.01, 0.1, 1])
 def test_a_budget_of_a_smoothed_chain_warns_and_says_what_the_counts_give(smoothing: float) -> None:
-    with pytest.warns(SmoothedChainWarning, match="by the counts alone, for which no positive budget lasts") as heard:
+    with pytest.warns(
+        SmoothedChainWarning, match="by the counts alone, for which no positive constant budget bounds"
+    ) as heard:
         budget = md.leakage.constant_budget(1.0, None, counted(smoothing))
     assert f"smoothing {smoothing:g}" in str(heard[0].message)
     assert "1 by the counts alone" in str(heard[0].message)

@@ -260,7 +260,7 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
     assert 'id="pairs"' in shown
     snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance, secrets=domain)
     assert "No finite ε holds" in page(snapped)
-    assert pairs_picture(snapped).get_suptitle().startswith("An answer can tell")
+    assert pairs_picture(snapped).get_suptitle().startswith("An answer can distinguish")
     with pytest.raises(InputError, match="cannot be drawn"):
         pairs_picture(md.audit(np.eye(4), LINE))
 
@@ -284,10 +284,10 @@ def test_sentences_say_what_the_sums_mean() -> None:
         (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
         (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
         (([1.0], [[0.0]], {}), "is not a matrix"),
-        (([["a"]], [[0.0]], {}), "holds"),
+        (([["a"]], [[0.0]], {}), "has the type"),
         (([[1.0]], TWO, {}), "does not match"),
         (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not match"),
-        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has another length"),
+        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has the wrong length"),
         (([[1.0]], [[0.0]], {"objective": "least"}), "objective: is not known"),
         (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not match"),
     ],

@@ -473,7 +473,7 @@ def test_wrong_mechanisms_are_refused(kind: Kinds, changes: dict[str, object], m
         (np.zeros((0, 2)), "^observables: is empty"),
         ([[0.0, 0.0, 0.0]], r"^observables: have another dimension than the points; found \(1, 3\)"),
         ([[0.0, math.inf]], r"^observables\[0,1\]"),
-        ([[0.0, 1.0], [2.0, 2.0], [0.0, 1.0]], r"^observables\[2\]: is the same place as observables\[0\]"),
+        ([[0.0, 1.0], [2.0, 2.0], [0.0, 1.0]], r"^observables\[2\]: has the same coordinates as observables\[0\]"),
         (md.Domain.from_labels(["a"]), "^observables: is empty"),
     ],
 )

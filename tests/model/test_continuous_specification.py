@@ -57,8 +57,8 @@ def folder(tmp_path):
 def test_visits_are_taken_as_they_are(folder):
     specification = spec.read_spec(folder / "spec.toml")
     assert specification.notes == (
-        "81 visits used without rounding",
-        "1 of 81 visits outside the anchors projected to their border",
+        "81 visits are used without rounding",
+        "1 of 81 visits outside the anchors are projected to their border",
     )
     problem = specification.problem()
     points = np.loadtxt(folder / "visits.csv", delimiter=",", skiprows=1)
@@ -102,7 +102,10 @@ def test_check_ins_between_geographic_anchors(folder):
     text = SPECIFICATION.replace("width = 3.0\nheight = 2.0", box).replace("visits = ", "checkins = ")
     text = text.replace("visits.csv", "checkins.csv").replace("epsilon = 1.5", "epsilon = 0.3")
     specification = spec.parse(text, folder)
-    assert specification.notes == ("40 points of 2 user(s) used without rounding", "1 points outside the box left out")
+    assert specification.notes == (
+        "40 points of 2 user(s) are used without rounding",
+        "1 points outside the box are left out",
+    )
     assert specification.problem().secrets.lattice.box == (40.0, 40.1, 10.0, 10.1)
 
 

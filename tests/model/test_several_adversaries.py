@@ -129,7 +129,7 @@ def test_a_set_of_priors_is_one_requirement_and_survives_the_export(tmp_path):
     assert [each.probabilities.tolist() for each in loaded.priors] == [each.probabilities.tolist() for each in priors]
     page = (folder / "report.html").read_text()
     assert "<h2>Adversaries</h2>" in page
-    assert page.count("its own prior") == 3
+    assert page.count("the prior of requirement") == 3
     assert "believing any of 3 priors that were given for it" in page
 
 

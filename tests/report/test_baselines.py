@@ -105,7 +105,7 @@ def test_baselines_that_miss_a_floor_say_so():
     apart = md.distances.euclidean(domain)
     requirements = [md.MetricPrivacy(20, apart), md.DistortionPrivacy("0.6", apart)]
     notes = {item.name: item.note for item in baselines(md.Problem(np.full(3, 1 / 3), apart, requirements))}
-    assert notes["exponential mechanism"] == "misses the distortion floor"
+    assert notes["exponential mechanism"] == "violates the distortion floor"
     assert notes[NO_INFORMATION] == ""
 
 

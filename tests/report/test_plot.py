@@ -145,7 +145,9 @@ def test_errors_are_drawn_against_the_prior_without_impossible_secrets():
     assert_array_equal(np.asarray(dots_.get_offsets()), [[0.5, 0.5], [0.25, 1.0], [0.25, 2.0]])
     (mean,) = figure.axes[1].lines
     assert_array_equal(mean.get_ydata(), [1.0, 1.0])
-    assert headline(figure) == "The best attack is off by 1 km on average, nowhere by less than half of that"
+    assert (
+        headline(figure) == "The best attack is off by 1 km on average, and by at least half of that for every secret"
+    )
     assert figure.axes[2].get_ylabel() == "adversary's expected error (km)"
 
 
@@ -161,7 +163,10 @@ def test_costs_are_in_order_on_one_axis_with_the_gap():
     texts = [text.get_text() for text in axes.texts]
     assert "1.9999 km  (relative gap 5×10⁻⁵)" in texts
     assert "3 km  (misses the floor)" in texts
-    assert headline(figure) == "The cost is proved least to within 5×10⁻⁵ of itself, 50% below that of telling nothing"
+    assert (
+        headline(figure)
+        == "The cost is proved to be within 5×10⁻⁵ of the least possible, 50% below the cost without any information"
+    )
     assert axes.get_xlabel() == "expected cost (km)"
 
 
@@ -171,7 +176,7 @@ def test_costs_are_in_order_on_one_axis_with_the_gap():
         (0.0, 0.0, 0.0, "The cost is the least possible"),
         (1.0, None, np.inf, "The cost is 1, with no lower bound above 0 proved"),
         (1.0, 0.0, 1.0, "The cost is 1, with no lower bound above 0 proved"),
-        (1.0, 0.9, 0.1, "The cost is proved least to within 10% of itself"),
+        (1.0, 0.9, 0.1, "The cost is proved to be within 10% of the least possible"),
     ],
 )
 def test_cost_picture_says_what_is_proved(cost, lower, gap, finding):
@@ -190,8 +195,8 @@ def test_requirements_are_ratios_to_their_nominal_values():
     assert marks[1].get_xdata()[0] == 1.5
     assert marks[0].get_marker() == ">"
     assert headline(figure) == "1 of 3 requirements does not hold"
-    assert headline(dots.requirements_picture(items[:2])) == "All requirements hold; none of 2 is used up"
-    assert headline(dots.requirements_picture([dots.RequirementBar("a", 0.0, 0.0, True)])).endswith("is used up")
+    assert headline(dots.requirements_picture(items[:2])) == "All requirements hold; none of 2 with equality"
+    assert headline(dots.requirements_picture([dots.RequirementBar("a", 0.0, 0.0, True)])).endswith("with equality")
     assert headline(dots.requirements_picture([])) == "Nothing is required"
 
 

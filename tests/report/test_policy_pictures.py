@@ -70,17 +70,20 @@ def test_marks_stand_at_their_secrets():
     found = marked(figure)
     assert found["not possible"].tolist() == GRID.points[[3, 7]].tolist()
     # An exposed secret is not marked twice.
-    assert found["no edge, but hidden by the hull"].tolist() == GRID.points[[0]].tolist()
-    assert found["exposed: nothing hides it"].tolist() == GRID.points[[11]].tolist()
-    assert lines(figure)["edge that would protect"] == [(tuple(GRID.points[11]), tuple(GRID.points[6]))]
+    assert found["no edge, but protected by the hull"].tolist() == GRID.points[[0]].tolist()
+    assert found["exposed: neither an edge nor the hull protects it"].tolist() == GRID.points[[11]].tolist()
+    assert lines(figure)["edge that would protect exposed secrets"] == [(tuple(GRID.points[11]), tuple(GRID.points[6]))]
     (shade,) = (c for c in figure.axes[0].collections if isinstance(c, PatchCollection))
     assert len(shade.get_paths()) == 2
-    assert figure.get_suptitle() == "1 of 10 secrets is exposed: nothing hides it; 1 edge would"
+    assert (
+        figure.get_suptitle()
+        == "1 of 10 secrets is exposed: neither an edge nor the hull protects it; 1 edge would protect it"
+    )
     assert set(key(figure)) == {
         "edge: must not be distinguished",
-        "edge that would protect",
-        "no edge, but hidden by the hull",
-        "exposed: nothing hides it",
+        "edge that would protect exposed secrets",
+        "no edge, but protected by the hull",
+        "exposed: neither an edge nor the hull protects it",
         "not possible",
     }
 
@@ -124,8 +127,8 @@ def test_many_edges_are_drawn_as_pixels():
 @pytest.mark.parametrize(
     ("edges", "shown", "words"),
     [
-        ([], GraphMarks(), "joins nothing"),
-        ([], GraphMarks(exposed=[0, 1]), "2 of 12 secrets are exposed: nothing hides them"),
+        ([], GraphMarks(), "has no edges"),
+        ([], GraphMarks(exposed=[0, 1]), "2 of 12 secrets are exposed: neither an edge nor the hull protects them"),
         ([[0, 1]], GraphMarks(exposed=[2, 3], added=[(2, 0), (3, 0)]), "2 edges would"),
         ([[0, 1]], GraphMarks(), "1 edge between 12 secrets"),
     ],
@@ -140,7 +143,9 @@ def test_places_anywhere_and_in_degrees():
     assert policy_picture(points, [[0, 2]]).axes[0].get_xlabel() == "x (m)"
     box = Domain.geographic_grid(4, 3, 40.5, 41, -74.3, -73.6)
     assert any("°N" in label.get_text() for label in policy_picture(box, [[0, 2]]).axes[0].get_yticklabels())
-    assert policy_picture(Domain.from_points([[1.0, 1.0]]), []).get_suptitle().startswith("The policy joins nothing")
+    assert (
+        policy_picture(Domain.from_points([[1.0, 1.0]]), []).get_suptitle().startswith("The policy graph has no edges")
+    )
 
 
 def test_pictures_need_places():

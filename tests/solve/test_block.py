@@ -291,7 +291,7 @@ def test_progress_reports_valid_bounds():
 
 def test_memory_is_refused_with_the_estimate():
     estimate = solve_block(grid(4, 4)).memory
-    stated = rf"needs about {estimate / 1e9:.1f} GB for 16 blocks of 16, but 0\.0 GB are allowed\. Use symmetry"
+    stated = rf"needs about {estimate / 1e9:.1f} GB for 16 blocks of 16 rows, but 0\.0 GB are allowed\. Use symmetry"
     with pytest.raises(SolverError, match=stated):
         solve_block(grid(4, 4), Options(extra={"memory": 1000}))
     solve_block(grid(4, 4), Options(extra={"memory": 2 * estimate}))

@@ -79,7 +79,7 @@ def test_a_worker_of_a_benchmark_greets_too(other):
     other('echo \'{"ready": true, "done": true}\'; exec sleep 600')
     found = run_in_worker({"time_limit": 60}, 60, 1, 1)
     assert (found.ended, dict(found.found)) == ("crash", {})
-    assert "did not greet" in found.message
+    assert "did not send the greeting" in found.message
 
 
 def test_the_greeting_is_of_this_start_and_this_version(monkeypatch):

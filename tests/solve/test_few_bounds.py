@@ -126,9 +126,9 @@ def test_the_kernel_prices_columns_only():
     layout = lay_out(restrict_bounds(grid(4, 4, floor=0.9)))
     kernel = FilledKernel(layout, 1)
     none = np.zeros(0)
-    with pytest.raises(InputError, match="prices columns only"):
+    with pytest.raises(InputError, match="can only price columns"):
         kernel.accumulate(0, slice(0, 1), none, none, none, none)
-    with pytest.raises(InputError, match="prices columns only"):
+    with pytest.raises(InputError, match="can only price columns"):
         kernel.schur()
 
 

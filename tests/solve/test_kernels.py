@@ -411,7 +411,7 @@ def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatc
     needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PANEL_ROWS * 20**2
     needed += accelerator._WORK_BYTES * 20**2
     monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed - 1)
-    with pytest.raises(SolverError, match=r"needs about .* GB on cpu for 20 blocks of 20, but .* are free there"):
+    with pytest.raises(SolverError, match=r"GB on cpu for 20 blocks of 20 rows, but only .* GB are free"):
         accelerator.AcceleratorKernel(layout, 1, "cpu")
     monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed)
     assert accelerator.AcceleratorKernel(layout, 1, "cpu").batch == 1

@@ -66,7 +66,7 @@ def test_a_budget_is_the_least_of_what_is_stated_and_what_is_there() -> None:
     assert budget.fits(100.0)
     assert not budget.fits(100.5)
     budget.require(100.0, 1, 1)
-    with pytest.raises(SolverError, match=r"2\.0 GB for 3 blocks of 4, but 0\.0 GB are allowed"):
+    with pytest.raises(SolverError, match=r"2\.0 GB for 3 blocks of 4 rows, but 0\.0 GB are allowed"):
         budget.require(2e9, 3, 4)
 
 

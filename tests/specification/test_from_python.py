@@ -224,7 +224,7 @@ def test_wrong_traces(trace, path, words):
 
 def test_a_state_that_cannot_be_the_true_one():
     text = WALK.replace("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]").replace("delta = 0.1", "")
-    with pytest.raises(InputError, match=r"^trace, step 1: cannot be the true one"):
+    with pytest.raises(InputError, match=r"^trace, step 1: cannot be the true state"):
         read(text).release([0, 11])
 
 

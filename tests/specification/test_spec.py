@@ -99,7 +99,7 @@ def test_checkins_of_one_user(tmp_path, only):
     assert specification.problem().prior.tolist() == [0.5, 0.0, 0.0, 0.5]
     assert specification.notes == (
         "2 points of 1 user(s) counted",
-        "1 points outside the box left out, 33% of all",
+        "1 points outside the box are left out, 33% of all",
         "2 of 4 secrets never occur in the data",
     )
 
@@ -304,7 +304,7 @@ def test_checkins_in_new_york(data_folder):
     traces = [t for t in read_checkins(folder / "specific_train.csv", "label", "lat", longitude="lon") if t.user == "6"]
     visits = to_grid(traces, Domain.geographic_grid(12, 10, 40.70, 40.80, -74.02, -73.92))
     assert (found.prior == Prior.from_counts(visits.counts(), 0.01).probabilities).all()
-    assert f"{visits.outside} points outside the box left out, 77% of all" in specification.notes
+    assert f"{visits.outside} points outside the box are left out, 77% of all" in specification.notes
     assert found.requirements[0].epsilon == Fraction(3, 5)
     assert found.requirements[1].minimum == 1
 

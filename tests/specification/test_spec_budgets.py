@@ -27,7 +27,7 @@ def test_one_problem_for_each_distinct_budget(tmp_path):
     assert [made.requirements[0].epsilon for made in problems] == list(given.schedule.distinct)
     assert problems[0].cost.tolist() == problems[2].cost.tolist()
     assert given.notes == ()
-    with pytest.raises(SpecificationError, match=r"privacy\[0\].epsilon: holds 3 distinct ε"):
+    with pytest.raises(SpecificationError, match=r"privacy\[0\].epsilon: contains 3 distinct ε"):
         given.problem()
 
 

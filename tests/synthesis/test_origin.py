@@ -61,7 +61,7 @@ def test_the_specification_the_user_and_omissions_are_stored(made):
     assert origin.specification == SPECIFICATION
     assert origin.prior == "check-ins in c.csv, user u1 only, 0.5 added to each count"
     assert dict(origin.files) == {"c.csv": hashlib.sha256(CHECKINS.encode()).hexdigest()}
-    assert "1 points outside the box left out, 33% of all" in origin.notes
+    assert "1 points outside the box are left out, 33% of all" in origin.notes
     assert Origin.from_json(json.loads(json.dumps(origin.to_json()))) == origin
 
 

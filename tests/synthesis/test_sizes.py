@@ -135,7 +135,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
     form = normalise(problem)
     with pytest.raises(SolverError) as caught:
         solve_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())
-    own = re.search(r"needs about ([0-9.]+) GB for 42 blocks of 42", str(caught.value))
+    own = re.search(r"needs about ([0-9.]+) GB for 42 blocks of 42 rows", str(caught.value))
     assert own is not None
     assert said.memory <= float(own[1]) * 1e9 + 5e7
 

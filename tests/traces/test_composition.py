@@ -89,7 +89,7 @@ def test_a_trace_is_composed() -> None:
     assert total.level == pytest.approx(sum(stage_level(release.stage) for release in releases))
     assert total.realised is not None
     assert 0 < total.realised <= total.level
-    assert "4 releases: the 0 edges common to all keep ε = 0.6" in str(total)
+    assert "4 releases: the 0 edges common to all are protected at ε = 0.6" in str(total)
     assert "the 6 edges" in str(compose(releases[3:]))
     assert compose(trace.table(2)).releases == 2
 
@@ -114,25 +114,25 @@ def test_without_channels_only_the_stated_level_is_known() -> None:
     total = compose([trace.step(0), trace.step(1)])
     assert total.realised is None
     assert total.level == pytest.approx(4)
-    assert "at most 4." in str(total)
+    assert "ε = 4." in str(total)
 
 
 def test_bounds_are_printed_rounded_up() -> None:
     def says(level: float, realised: float | None) -> str:
         return str(Composition(Fraction(1), md.graphs.line(2), level, realised, 3)).split(". ")[1]
 
-    assert says(2.00000001, None) == "Any two possible trajectories are told apart by at most 2.00001."
+    assert says(2.00000001, None) == "Any two possible trajectories are ε-indistinguishable with ε = 2.00001."
     # What is proved of the channels counts, also where it is a rounding above what the hulls say.
-    assert says(1.5, 1.5000001) == "Any two possible trajectories are told apart by at most 1.50001."
-    assert says(math.inf, math.inf) == "Some two possible trajectories are told apart without bound."
+    assert says(1.5, 1.5000001) == "Any two possible trajectories are ε-indistinguishable with ε = 1.50001."
+    assert says(math.inf, math.inf) == "Some pair of possible trajectories is distinguishable without bound."
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="releases: are none"):
+    with pytest.raises(InputError, match="releases: must not be empty"):
         compose([])
-    with pytest.raises(InputError, match=r"releases\[0\]: is no release; found 3"):
+    with pytest.raises(InputError, match=r"releases\[0\]: is not a release; found 3"):
         compose([3])
-    with pytest.raises(InputError, match="epsilons: differ in number"):
+    with pytest.raises(InputError, match="epsilons: do not match"):
         compose_graphs([1], [md.graphs.line(2)] * 2)
     with pytest.raises(InputError, match=r"graphs\[1\]: is directed"):
         compose_graphs([1, 1], [md.graphs.line(2), nx.DiGraph([(0, 1)])])

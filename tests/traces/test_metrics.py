@@ -53,17 +53,17 @@ def test_labels_of_any_kind() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="prior: has a wrong number of secrets"):
+    with pytest.raises(InputError, match="prior: has the wrong length"):
         metrics.euclidean_error(CHANNEL, [0.5, 0.5], [[0.0], [1.0]])
     with pytest.raises(InputError, match="points: do not match"):
         metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0]])
     with pytest.raises(InputError, match="observables: do not match"):
         metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0], [2.0]], observables=[[0.0], [1.0]])
-    with pytest.raises(InputError, match="labels: differ"):
+    with pytest.raises(InputError, match="labels: have the wrong length"):
         metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b"])
-    with pytest.raises(InputError, match="released: differ"):
+    with pytest.raises(InputError, match="released: have the wrong length"):
         metrics.differs(["a"], ["a", "b"])
-    with pytest.raises(InputError, match="released: has another shape"):
+    with pytest.raises(InputError, match="released: does not have the shape"):
         metrics.distances([[0.0]], [[0.0, 1.0]])
     with pytest.raises(InputError, match="domain: is not a grid"):
         metrics.regions(md.Domain.from_points([[0.0]]))

@@ -136,7 +136,7 @@ WRONG: dict[str, Callable[[Path], object]] = {
 def test_what_is_damaged_is_refused(folder: Path, wrong: str) -> None:
     assert len(WRONG) > 20
     WRONG[wrong](folder)
-    with pytest.raises(InputError, match=r"^folder: holds no released trace that can be read: \w+\.\w+ "):
+    with pytest.raises(InputError, match=r"^folder: does not contain a readable released trace: \w+\.\w+ "):
         ReleasedTrace.load(folder)
 
 

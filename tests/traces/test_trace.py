@@ -433,7 +433,7 @@ def test_nothing_changes_when_a_step_fails() -> None:
 
 def test_a_state_that_cannot_be_reached() -> None:
     trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
-    with pytest.raises(InputError, match=r"true_state: cannot be the true one.*delta"):
+    with pytest.raises(InputError, match=r"true_state: cannot be the true state.*delta"):
         trace.step(2)
     # A δ-location set releases something near instead: an error would tell.
     assert Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
@@ -516,7 +516,7 @@ def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = trace.table(2)
     assert one.fitted is other.fitted
     assert trace.restart().table(1)[0].fitted is one.fitted
-    monkeypatch.setattr("mechdesign.traces._planner._KEPT_BYTES", 1)
+    monkeypatch.setattr("mechdesign.traces._planner._CACHE_BYTES", 1)
     by_prior = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     # Four constrained domains, the last one at two times; only the latest is kept.
     assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8
@@ -568,9 +568,9 @@ def test_coordinates_off_the_map_of_a_degenerate_component_exclude_it() -> None:
 
 def test_impossible_outputs_are_refused() -> None:
     stage = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
-    with pytest.raises(InputError, match="output: is no observable"):
+    with pytest.raises(InputError, match="output: is not an observable"):
         stage.log_likelihood(2)
-    with pytest.raises(InputError, match="state: cannot be the true one"):
+    with pytest.raises(InputError, match="state: cannot be the true state"):
         stage.draw(1)
     plain = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
     with pytest.raises(InputError, match="coordinates"):
@@ -632,7 +632,8 @@ def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
 def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
     model = (corners, md.graphs.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
-    with pytest.raises(InputError, match=r'^snap: is on, and .* fills 3 dimensions.*snap=False, or use mechanism="lp"'):
+    message = r'^snap: is True, but .* fills 3 dimensions.*snap=False, or use mechanism="lp"'
+    with pytest.raises(InputError, match=message):
         Trace(*model).step(0)
     assert Trace(*model, snap=False).step(0).output is None
     assert Trace(*model, "lp").step(0).output in range(4)

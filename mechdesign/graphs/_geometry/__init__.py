@@ -1,1 +1,1 @@
-"""Convex bodies and plane cells: sensitivity hulls, K-norms, Voronoi diagrams."""
+"""Convex bodies and Voronoi cells in the plane: sensitivity hulls, K-norms, Voronoi diagrams."""

@@ -1,14 +1,14 @@
 """Voronoi cells and integrals over them.
 
-A section of a Voronoi diagram by a flat is a power diagram: with y the projections of the sites on the flat and h their
-squared distances from it, the cell of site i is where |z - y_i|² + h_i is least. Where several sites are equally near
-the one of the lowest index counts, also when only rounding tells them apart (relative to the extent of everything,
-`ROUNDING`).
+The section of a Voronoi diagram by an affine subspace is a power diagram. Let y_i be the projection of site i onto the
+subspace, and h_i its squared distance from the subspace. The cell of site i is the set of points z for which
+|z - y_i|² + h_i is least. If several sites are equally near, the site with the lowest index owns the point. Distances
+are equal if their relative difference is below `ROUNDING`.
 
-Pieces are polygons in homogeneous coordinates (a, b, w): w = 1 is the point (a, b), w = 0 the point at infinity in the
-direction (a, b), and then a + b = 1. A polygon may repeat a vertex, which changes nothing; so arrays of shape
-(N, V, 3) hold N polygons of at most V corners each. A half-plane (p, q, r) is p·a + q·b <= r; at infinity it keeps
-the directions with p·a + q·b <= 0.
+Polygons have homogeneous coordinates (a, b, w). The point (a, b) has w = 1. The point at infinity in the direction
+(a, b) has w = 0 and a + b = 1. A polygon may repeat a corner, so an array of shape (N, V, 3) contains N polygons of
+at most V corners. A half-plane (p, q, r) is the set p·a + q·b <= r. The points at infinity of the half-plane are the
+directions with p·a + q·b <= 0.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from mechdesign.model._components import label_components
 
 ROUNDING = 1e-12
 
-# Sites closer to one line than this, relative to their extent along it, are on it.
+# Sites are collinear if their distances from a line, relative to their extent along it, are below this bound.
 _COLLINEAR = 1e-9
 
-# Numbers worked on at a time.
+# The number of floats in one block.
 _BLOCK = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneDiagram:
-    """A power diagram of the plane: sites (m, 2), squared heights (m,), and what bounds each cell.
+    """A power diagram of the plane: sites (m, 2), squared heights (m,), and the neighbours of each cell.
 
-    `owners` are the sites whose cells are not empty, those with the most neighbours first, and `neighbours`
-    (len(owners), most) the sites on the other sides of their boundaries, -1 where there are no more.
+    `owners` are the sites with nonempty cells, sorted by decreasing number of neighbours. A row of `neighbours` lists
+    the sites whose cells share a side with the cell of an owner, padded with -1.
     """
 
     sites: Floats
@@ -46,9 +46,10 @@ class PlaneDiagram:
 
 @dataclass(frozen=True, eq=False)
 class Rectangles:
-    """The Voronoi diagram of sites that form a grid: a rectangle for each pair of a column and a row.
+    """The Voronoi diagram of sites that form a grid: each pair of a column and a row has a rectangle.
 
-    `columns` and `rows` hold the boundaries, from -inf to inf; `column` and `row` (m,) the place of each site.
+    `columns` and `rows` contain the boundaries from -inf to inf. `column` and `row`, shape (m,), are the indices of the
+    column and the row of each site.
     """
 
     columns: Floats
@@ -58,13 +59,13 @@ class Rectangles:
 
 
 def nearest(places: Floats, sites: Floats) -> Integers:
-    """Return the index of the site (m, d) nearest to each place (n, d), of equally near ones the lowest."""
+    """Return the index of the nearest site (m, d) for each place (n, d); in ties, the lowest index."""
     result = np.empty(len(places), dtype=np.int64)
     step = max(1, _BLOCK // sites.size)
     for start in range(0, len(places), step):
         difference = places[start : start + step, None] - sites
         squares = (difference**2).sum(axis=2)
-        # Two units of rounding of the coordinates themselves, for sites as far away as they are large.
+        # The second term covers rounding of the coordinates, if the site is far from the origin.
         least = squares.min(axis=1, keepdims=True)
         noise = ROUNDING * (least + np.sqrt(least) * np.abs(sites).max())
         result[start : start + step] = (squares <= least + noise).argmax(axis=1)
@@ -74,8 +75,9 @@ def nearest(places: Floats, sites: Floats) -> Integers:
 def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
     """Return the sites that own a piece of the line, from left to right, and the boundaries between them.
 
-    `sites` (m,) are positions along the line, `heights` (m,) squared distances from it. Minus twice their positions
-    are the slopes of lines, of which the pieces form the lower envelope.
+    `sites` (m,) are positions along the line, and `heights` (m,) are squared distances from it. The squared distance of
+    a site is a linear function of the position, up to a term common to all sites. The slope of this function is minus
+    twice the site's position, and the pieces form the lower envelope of all functions.
     """
     extent = float(np.sqrt(np.ptp(sites) ** 2 + heights.max()))
     order = np.argsort(sites, kind="stable")
@@ -93,7 +95,7 @@ def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
             other = owners[-1]
             gap = position[site] - position[other]
             boundary = (position[site] + position[other]) / 2 + (height[site] - height[other]) / (2 * gap)
-            # A piece that is only a rounding long would have another mass from every place.
+            # A piece as short as a rounding error is dropped, since its mass would depend on rounding.
             if len(owners) > 1 and boundary <= boundaries[-1] + ROUNDING * extent:
                 owners.pop()
                 boundaries.pop()
@@ -107,8 +109,8 @@ def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
 def plane_diagram(sites: Floats, heights: Floats) -> PlaneDiagram:
     """Return the power diagram of sites (m, 2) at squared heights (m,).
 
-    Neighbours are the edges of the lower hull of the sites lifted to |y|² + h; collinear sites follow one another.
-    Where that fails, every site counts as a neighbour of every other one.
+    Neighbours are joined by an edge of the lower hull of the sites lifted to |y|² + h. Collinear sites are neighbours
+    if they are adjacent on their line. If Qhull fails, all sites are treated as neighbours.
     """
     distinct = _distinct(sites, heights)
     try:
@@ -119,13 +121,13 @@ def plane_diagram(sites: Floats, heights: Floats) -> PlaneDiagram:
 
 
 def all_pairs(sites: Floats, heights: Floats) -> PlaneDiagram:
-    """Return the power diagram with every site as a neighbour of every other: slow, and always right."""
+    """Return the power diagram in which all sites are treated as neighbours, which is slow but always correct."""
     distinct = _distinct(sites, heights)
     return _diagram(sites, heights, distinct[np.column_stack(np.triu_indices(len(distinct), 1))], distinct)
 
 
 def rectangles(sites: Floats) -> Rectangles | None:
-    """Return the Voronoi diagram of sites (m, 2) that form a full grid of columns and rows, None if they do not."""
+    """Return the Voronoi diagram of sites (m, 2) if they form a full grid of columns and rows, otherwise None."""
     axes, places = [], []
     tolerance = ROUNDING * float(np.ptp(sites, axis=0).max())
     for coordinate in sites.T:
@@ -144,7 +146,7 @@ def rectangles(sites: Floats) -> Rectangles | None:
 
 
 def _distinct(sites: Floats, heights: Floats) -> Integers:
-    """Return the indices of the sites left when of those at one place only the nearest to the flat are kept."""
+    """Return the indices of distinct sites; of sites with equal projections, only the site of least height is kept."""
     extent = float(np.sqrt((np.ptp(sites, axis=0) ** 2).sum() + heights.max()))
     pairs = cKDTree(sites).query_pairs(ROUNDING * extent, output_type="ndarray")
     group = label_components(len(sites), pairs)
@@ -155,7 +157,7 @@ def _distinct(sites: Floats, heights: Floats) -> Integers:
 
 
 def _neighbours(sites: Floats, heights: Floats) -> Integers:
-    """Return pairs (k, 2) of sites whose cells touch, and all that do along a side."""
+    """Return pairs (k, 2) of sites whose cells touch, including all pairs that share a side."""
     if len(sites) == 1:
         return np.zeros((0, 2), dtype=np.int64)
     centred = sites - sites.mean(axis=0)
@@ -166,7 +168,7 @@ def _neighbours(sites: Floats, heights: Floats) -> Integers:
     scale = float(np.abs(centred).max())
     centred /= scale
     lifted = (centred**2).sum(axis=1) + (heights - heights.min()) / scale**2
-    # One point high above closes the hull, also where all lifted sites are on one plane.
+    # A point high above the sites makes the hull solid, even if all lifted sites are coplanar.
     apex = [0.0, 0.0, 4 * float(lifted.max())]
     hull = ConvexHull(np.vstack((np.column_stack((centred, lifted)), apex)), qhull_options="Qt")
     lower = hull.simplices[(hull.simplices < len(sites)).all(axis=1) & (hull.equations[:, 2] < 0)]
@@ -176,7 +178,7 @@ def _neighbours(sites: Floats, heights: Floats) -> Integers:
 
 
 def _diagram(sites: Floats, heights: Floats, pairs: Integers, distinct: Integers) -> PlaneDiagram:
-    """Gather the neighbours of each owner; a site without any owns a cell only when it is alone."""
+    """Return the diagram with the neighbours of each owner; a cell without neighbours exists only for a single site."""
     both = np.concatenate((pairs, pairs[:, ::-1]))
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
     counts = np.bincount(both[:, 0], minlength=len(sites))
@@ -192,22 +194,22 @@ def _diagram(sites: Floats, heights: Floats, pairs: Integers, distinct: Integers
 
 _ROUNDING = 2.0**-50
 
-# Terms of the series of `_second_difference` for arguments below 1: the next is below 2**-53 of the sum.
+# The number of terms of the series in `_second_difference`; for v < 1, the next term is below 2**-53 of the sum.
 _TERMS = 19
 
 
 def quadrants(count: int) -> Floats:
-    """Return `count` times the whole quadrant: the origin and the points at infinity of both axes."""
+    """Return `count` copies of the quadrant a, b >= 0, whose corners are the origin and two points at infinity."""
     quadrant = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     return np.broadcast_to(quadrant, (count, 3, 3))
 
 
 def clip(polygons: Floats, halfplanes: Floats) -> tuple[Floats, Integers]:
-    """Cut each polygon (N, V, 3) with its half-plane (N, 3); return what has an interior left, and its indices."""
+    """Intersect each polygon (N, V, 3) with its half-plane (N, 3); return nonempty intersections and their indices."""
     p, q, r = (halfplanes[:, None, axis] for axis in range(3))
     terms = (r * polygons[..., 2], p * polygons[..., 0], q * polygons[..., 1])
     value = terms[0] - terms[1] - terms[2]
-    # At infinity what counts is the angle between the direction and the line.
+    # For a point at infinity, the sign depends on the angle between its direction and the line.
     slope = np.where(polygons[..., 2] > 0, 0.0, np.maximum(np.abs(p), np.abs(q)))
     value[np.abs(value) <= _ROUNDING * np.maximum.reduce([slope, *(np.abs(term) for term in terms)])] = 0.0
     kept = np.flatnonzero((value > 0).any(axis=1))
@@ -224,10 +226,10 @@ def clip(polygons: Floats, halfplanes: Floats) -> tuple[Floats, Integers]:
 
 
 def _cut(polygons: Floats, value: Floats) -> Floats:
-    """Keep the corners where `value` >= 0 and add one wherever its sign changes along a side."""
+    """Keep the corners with `value` >= 0 and add a corner on each side along which the sign changes."""
     following, later = np.roll(polygons, -1, axis=1), np.roll(value, -1, axis=1)
     crosses = value * later < 0
-    # Both weights are positive: nothing cancels.
+    # Both weights are positive, so there is no cancellation.
     weight, other = np.abs(later)[..., None], np.abs(value)[..., None]
     crossing = weight * polygons + other * following
     scale = np.where(crossing[..., 2] > 0, crossing[..., 2], crossing[..., 0] + crossing[..., 1])
@@ -245,11 +247,12 @@ def _cut(polygons: Floats, value: Floats) -> Floats:
 
 
 def integrate(polygons: Floats) -> Floats:
-    """Return the integrals (N,) of exp(-(a + b)) over polygons (N, V, 3), all terms positive.
+    """Return the integrals (N,) of exp(-(a + b)) over polygons (N, V, 3), as sums of positive terms.
 
-    A fan of triangles from the first corner: on a triangle with finite corners the integral is twice its area times
-    the second divided difference of exp at minus the three values of a + b; as corners go to infinity it tends to the
-    determinant of the homogeneous corners times the divided difference of those that are left.
+    Each polygon is a fan of triangles from its first corner. Let h be the value of a + b at a corner. For a triangle
+    with finite corners, the integral is twice the area times the second divided difference of exp at the three values
+    of -h. For corners at infinity, the integral is the determinant of the homogeneous corners times the divided
+    difference at the finite corners.
     """
     total = np.zeros(len(polygons))
     for corner in range(1, polygons.shape[1] - 1):
@@ -268,7 +271,7 @@ def integrate(polygons: Floats) -> Floats:
 
 
 def exponential_difference(u: Floats) -> Floats:
-    """Return (1 - exp(-u)) / u for u >= 0, which is 1 at 0."""
+    """Return (1 - exp(-u)) / u for u >= 0, and its limit 1 for u = 0."""
     safe = np.where(u > 0, u, 1.0)
     result: Floats = np.where(u > 0, -np.expm1(-safe) / safe, 1.0)
     return result
@@ -280,17 +283,17 @@ def _value(heights: Floats) -> Floats:
 
 
 def _first_difference(heights: Floats) -> Floats:
-    """Return ∫ exp(-h) over a segment of length 1 on which h goes linearly between two heights, sorted."""
+    """Return ∫ exp(-h) over a segment of length 1, where h is linear between the two sorted heights of its ends."""
     result: Floats = np.exp(-heights[:, 0]) * exponential_difference(heights[:, 1] - heights[:, 0])
     return result
 
 
 def _second_difference(heights: Floats) -> Floats:
-    """Return half the mean of exp(-h) over a triangle on which h is linear, from its corners' heights, sorted.
+    """Return half the mean of exp(-h) over a triangle, where h is linear with the sorted heights at its corners.
 
-    With u <= v the two larger heights above the least and E the first difference it is exp(-least) times
-    (E(u) - exp(-u) E(v - u)) / v, which loses at most two bits where v >= 1, and Σ_n (-1)^n h_n(u, v) / (n + 2)!,
-    h_n = Σ_i u^i v^(n-i), where v < 1.
+    Let h_0 <= h_0 + u <= h_0 + v be the heights, and E(u) = (1 - exp(-u)) / u. The result is
+    exp(-h_0) (E(u) - exp(-u) E(v - u)) / v, which loses at most two bits for v >= 1. For v < 1 the series
+    exp(-h_0) Σ_n (-1)^n h_n(u, v) / (n + 2)! is used instead, where h_n = Σ_i u^i v^(n-i).
     """
     u, v = heights[:, 1] - heights[:, 0], heights[:, 2] - heights[:, 0]
     result = np.empty(len(u))

@@ -1,13 +1,14 @@
-"""Sensitivity hull.
+"""Sensitivity hulls of differences.
 
-The work behind `SensitivityHull`. The vectors are brought to comparable lengths along an orthonormal basis of their
-span before anything is decided; in one and two dimensions the body is then built by hand, above by Qhull.
+The sensitivity hull is K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020,
+Definition 8). K is symmetric about the origin and has any affine dimension. `mechdesign.graphs._exposure` computes the
+differences from a policy graph.
 
-K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition 8), symmetric
-about the origin, of any affine dimension; `mechdesign.graphs._exposure` takes the differences from a policy graph. All
-floats carry rounding, and the differences of equal offsets on a grid differ in their last bits. Therefore one relative
-tolerance, `TOLERANCE`, is stated and used throughout: a generator that close to the span of the others, relative to the
-longest one, counts as inside it, and `contains` accepts K-norms up to 1 + `TOLERANCE`.
+The vectors are first scaled to comparable lengths along an orthonormal basis of their span. Segments and polygons are
+built directly; Qhull builds hulls of higher dimension. Floats have rounding errors, so the differences of equal offsets
+on a grid may differ in their last bits. Therefore all functions use the relative tolerance `TOLERANCE`. A generator
+is in the span of the others if its distance to the span is below the tolerance, relative to the longest generator. The
+method `contains` accepts K-norms up to 1 + `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -29,19 +30,26 @@ from mechdesign.model._domain import Domain
 from mechdesign.model.distances import refuse_distances
 
 TOLERANCE = 1e-9
-"""How far, relative to the hull, a point may lie outside and still count as inside."""
+"""A point outside the hull is treated as inside if its distance, relative to the size of the hull, is at most this."""
 
-# Generators this close to each other, or to the line between two others, relative to the longest, are merged: the facet
-# between them would have no meaningful direction. Far below TOLERANCE, far above rounding.
+# Two generators are merged if their distance, relative to the longest generator, is below this bound. A generator this
+# close to the line between two others is dropped. A facet between these generators would have no meaningful direction.
+# The bound is far below TOLERANCE and far above rounding errors.
 _MERGED = 1e-11
 
 
 class Body(NamedTuple):
-    """A convex body symmetric about the origin of R^d, of affine dimension r, in halves: the negatives are left out.
+    """A convex body of affine dimension r in R^d, symmetric about the origin.
 
-    `vertices` (k, d); `normals` (m, d) of the facets, a·v = 1 on each; `basis` (r, d) of the span, orthonormal;
-    `simplices` (t, r), corners that fill the body together with the origin: indices of vertices, those from k on being
-    their negatives; `cones` (m,), the volume of the cone from the origin over each facet.
+    The body stores one vertex of each opposite pair, and one facet of each opposite pair.
+
+    Attributes:
+        vertices: One vertex of each opposite pair, (k, d).
+        normals: One normal a of each opposite pair of facets, scaled so that a·v = 1 on the facet, (m, d).
+        basis: An orthonormal basis of the span, (r, d).
+        simplices: The corners of simplices that fill the body together with the origin, (t, r). The corners are indices
+            of vertices, where index k + i is the negative of vertex i.
+        cones: The volume of the cone from the origin over each facet, (m,).
     """
 
     vertices: Floats
@@ -52,11 +60,11 @@ class Body(NamedTuple):
 
 
 def build(generators: Floats) -> Body:
-    """Return conv{±generators} for vectors of shape (m, d), none of them zero and m > 0."""
+    """Return conv{±generators} for nonzero vectors of shape (m, d), where m > 0."""
     d = generators.shape[1]
     basis, extents = _span(generators)
     r = len(basis)
-    # y = axes · v fills about [-1, 1]^r, whatever the units: rounding then means the same in all directions.
+    # The vectors y = axes · v fill about [-1, 1]^r in any units, so rounding errors are equal in all directions.
     axes = basis / extents[:, None]
     if r == d:
         basis = np.eye(d)
@@ -65,7 +73,7 @@ def build(generators: Floats) -> Body:
 
 
 def upright(differences: Floats) -> Floats:
-    """Return each difference or its negative, so that the first coordinate that is not zero is positive."""
+    """Return each difference, or its negative if its first nonzero coordinate is negative."""
     leading = differences[np.arange(len(differences)), np.argmax(differences != 0, axis=1)]
     # Adding zero turns -0.0 into 0.0.
     result: Floats = np.where((leading < 0)[:, None], -differences, differences) + 0.0
@@ -73,24 +81,25 @@ def upright(differences: Floats) -> Floats:
 
 
 def simplex_volumes(corners: Floats) -> Floats:
-    """Return the volumes of the simplices spanned by the origin and r corners each, shape (t, r, r)."""
+    """Return the volumes of simplices from the origin and r corners each; `corners` has the shape (t, r, r)."""
     volumes: Floats = np.abs(np.linalg.det(corners)) / math.factorial(corners.shape[-1])
     return volumes
 
 
 def too_flat() -> InputError:
-    """Return the error about differences that span too thin a body."""
+    """Return the error for differences that span a nearly flat body."""
     return InputError(
         "differences",
-        "are too close to a lower dimension for their hull to be computed",
-        remedy="bring the coordinates to similar sizes, or leave out those that hardly differ",
+        "are too close to a lower-dimensional subspace to compute their hull",
+        remedy="scale the coordinates to similar sizes, or omit coordinates that hardly differ",
     )
 
 
 def _span(generators: Floats) -> tuple[Floats, Floats]:
     """Return an orthonormal basis (r, d) of the span, and the extent of the generators along each of its vectors.
 
-    Gram–Schmidt, taking the generator that is farthest from the span so far, until none is farther than the tolerance.
+    Gram–Schmidt orthogonalisation with pivoting: each step adds the generator farthest from the current span. The
+    method stops if all distances are below the tolerance.
     """
     d = generators.shape[1]
     basis, extents = np.zeros((0, d)), np.zeros(0)
@@ -98,11 +107,11 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
     while len(basis) < d:
         lengths = np.sqrt((rest**2).sum(axis=1))
         farthest = int(np.argmax(lengths))
-        # Half the tolerance, so that rounding cannot put a generator off the span that `norm` sees.
+        # With half the tolerance, rounding cannot move a generator off the span in `norm`.
         if len(extents) and lengths[farthest] <= TOLERANCE / 2 * extents[0]:
             break
         direction = rest[farthest] / lengths[farthest]
-        # Once more: rounding may have left a part within the span.
+        # Orthogonalise a second time, since rounding may leave a component within the span.
         direction = direction - direction @ basis.T @ basis
         direction /= math.sqrt(float(direction @ direction))
         basis = np.concatenate((basis, direction[None]))
@@ -112,10 +121,10 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
 
 
 def _distinct(even: Floats) -> Integers:
-    """Return the indices of the rows without zeros and without repetitions of a row or its negative, up to rounding."""
+    """Return the indices of the distinct nonzero rows, up to rounding and the sign."""
     _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
     first = np.sort(first).astype(np.int64)
-    # Rows that are the same but for rounding may have been rounded to different sides, and one of them been negated.
+    # Rounding may separate equal rows, and rows may differ by the sign, so compare distances, too.
     some = even[first]
     pairs = cKDTree(np.concatenate((some, -some))).query_pairs(_MERGED, output_type="ndarray") % len(some)
     keep = np.abs(some).max(axis=1) > _MERGED
@@ -133,7 +142,7 @@ def _segment(generators: Floats, axes: Floats, basis: Floats) -> Body:
 def _polygon(generators: Floats, axes: Floats, basis: Floats) -> Body:
     even = generators @ axes.T
     found = generators[np.unique(_qhull(even).vertices % len(even))]
-    # From the angle 0 on, counter-clockwise, as far as the angle π; the negatives follow.
+    # Sort the half with angles from 0 to π counter-clockwise; the negatives follow.
     flat = found @ basis.T
     found = np.where(((flat[:, 1] < 0) | ((flat[:, 1] == 0) & (flat[:, 0] < 0)))[:, None], -found, found)
     flat = found @ basis.T
@@ -142,16 +151,17 @@ def _polygon(generators: Floats, axes: Floats, basis: Floats) -> Body:
     corner = np.arange(2 * len(half))
     simplices = np.column_stack((corner, np.roll(corner, -1)))
     (px, py), (qx, qy) = (np.concatenate((half, -half[:1])) @ basis.T)[simplices[: len(half)]].transpose(1, 2, 0)
-    # a·p = a·q = 1. The difference of close corners is exact, unlike that of products of their coordinates.
+    # Solve a·p = a·q = 1. Differences of close corners are exact; differences of products of coordinates are not.
     twice = px * (qy - py) - py * (qx - px)
     normals = np.column_stack((qy - py, px - qx)) / twice[:, None]
     return Body(half, normals @ basis, basis, simplices, twice / 2)
 
 
 def _strictly_convex(corners: list[list[float]]) -> list[int]:
-    """Return which of the corners of half a polygon, in order, are not on the line between their neighbours.
+    """Return the indices of the corners of half a polygon that are not on the line between their neighbours.
 
-    Of two corners that are the same but for rounding one goes, too. After the last corner comes the first's negative.
+    If two corners are equal up to rounding, the function removes one of them, too. The negative of the first corner
+    follows the last corner.
     """
     kept = list(range(len(corners)))
     index = 0
@@ -179,7 +189,7 @@ def _polytope(generators: Floats, axes: Floats, basis: Floats) -> Body:
     half = generators[used]
     simplices = position.reshape(-1, r) + np.where(hull.simplices < m, 0, len(used))
     volumes = simplex_volumes(np.concatenate((half, -half))[simplices] @ basis.T)
-    # A facet is cut into several simplices, and has an opposite: gather those of the same normal, up to the sign.
+    # A facet consists of several simplices and has an opposite facet: group simplices by normal, up to the sign.
     normals = hull.equations[:, :r] / -hull.equations[:, r:]
     rounded = np.round(normals / _MERGED)
     _, first, facet = np.unique(upright(rounded), axis=0, return_index=True, return_inverse=True)
@@ -193,30 +203,30 @@ def _qhull(even: Floats) -> ConvexHull:
     try:
         return ConvexHull(both)
     except QhullError:
-        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. It helps to
-        # move all points a little, far less than the tolerance, so that there are none.
+        # In four or more dimensions, Qhull sometimes cannot merge facets that are coplanar up to rounding. The option
+        # QJ moves all points by far less than the tolerance, so no facets are coplanar.
         try:
             return ConvexHull(both, qhull_options="QJ")
         except QhullError as error:
             raise too_flat() from error
 
 
-# Within these magnitudes no product of up to three lengths overflows.
+# Products of up to three lengths within these bounds neither overflow nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
-# Number of products processed at a time.
+# The number of products in one block of rows.
 _PRODUCTS_PER_BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SensitivityHull:
-    """A convex body K symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
+    """A convex body K in R^d that is symmetric about the origin; see `sensitivity_hull` and `SensitivityHull.of`.
 
     All arrays are float64 and read-only; r is the affine dimension.
 
     Attributes:
-        vertices: Vertices, (k, d); the second half are the negatives of the first half. For r = 2 they are in
-            counter-clockwise order in the coordinates of `basis`; for r = 0 there are none.
+        vertices: Vertices, (k, d); the second half are the negatives of the first half. For r = 2, the vertices are in
+            counter-clockwise order in the coordinates of `basis`. The array is empty for r = 0.
         facets: Outer normals a of the facets, (m, d), with K = {v in the span: a·v ≤ 1 for all a}. The second half are
             the negatives of the first half.
         basis: An orthonormal basis of the span of K, (r, d); the identity for r = d.
@@ -230,9 +240,9 @@ class SensitivityHull:
     facets: Floats
     basis: Floats
     volume: float
-    # Corners, indices into vertices, (t, r): with the origin each makes a simplex, and these fill K.
+    # Corners as indices into vertices, (t, r): each row and the origin form a simplex, and the simplices fill K.
     _simplices: Integers = field(repr=False)
-    # Volume of the cone from the origin over each facet of the first half.
+    # The volume of the cone from the origin over each facet of the first half.
     _cones: Floats = field(repr=False)
 
     @classmethod
@@ -241,6 +251,9 @@ class SensitivityHull:
 
         Args:
             differences: Vectors, (m, d) with d ≥ 1.
+
+        Returns:
+            The hull.
         """
         generators = as_floats(differences, "differences", "(m, d)")
         if generators.shape[1] == 0:
@@ -275,11 +288,14 @@ class SensitivityHull:
     def norm(self, v: ArrayLike) -> Floats:
         """Return the K-norms min{t ≥ 0 : v ∈ tK}: the largest a·v over the facets.
 
-        The norm is infinite off the span of K. A vector is off the span if some coordinate differs from its projection
-        by more than `TOLERANCE` times the largest coordinate of v and the radius of K.
+        The norm is infinite for a vector off the span of K. A vector v is off the span if a coordinate differs from its
+        projection by more than `TOLERANCE` times max(max|v|, radius).
 
         Args:
             v: Vectors, (…, d).
+
+        Returns:
+            The norms, (…).
         """
         vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
@@ -293,22 +309,28 @@ class SensitivityHull:
         return result.reshape(vectors.shape[:-1])
 
     def contains(self, v: ArrayLike) -> Flags:
-        """Return whether vectors are in K, including its boundary: K-norm at most 1 + `TOLERANCE`.
+        """Return whether vectors are in K or on its boundary: their K-norm is at most 1 + `TOLERANCE`.
 
         Args:
             v: Vectors, (…, d).
+
+        Returns:
+            Flags, (…).
         """
         return np.asarray(self.norm(v) <= 1 + TOLERANCE)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
-        """Return points drawn uniformly from K in its affine dimension, ``(*size, d)``.
+        """Return points drawn uniformly from K in its affine dimension.
 
-        A simplex of the triangulation from the origin is drawn in proportion to its volume. A point of the simplex is
-        then drawn by exponential spacings. The distribution is exact up to rounding.
+        The method first draws a simplex of the triangulation from the origin in proportion to its volume. The method
+        then draws a point of the simplex by exponential spacings. The distribution is exact up to rounding.
 
         Args:
-            size: The number or shape of draws.
-            rng: A NumPy generator or a seed; None seeds one from the operating system.
+            size: The number of points, or the shape of the array of points.
+            rng: A NumPy generator or a seed; None takes a seed from the operating system.
+
+        Returns:
+            The points, ``(*size, d)``.
         """
         shape = tuple(as_integer(one, "size", 0) for one in (size if isinstance(size, tuple) else (size,)))
         generator = as_generator(rng)
@@ -327,11 +349,14 @@ class SensitivityHull:
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
         """Return the dimensions and volumes of conv(K ∪ {v, −v}), without building these hulls.
 
-        Each facet visible from v adds a pyramid of volume cone · (a·v − 1), and −v adds the opposite pyramids. At the
-        distance h from the span, the result is a double pyramid of volume 2 h · volume / (r + 1).
+        Each facet visible from v adds a pyramid of volume cone · (a·v − 1), and −v adds the opposite pyramids. If v has
+        the distance h > 0 from the span, the result is a double pyramid of volume 2 h · volume / (r + 1).
 
         Args:
             v: Vectors, (…, d).
+
+        Returns:
+            The dimensions and the volumes, (…) each.
         """
         vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
@@ -349,7 +374,7 @@ class SensitivityHull:
     def _off_span(self, rows: Floats) -> Flags:
         if self.dimension == self.basis.shape[1]:
             return np.zeros(len(rows), dtype=np.bool_)
-        # Largest coordinates, where squares of tiny ones would vanish.
+        # The maximum norm does not underflow for tiny coordinates; the Euclidean norm would.
         apart = np.abs(rows - rows @ self.basis.T @ self.basis).max(axis=1)
         off: Flags = apart > TOLERANCE * np.maximum(np.abs(rows).max(axis=1), self.radius)
         return off
@@ -358,17 +383,17 @@ class SensitivityHull:
 def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
     """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for other values.
 
-    A square array of three rows or more with a zero diagonal is refused, because it probably contains distances.
+    A square array of at least three rows with a zero diagonal is an error, because it probably contains distances.
     """
-    refuse_distances(points, path, "places are needed here, not the distances between them", least=3)
+    refuse_distances(points, path, "give places, not the distances between them", least=3)
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
     if 0 in array.shape:
-        raise InputError(path, "is empty", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
+        raise InputError(path, "is empty", value=array.shape, bound="an array of shape (n, d), n >= 1 and d >= 1")
     return _in_range(array, path)
 
 
 def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
-    """Return finite vectors, float64 of shape (…, d)."""
+    """Return vectors as float64 of shape (…, d); raise `InputError` unless all coordinates are finite."""
     require_unmasked(values, path)
     try:
         raw = np.asarray(values)
@@ -384,26 +409,29 @@ def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
 
 
 def check_distinct(places: Floats, path: str, remedy: str) -> None:
-    """Raise `InputError` if two of the `places` (n, d) are equal: their answers could not be distinguished."""
+    """Raise `InputError` if two of the `places` (n, d) are equal, since their answers would be indistinguishable."""
     order = np.lexsort(places.T)
     same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
     if same.size:
         one, other = sorted(order[same[0] : same[0] + 2].tolist())
         raise InputError(
-            f"{path}[{other}]", f"is the same place as {path}[{one}]", value=places[other].tolist(), remedy=remedy
+            f"{path}[{other}]",
+            f"has the same coordinates as {path}[{one}]",
+            value=places[other].tolist(),
+            remedy=remedy,
         )
 
 
 def _in_range(array: Floats, path: str) -> Floats:
     magnitude = np.abs(array)
-    # NaN compares false, so it is refused as well.
+    # This comparison is false for NaN, so NaN is an error, too.
     good = (magnitude == 0) | ((magnitude >= _SMALLEST) & (magnitude <= _LARGEST))
     require(good, array, path, "zero or between 1e-100 and 1e100 in magnitude")
     return array
 
 
 def hull_of(differences: Floats) -> SensitivityHull:
-    """Return the convex hull of ± each row, without checking the vectors.
+    """Return the convex hull of ± each row; the vectors are not checked.
 
     Args:
         differences: Vectors, (m, d).
@@ -419,7 +447,7 @@ def hull_of(differences: Floats) -> SensitivityHull:
         none = np.zeros((0, differences.shape[1]))
         return _frozen(Body(none, none, none, np.zeros((0, 0), dtype=np.int64), np.zeros(0)))
     hull = _frozen(build(generators))
-    # Recomputed, not trusted: all generators are inside, and all vertices on the boundary.
+    # Check the result of Qhull: all generators are inside, and all vertices are on the boundary.
     if hull.norm(generators).max() > 1 + TOLERANCE or hull.norm(hull.vertices).min() < 1 - TOLERANCE:
         raise too_flat()
     return hull

@@ -117,7 +117,7 @@ class DistortionPrivacy(RequirementKind):
             estimates: The places that the adversary may name; None means the anchors.
             distance: "euclidean", "manhattan", "chebyshev" or "haversine".
             weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
-            believed: Whether the visits also define the adversary's prior, for a problem stated with other visits.
+            believed: Whether the visits also define the adversary's prior, if the problem has different visits.
 
         Returns:
             The requirement.

@@ -42,7 +42,7 @@ def finding_extensions(finds: bool = True) -> Iterator[None]:
 
 
 def begin_search() -> bool:
-    """Return whether to load extensions now: the setting allows it, and this block has not loaded them before."""
+    """Return whether the setting allows loading extensions and this block has not loaded them yet."""
     search = _SEARCH.get()
     if search is None or search.begun:
         return False

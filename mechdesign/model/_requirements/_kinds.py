@@ -91,8 +91,8 @@ def look_for_kinds(tables: object) -> None:
 def load_extensions() -> None:
     """Import the entry points of the group `EXTENSIONS` in all installed packages, and register their kinds.
 
-    Kinds that are already registered stay. An entry point that cannot be loaded, is not a kind, or has a name that is
-    already registered, is skipped with an `ExtensionWarning`.
+    Kinds that are already registered remain registered. An entry point is skipped with an `ExtensionWarning` if it
+    cannot be loaded, is not a kind, or has a name that is already registered.
 
     >>> load_extensions()
     """

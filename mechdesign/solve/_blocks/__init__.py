@@ -1,6 +1,7 @@
-"""A primal-dual interior-point method for block-angular programs, with all ratio rows in memory.
+"""A primal-dual interior-point method for block programs, with all ratio rows in memory.
 
 `column_generation.py` chooses between all columns and column generation. `interior_point.py` iterates, `step.py` takes
-one step, and `newton.py` solves the linear systems. `kernels/` holds one implementation per array library, and
-`tuning.py` the constants. The page docs/theory/interior_point.md derives the method and names the file of each section.
+one step, and `newton.py` solves the linear systems. `kernels/` contains one implementation for each array library, and
+`tuning.py` contains the constants. The page docs/theory/interior_point.md derives the method and names the files for
+each section.
 """

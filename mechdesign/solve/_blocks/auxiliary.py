@@ -1,7 +1,7 @@
-"""The auxiliary rows: rows of the floors, contributions w_of >= 0, and slacks of the linking rows, as flat vectors.
+"""The auxiliary rows as flat vectors: rows of the floors, rows w_of >= 0, and slacks of the linking rows.
 
-The order is: for each floor its rows z_oh, block by block; then all w_of; then the slacks of the linking rows (floors,
-worst cost). The multipliers of the last group are v and ω, the tail of Λ.
+The vectors contain the rows z_oh of each floor, block by block, then all rows w_of >= 0. The slacks of the linking rows
+follow: floors, then worst cost. The multipliers of these slacks are v and ω, the last entries of Λ.
 
 Theory: interior_point, Program.
 """
@@ -16,11 +16,12 @@ from mechdesign.base._arrays import Flags, Floats
 
 
 class AuxiliaryRows:
-    """Shapes, weights and linear maps of the auxiliary rows. Slacks and multipliers are vectors of length `size`.
+    """Shapes, weights and linear maps of the auxiliary rows, whose slacks and multipliers are vectors (size,).
 
-    `weights` (size,) are the weights of the central path, and `counts` (size,) the number of rows that each one
-    represents. In pricing, floors are not constraints: without `linked`, there are no slacks of linking rows. Rows of
-    estimates that are not `active` (B, k) are `absent`: their weight and multiplier are 0, and their slack is 1.
+    `weights` (size,) contains the weights of the central path. `counts` (size,) contains the number of rows of the full
+    program that each row represents. In pricing, floors are not constraints, so `linked` is false, and slacks of
+    linking rows do not exist. The flags `active` (B, k) select estimates. The rows of other estimates are `absent`:
+    their weight and multiplier are 0, and their slack is 1.
     """
 
     def __init__(
@@ -51,15 +52,15 @@ class AuxiliaryRows:
         self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(links)])
 
     def floor(self, vector: Floats, index: int) -> Floats:
-        """Return a view (B, k) of the rows of one floor."""
+        """Return a view (B, k) of the entries of one floor."""
         return vector[self.floor_slices[index]].reshape(self.blocks, -1)
 
     def contributions(self, vector: Floats) -> Floats:
-        """Return a view (B, F) of the rows w_of >= 0."""
+        """Return a view (B, F) of the entries of the rows w_of >= 0."""
         return vector[self.contribution_slice].reshape(self.blocks, len(self.errors))
 
     def slacks(self, points: Floats, link_slacks: Floats) -> Floats:
-        """Return z for the points ξ (B, N) and the slacks of the linking rows."""
+        """Return the slacks z at the points ξ (B, N), given the slacks of the linking rows."""
         z = np.empty(self.size)
         n = points.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):
@@ -70,9 +71,10 @@ class AuxiliaryRows:
         return z
 
     def relative_steps(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
-        """Return q = dz/z for relative steps u (B, N) and the steps of the linking slacks.
+        """Return q = dz/z, given the relative steps u (B, N) and the steps of the linking slacks.
 
-        For a floor row, z q = error·(x∘(u − u_w)) + z u_w, which avoids cancellation in the direction u = 1.
+        For a floor row, z q is computed as error·(x∘(u − u_w)) + z u_w. This form avoids cancellation in the direction
+        u = 1.
         """
         q = np.empty(self.size)
         n = points.shape[1] - len(self.errors)
@@ -91,7 +93,7 @@ class AuxiliaryRows:
         return change
 
     def add_adjoint(self, values: Floats, out: Floats) -> None:
-        """Add the transpose of the auxiliary rows, applied to `values`, to `out` (B, N)."""
+        """Apply the transpose of the auxiliary rows to `values`, and add the result to `out` (B, N)."""
         n = out.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):
             mine = self.floor(values, index)

@@ -1,14 +1,15 @@
 """Correct the lower bound for columns that are missing from a restricted problem.
 
-A few missing columns hardly change the value of the restricted problem. Yet their reduced costs at its multipliers λ
-are negative, and lowering all of λ until none is negative weakens the bound much more. A small program finds where to
-lower λ. It contains the missing columns J, and one column x_0 at the prices λ that substitutes for all others:
+A few missing columns hardly change the value of the restricted problem. Yet the reduced costs of these columns at the
+multipliers λ are negative. Decreasing λ uniformly until all reduced costs are non-negative weakens the bound much more.
+A small program finds the rows in which λ must decrease. The small program contains the missing columns J, and a column
+x_0 with the costs λ that replaces all other columns:
 
     min  λ·x_0 + Σ_{o∈J} (c_o·x_o − Σ_f v_f w_of)   with  x_0 + Σ_{o∈J} x_o = 1,  ratio bounds,  w_of <= error_f[h]·x_o
 
-Its multipliers λ′ of the row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If c_o − λ − Bᵀy_o >= 0 for another column o, then
-c_o − λ′ − Bᵀ(y_o + y_0) >= 0. The proof for λ therefore becomes a proof for λ′ by adding y_0, without pricing again.
-The bound is the value of this program plus Σ_f v_f minimum_f.
+The multipliers λ′ of its row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If c_o − λ − Bᵀy_o >= 0 for another column o, then
+c_o − λ′ − Bᵀ(y_o + y_0) >= 0. Adding y_0 therefore turns the proof for λ into a proof for λ′, and the other columns are
+not priced again. The corrected bound is the value of the small program plus Σ_f v_f minimum_f.
 
 Theory: interior_point, Bound correction.
 """
@@ -45,17 +46,17 @@ def is_correction_worthwhile(
     used: int,
     tuning: CorrectionTuning,
 ) -> bool:
-    """Return whether correcting the bound pays: few columns are missing, or the correction may close the gap.
+    """Return whether the bound should be corrected: few columns are missing, or the correction may close the gap.
 
-    Relative to a round, the correction takes a time equal to the share of missing columns in the working set.
+    If a share p of the working set is missing, the correction takes about the share p of the time of a round.
 
     Args:
         missing: Number of missing columns.
-        lost: Loss of the lower bound caused by them.
+        lost: Decrease of the lower bound that the missing columns cause.
         lower: Lower bound of the restricted problem.
         best: The bracket over all columns.
         gap: Target relative gap.
-        used: Number of columns in use.
+        used: Number of columns of the working set.
         tuning: Constants of the correction.
 
     Returns:
@@ -75,19 +76,19 @@ def correct_bound(
     gap: float,
     budget: MemoryBudget | None = None,
 ) -> BlockMultipliers:
-    """Return multipliers that prove a better lower bound when columns are missing.
+    """Return multipliers that prove a better lower bound if columns are missing from the restricted problem.
 
     Args:
         program: The program with all columns.
-        multipliers: Multipliers of all columns. Those of the other columns determine λ and v.
-        missing: The columns with negative reduced costs at these multipliers (j,).
+        multipliers: Multipliers of all columns. The multipliers of the columns outside `missing` determine λ and v.
+        missing: The columns (j,) with negative reduced costs at these multipliers.
         estimates: For each floor, the estimates that may matter to the missing columns.
         options: Options of `solve_block`.
         gap: Relative gap of the small program.
         budget: The memory budget of the process.
 
     Returns:
-        Corrected multipliers of all columns; the given ones if the small program proves nothing.
+        Corrected multipliers of all columns, or `multipliers` if the small program returns negative multipliers.
 
     Raises:
         SolverError: If the memory does not suffice for the blocks of the missing columns.
@@ -97,7 +98,7 @@ def correct_bound(
     reduced = compute_reduced_costs(program, multipliers)[:, others]
     prices = reduced.min(axis=1)
     weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
-    # Spread the constant Σ_f v_f minimum_f over the rows, so that the small program has the full value.
+    # The value of the small program includes the constant Σ_f v_f minimum_f, divided equally among the rows.
     constant = sum(v * floor.minimum for v, floor in zip(weights, program.floors, strict=True)) / program.rows
     cost = np.column_stack([weigh_costs(program, multipliers.weights)[:, missing], prices]) + constant
     floors = tuple(
@@ -110,7 +111,7 @@ def correct_bound(
         raise KeyboardInterrupt
     found = solution.multipliers
     if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
-        # Negative multipliers prove nothing.
+        # Negative multipliers do not prove a bound.
         return multipliers
     lowest = compute_reduced_costs(small, found).min(axis=1) - constant
     affected = others[(reduced < lowest[:, None]).any(axis=0)]
@@ -129,18 +130,18 @@ def correct_bound(
 
 
 def _select_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
-    """Return the multipliers of some columns."""
+    """Return the multipliers of the given columns."""
     kept = np.isin(ratios.columns, columns)
     return RatioMultipliers(ratios.sources[kept], ratios.targets[kept], ratios.columns[kept], ratios.values[kept])
 
 
 def _assign_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
-    """Return the multipliers with column i renamed to columns[i]."""
+    """Replace the column index i of each multiplier by columns[i]."""
     return RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
 
 
 def _add_multipliers(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
-    """Return the sum of multipliers, with one entry for each row and column."""
+    """Add sparse multipliers; merge entries with the same rows and column."""
     sources, targets, columns, values = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
     )

@@ -1,11 +1,12 @@
-"""Coarse problems: rows of a program are clustered, to find the columns that the full program will use.
+"""Coarse problems: cluster the rows of a program to predict the columns that the full program uses.
 
-Rows with small exponents between them are similar in every channel that satisfies the ratio bounds. One row of the
-coarse problem therefore represents a cluster of rows. Its costs and errors are sums. The exponent between two clusters
-is the mean over their pairs of rows. If all exponents are finite, the geometric means of a channel's rows satisfy the
-bounds of the coarse problem. The coarse value bounds the program's value neither from below nor from above.
-Nearly the same columns are optimal in both problems. If some pairs have no bound, chains of bounds imply the exponents.
-Two clusters then have a bound if any pair of their rows has one.
+If the exponents between two rows are small, the rows are similar in every channel that satisfies the ratio bounds. One
+row of the coarse problem therefore represents a cluster of rows. The costs and errors of this row are sums over the
+cluster. The exponent between two clusters is the mean over their pairs of rows. If all exponents are finite, the
+geometric means of a channel's rows satisfy the bounds of the coarse problem. The optimal value of the coarse problem is
+not a bound for the full program. Yet nearly the same columns are optimal in both problems. If a pair of rows has no
+bound, its exponent is the length of the shortest path along bounds between the two rows. Two clusters then have a bound
+if at least one pair of their rows has a bound.
 
 Theory: interior_point, Initial working set.
 """
@@ -23,7 +24,7 @@ from mechdesign.solve._block_angular import BlockProgram, imply_exponents
 
 
 def aggregate_rows(program: BlockProgram, count: int) -> BlockProgram:
-    """Return `program` with its rows clustered to `count` rows."""
+    """Return the coarse problem of `program` with at most `count` clusters of rows."""
     implied = program.exponents
     if np.isinf(implied).sum() > program.rows:
         implied = imply_exponents(implied)
@@ -41,19 +42,19 @@ def aggregate_rows(program: BlockProgram, count: int) -> BlockProgram:
 
 
 def _cluster_rows(implied: Floats, count: int) -> Integers:
-    """Return the cluster of each row, by average linkage of the exponents between rows."""
+    """Return the cluster of each row, by average-linkage clustering with exponents as distances."""
     apart = np.maximum(implied, implied.T)
     finite = np.isfinite(apart)
     apart = np.where(finite, apart, 2 * apart[finite].max(initial=1.0))
     np.fill_diagonal(apart, 0.0)
     tree = hierarchy.average(squareform(apart, checks=False))
-    # Cut by the number of clusters: on a grid, many merges have the same height.
+    # Cut the tree by the number of clusters and not by height, because many merges on a grid have equal heights.
     cluster: Integers = hierarchy.cut_tree(tree, [min(count, len(apart))])[:, 0].astype(np.int64)
     return cluster
 
 
 def _average_exponents(implied: Floats, member: Floats) -> Floats:
-    """Return the mean of the finite exponents between the rows of each two clusters."""
+    """Return the mean of the finite exponents between the rows of each pair of clusters."""
     finite = np.isfinite(implied)
     np.fill_diagonal(finite, False)
     counts = member @ finite @ member.T

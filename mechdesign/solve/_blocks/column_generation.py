@@ -1,9 +1,10 @@
 """Solve a block program with all columns, or by column generation if that is faster.
 
-An optimal channel uses few columns, and columns that tend to zero lengthen the central path. With only the useful
-columns, the method takes half the iterations, and each iteration handles fewer blocks. `initial_working_set.py` chooses
-the first columns, and `merging.py` merges columns that become nearly empty. `master.py` solves the restricted problems,
-and `pricer.py` prices the omitted columns. The multipliers of all columns prove a lower bound of the full program.
+An optimal channel uses few columns, and columns that tend to zero increase the number of iterations. With only the
+useful columns, the interior-point method takes half the iterations, and each iteration processes fewer blocks.
+`initial_working_set.py` chooses the first columns, and `merging.py` merges columns that become nearly empty.
+`master.py` solves the restricted problems, and `pricer.py` prices the omitted columns. The multipliers of all columns
+prove a lower bound for the full program.
 
 Theory: interior_point, Column generation.
 """
@@ -45,17 +46,18 @@ def solve_columns(
     symmetry: Symmetry | None = None,
     tuning: Tuning = TUNING,
 ) -> BlockSolution:
-    """Solve `program` to a relative gap over all columns, with all columns at once or by column generation.
+    """Solve `program` to a relative gap, with all columns at once or by column generation.
 
-    ``options.extra["generation"]`` decides: True, False, or None for the faster method. Column generation does not
-    use symmetry. If column generation misses the gap, all columns are solved at once if the memory suffices. The result
-    then combines the better point and the better bound of both solves.
+    ``options.extra["generation"]`` selects column generation (True), all columns at once (False), or the method that is
+    expected to be faster (None). Column generation does not use symmetry. If column generation stalls, the program is
+    solved with all columns at once, provided that the memory suffices. The result then combines the better point and
+    the better bound of both solves.
 
     Args:
         program: The program to minimise.
-        options: Deadline, threads and, in `extra`, the keys of `solve_block` and "generation".
+        options: Deadline and threads; `extra` may contain the keys of `solve_block` and "generation".
         gap: Relative gap at which to stop.
-        symmetry: Symmetries of the program; a nontrivial group excludes column generation.
+        symmetry: Symmetries of the program. With a nontrivial group, columns are not generated.
         tuning: Constants of all algorithms.
 
     Returns:
@@ -114,7 +116,7 @@ def should_generate_columns(
 
 
 def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:
-    """Return a bracket with a lower bound that needs no iteration, from zero multipliers or from one floor alone."""
+    """Return a bracket with the better of two simple lower bounds: from zero multipliers, or from a single floor."""
     best: BlockBracket = Bracket(tuning.interior_point.cost_unit * largest_cost(program))
     for known in (zero_multipliers(program), find_floor_multipliers(program)):
         best.offer_bound(lower_bound(program, known), known)
@@ -122,7 +124,7 @@ def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:
 
 
 def _make_solution(master: BlockMaster, status: Status, message: str, seconds: float) -> BlockSolution:
-    """Return the best point and the best bound of all rounds."""
+    """Return the best point and the best bound of all rounds as a solution."""
     program, best = master.program, master.best
     x = best.point
     if x is None:

@@ -1,8 +1,9 @@
-"""The coupling of the blocks by linking rows: all blocks in the main iteration, each block alone in pricing.
+"""The coupling of blocks by linking rows: one system for all blocks, or one system for each block in pricing.
 
 A step solves G systems of L linking rows. In the main iteration, the row sums, the floors and the worst cost form one
-system (`RowSums`). Its Schur complement needs the inverses of all blocks. In pricing, each column has its own system,
-whose only row is its unit mass (`UnitMass`). One solution with the block gives its Schur complement.
+system (`RowSums`). The Schur complement of this system needs the inverses of all blocks. In pricing, each column has
+its own system, whose only row is its unit mass (`UnitMass`). In pricing, computing the Schur complement takes one solve
+with the block.
 
 Theory: interior_point, Newton system in relative steps.
 """
@@ -31,34 +32,34 @@ class StallError(Exception):
 
 
 class Coupling(Protocol):
-    """The linking rows of G systems with L rows each. Each of the B blocks belongs to one system."""
+    """The linking rows of G systems with L rows each; each of the B blocks belongs to one system."""
 
     def active(self) -> slice | Flags:
-        """Return the unfinished systems."""
+        """Return an index of the systems that have not converged."""
 
     def total(self, values: Floats) -> Floats:
-        """Sum the values (B,) of blocks by system (G,)."""
+        """Return the sum (G,) over each system of the values (B,) of its blocks."""
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the smallest value (G,) over blocks (B,) or (G,), over auxiliary rows, and 0."""
+        """Return the smallest value (G,) of each system over its blocks, its auxiliary rows, and 0."""
 
     def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
         """Assign the values (G,) of systems to their auxiliary rows."""
 
     def sums(self, steps: Floats) -> Floats:
-        """Return Σ E ξ (G, L) of steps (B, N)."""
+        """Return Σ E ξ (G, L) for steps ξ (B, N)."""
 
     def adjoint(self, multipliers: Floats) -> Floats:
-        """Return Eᵀ Λ (B, N) of multipliers (G, L)."""
+        """Return Eᵀ Λ (B, N) for multipliers Λ (G, L)."""
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return the residual (G, L) of the linking rows for targets T/z = `f` of the auxiliary rows."""
+        """Return the residual (G, L) of the linking rows, if the auxiliary rows have the targets T/z = `f`."""
 
     def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
         """Solve the Schur complement system; return dΛ (G, L) and dθ."""
 
     def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Return the steps (B, N) after a change of the multipliers, given the steps `u` for `right` before it."""
+        """Return the steps (B, N) if the multipliers change by `change`, given the steps `u` without this change."""
 
     def refine(self, u: Floats, change: Floats) -> Floats:
         """Return the steps after a further change of the multipliers."""
@@ -73,8 +74,8 @@ class Coupling(Protocol):
 class SchurComplement:
     """The Schur complement S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
 
-    For the worst cost, θ borders it: S dΛ + e dθ = right, eᵀdΛ = corner, where e indicates ω. The constructor raises
-    StallError if S cannot be factored.
+    With a worst cost, S has a border for θ: S dΛ + e dθ = right and eᵀdΛ = corner. The vector e is 1 at the entries of
+    ω. The constructor raises StallError if S cannot be factored.
     """
 
     def __init__(self, layout: BlockLayout, iterate: Iterate, matrix: Floats) -> None:
@@ -108,7 +109,7 @@ class SchurComplement:
 
     def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
-        # An ill-conditioned matrix amplifies asymmetric rounding errors, so average over the symmetry group.
+        # Average over the symmetry group, because an ill-conditioned matrix amplifies asymmetric rounding errors.
         free = self._average(self._refine_once(right))
         if not self._members:
             return free, 0.0
@@ -120,7 +121,7 @@ class SchurComplement:
 
 
 class RowSums:
-    """The row sums, floors and worst-cost members of a program, as one system."""
+    """The row sums, the floors and the worst-cost rows of a program as one linear system."""
 
     def __init__(self, layout: BlockLayout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.layout, self._solve_blocks = layout, solve
@@ -128,7 +129,7 @@ class RowSums:
         self._corner = 0.0
 
     def active(self) -> slice:
-        """Return the one system."""
+        """Return an index of the only system."""
         return slice(None)
 
     def total(self, values: Floats) -> Floats:
@@ -136,11 +137,11 @@ class RowSums:
         return np.array([float(self.layout.counts @ values)])
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the smallest of all values, at most 0."""
+        """Return the smallest of all values and 0."""
         return np.array([min(float(by_block.min()), float(by_row.min(initial=0.0)))])
 
     def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
-        """Return the single value, which broadcasts to all rows."""
+        """Return the single value, which NumPy broadcasts to all rows."""
         return values
 
     def sums(self, steps: Floats) -> Floats:
@@ -152,7 +153,7 @@ class RowSums:
         return self.layout.adjoint(multipliers[0])
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return the residual (1, L), including the target change of the linking slacks."""
+        """Return the residual (1, L), including the intended changes of the linking slacks."""
         residual = link_residual(self.layout, iterate)
         residual[self.layout.rows :] += self._gain(iterate, f)
         y = iterate.y[self.layout.auxiliary.linking]
@@ -160,7 +161,7 @@ class RowSums:
         return residual[None]
 
     def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
-        """Return dΛ (1, L) and dθ. In the `first` solve, the weights of the worst cost are steered to sum 1."""
+        """Return dΛ (1, L) and dθ. If `first` is true, the step makes the weights of the worst cost sum to 1."""
         change, theta = self._schur.solve(right[0], self._corner if first else 0.0)
         return change[None], theta
 
@@ -183,8 +184,8 @@ class RowSums:
     def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks.
 
-        A large slack absorbs the residual of its row, because the factor z/y would amplify rounding errors of its small
-        multiplier.
+        The step of a large slack absorbs the residual of its row. Otherwise the factor z/y would amplify rounding
+        errors of the slack's small multiplier.
         """
         link, n = self.layout.auxiliary.linking, self.layout.rows
         z, y = iterate.z[link], iterate.y[link]
@@ -192,14 +193,14 @@ class RowSums:
         return change[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * change[0, n:] - taken
 
     def _gain(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return T/y − z with T = f z: dt = T/y − z − z dy/y."""
+        """Return T/y − z with T = f z, a part of the slack step dt = T/y − z − z dy/y."""
         link = self.layout.auxiliary.linking
         gain: Floats = iterate.z[link] * (f[link] / iterate.y[link] - 1.0)
         return gain
 
 
 class UnitMass:
-    """The rows 1·x = 1 of priced columns: B systems with one row and one multiplier ρ each."""
+    """The rows 1·x = 1 of B priced columns, each a system with one row and one multiplier ρ."""
 
     def __init__(self, auxiliary: AuxiliaryRows, rows: int, points: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.auxiliary, self.rows = auxiliary, rows
@@ -210,15 +211,15 @@ class UnitMass:
         self._schur = (points[:, :rows] * self._along[:, :rows]).sum(axis=1)
 
     def active(self) -> Flags:
-        """Return flags of the unfinished columns."""
+        """Return flags of the columns that have not converged."""
         return self.unfinished
 
     def total(self, values: Floats) -> Floats:
-        """Return the values unchanged, because each block is a system."""
+        """Return the values unchanged, because each system has one block."""
         return values
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the smallest value of each block and its auxiliary rows, at most 0."""
+        """Return the smallest of 0, the value of each block, and the values of its auxiliary rows."""
         least = [each.min(axis=1, initial=0.0) for each in self._by_block(by_row)]
         return np.asarray(np.minimum.reduce([by_block, *least]))
 
@@ -230,17 +231,17 @@ class UnitMass:
         return spread
 
     def sums(self, steps: Floats) -> Floats:
-        """Return 1·x (B, 1)."""
+        """Return the masses 1·x (B, 1) of the columns."""
         total: Floats = steps[:, : self.rows].sum(axis=1)[:, None]
         return total
 
     def adjoint(self, multipliers: Floats) -> Floats:
-        """Return ρ (B, N), with 0 for the contributions to the floors."""
+        """Return ρ for the entries of x and 0 for the contributions to the floors (B, N)."""
         spread: Floats = multipliers * self.link
         return spread
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return 1 − 1·x (B, 1)."""
+        """Return the residuals 1 − 1·x (B, 1)."""
         residual: Floats = 1.0 - self.sums(iterate.points)
         return residual
 
@@ -249,7 +250,7 @@ class UnitMass:
         return right / self._schur[:, None], 0.0
 
     def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Move along the solution for the linking row, without solving the block systems again."""
+        """Add a multiple of the stored solution for the linking row, without another solve with the blocks."""
         moved: Floats = u + change * self._along
         return moved
 
@@ -263,7 +264,7 @@ class UnitMass:
         return missed
 
     def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
-        """Return empty arrays, because the row has no slack."""
+        """Return empty arrays, because the row 1·x = 1 has no slack."""
         return np.zeros(0), np.zeros(0)
 
     def _by_block(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The lower bound that an iterate proves, and sparse multipliers that prove nearly the same bound.
+"""Compute the lower bound that an iterate proves, and sparse multipliers for nearly the same bound.
 
 Theory: interior_point, Lower bound.
 """
@@ -24,9 +24,9 @@ _SUM_ROUNDING = 1e-13
 def dual_bound(blocks: FactoredBlocks) -> float:
     """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
 
-    Any y, v, ω >= 0 make the bound valid after two scalings. In each block, the multipliers of each floor must sum to v
-    plus the block's reward for its contribution. For the worst cost, the bound is divided by Σ ω. Omitting the
-    multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1, improves the bound.
+    The bound is valid for any y, v, ω >= 0 after two scalings. In each block, the multipliers of each floor are scaled
+    to sum to v plus the block's reward. For a worst cost, the bound is divided by Σ ω. The multipliers of x >= 0, whose
+    rows have the coefficient g_ss − 1 = 1, are omitted, which improves the bound.
     """
     layout, iterate = blocks.layout, blocks.iterate
     auxiliary, n, width = layout.auxiliary, layout.rows, layout.width
@@ -41,7 +41,7 @@ def dual_bound(blocks: FactoredBlocks) -> float:
 
 
 def _scale_floor_multipliers(layout: BlockLayout, iterate: Iterate) -> list[Floats]:
-    """Return the multipliers (B, k) of each floor, scaled in every block to sum to v plus the block's reward."""
+    """Scale the multipliers (B, k) of each floor, so that they sum to v plus the reward in every block."""
     result = []
     for index in range(layout.floors):
         mine = layout.auxiliary.floor(iterate.y, index)
@@ -53,20 +53,20 @@ def _scale_floor_multipliers(layout: BlockLayout, iterate: Iterate) -> list[Floa
 def sparsify(
     layout: BlockLayout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
 ) -> BlockMultipliers:
-    """Drop the smallest multipliers y; the bound falls by at most `allowance`.
+    """Drop small multipliers y, such that the bound decreases by at most `allowance`.
 
     Dropping y_st of a column raises the reduced cost of t in this column, and lowers the reduced cost of s by y_st.
-    Only the least reduced cost of a row counts in the bound. In each row and column, the smallest multipliers are
-    dropped while their sum is within a budget. The budget is the distance of the reduced cost from the least one, plus
-    allowance/n. Blocks that represent several columns are then unfolded. Multipliers of floors and worst cost are kept
-    whole.
+    The bound depends only on the least reduced cost of each row. In each row and column, the smallest multipliers are
+    dropped while their sum is within a budget. The budget is the difference between the reduced cost and the least
+    reduced cost of the row, plus allowance/n. The multipliers of blocks that represent several columns are then
+    expanded to all these columns. The multipliers of floors and of the worst cost are not dropped.
 
     Args:
         layout: The layout of the program.
         iterate: The iterate.
         y: Multipliers of the ratio rows (B, n, n), or (B, K) for the given `pairs`.
-        allowance: Largest loss of the bound, in units of the cost.
-        pairs: Rows s and t of the multipliers of sparse blocks.
+        allowance: Largest decrease of the bound, in units of the cost.
+        pairs: For sparse blocks, the rows s and t of each multiplier.
 
     Returns:
         Multipliers of all columns of the program.
@@ -100,7 +100,7 @@ def trim_multipliers(
         layout: The layout of the program.
         y: Multipliers (B, n, n), or (B, K) for the given `pairs`.
         budget: Largest sum of dropped multipliers (B, n).
-        pairs: Rows s and t of the multipliers of sparse blocks.
+        pairs: For sparse blocks, the rows s and t of each multiplier.
 
     Returns:
         The remaining entries of each block.
@@ -123,7 +123,7 @@ def trim_multipliers(
 
 
 def _trim_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[BlockEntries]:
-    """Trim multipliers (B, K) of pairs, as `trim_multipliers` does."""
+    """Drop the smallest multipliers (B, K) of sparse blocks, as `trim_multipliers` does for dense blocks."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
     parts: list[BlockEntries] = []
     for values, room in zip(y, budget, strict=True):
@@ -131,7 +131,7 @@ def _trim_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> 
         rows, ordered = sources[order], values[order]
         total = np.concatenate([[0.0], np.cumsum(ordered)])
         before = total[np.searchsorted(rows, rows)]
-        # The rounding error of a difference of cumulative sums is relative to the largest sum.
+        # The rounding error of a difference of cumulative sums is proportional to the largest sum.
         sums = total[1:] - before + _SUM_ROUNDING * total[-1]
         kept = order[(sums > room[rows]) & (ordered > 0)]
         parts.append((sources[kept], targets[kept], values[kept]))
@@ -139,7 +139,7 @@ def _trim_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> 
 
 
 def _unfold(layout: BlockLayout, parts: list[BlockEntries], scale: float) -> RatioMultipliers:
-    """Return the multipliers of all columns, divided by `scale`, from the blocks that represent them."""
+    """Expand the multipliers of blocks to all columns that the blocks represent, and divide them by `scale`."""
     mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes[block])])

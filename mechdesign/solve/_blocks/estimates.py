@@ -1,8 +1,8 @@
 """Restrict the adversary's estimates: each column needs only the estimates that are nearly optimal for it.
 
-A floor needs the estimates that the adversary would make after observing a column in use. A proof with some estimates
-is a proof with all, because the other multipliers may be 0. The floor of a channel is always checked with all
-estimates.
+A column matters to a floor only through the best estimates after observing that column. A proof with some of the
+estimates is valid for all of them, because the multipliers of the other estimates may be 0. The floor of a channel is
+always checked with all estimates.
 
 Theory: interior_point, Restricted problems.
 """
@@ -21,15 +21,15 @@ from mechdesign.solve._blocks.tuning import EstimateTuning
 
 
 def find_close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
-    """For each floor, return flags (k, B) of the estimates whose error is within the share `worse` of the best one."""
+    """For each floor, return flags (k, B) of the estimates with errors of at most 1 + `worse` times the least error."""
     errors = [floor.error @ x for floor in program.floors]
     return [error <= (1 + worse) * error.min(axis=0) for error in errors]
 
 
 def activate_close_estimates(state: BlockState, program: BlockProgram, tuning: EstimateTuning) -> BlockState:
-    """Return a state in which the estimates that are close to the best one at its point become active.
+    """Activate the estimates whose errors at the point of the state are close to the least error.
 
-    Estimates with too little slack at the point remain inactive; they can be added later.
+    Estimates with too little slack at the point remain inactive; they can be activated later.
     """
     n, floors = program.rows, []
     x, close = state.points[:, :n], find_close_estimates(program, state.points[:, :n].T, tuning.active_slack)
@@ -42,7 +42,7 @@ def activate_close_estimates(state: BlockState, program: BlockProgram, tuning: E
 
 
 def with_estimates(program: BlockProgram, estimates: Sequence[Integers]) -> BlockProgram:
-    """Return the program with only some of the estimates of each floor."""
+    """Return the program with only the given estimates of each floor."""
     chosen = zip(program.floors, estimates, strict=True)
     return replace(program, floors=tuple(replace(floor, error=floor.error[some]) for floor, some in chosen))
 
@@ -50,7 +50,7 @@ def with_estimates(program: BlockProgram, estimates: Sequence[Integers]) -> Bloc
 def with_all_estimates(
     program: BlockProgram, estimates: Sequence[Integers], multipliers: BlockMultipliers
 ) -> BlockMultipliers:
-    """Return multipliers for all estimates of a program, given those for some estimates; the others are 0."""
+    """Extend multipliers for some estimates to all estimates of a program, with zeros for the others."""
     floors = []
     for floor, some, mine in zip(program.floors, estimates, multipliers.floors, strict=True):
         values = np.zeros((len(floor.error), mine.shape[1]))

@@ -1,4 +1,4 @@
-"""The first working set of a column generation: the columns that coarse problems use.
+"""Choose the first working set of column generation: the columns that coarse problems use.
 
 Theory: interior_point, Initial working set.
 """
@@ -20,7 +20,7 @@ from mechdesign.solve._contract import Status
 
 
 class Initial(NamedTuple):
-    """The first working set; before a trial solve also the candidates (k,) to be priced after it."""
+    """The first working set, and the candidates (k,) that are priced after a trial solve (None without a trial)."""
 
     working: BlockWorkingSet
     candidates: Integers | None = None
@@ -29,20 +29,21 @@ class Initial(NamedTuple):
 def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     """Return the first working set, or None if solving with all columns at once is faster.
 
-    All columns at once are faster if the coarse problem keeps many columns or takes few iterations. This test is
-    skipped if `always` is true, or if the memory does not suffice for all blocks. Sparse blocks, and programs without
-    floors, do not use coarse problems. They start with all columns, and columns with little mass are merged.
+    Solving with all columns is faster if the coarse problem keeps many columns or takes few iterations. This test is
+    skipped if `always` is true, or if the memory does not suffice for all blocks. Programs with sparse blocks or
+    without floors do not use coarse problems. The solve of these programs starts with all columns, and merges columns
+    with little mass.
 
     Args:
         master: Solver of restricted problems.
-        always: Whether to generate columns even if all columns at once may be faster.
+        always: Whether to generate columns even if solving with all columns at once may be faster.
 
     Returns:
         The first working set, or None.
 
     Raises:
         SolverError: If the memory does not suffice.
-        KeyboardInterrupt: If the user has stopped a coarse problem.
+        KeyboardInterrupt: If the user stops the solve of a coarse problem.
     """
     program, tuning = master.program, master.tuning
     working = BlockWorkingSet.with_all_columns(program, tuning.estimates)
@@ -53,7 +54,7 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
         return Initial(working)
     always = always or not master.budget.fits(block_memory(rows, columns, columns, len(program.floors), master.gap))
     tried = program.worst is None and needs_trial(rows, master.gap, tuning.trial, tuning.merging)
-    # Unless the coarse problem selects candidates, all columns are candidates of the trial.
+    # All columns are candidates of the trial, unless the coarse problem selects fewer.
     candidates = np.arange(columns) if tried else None
     sizes, begun = choose_coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:

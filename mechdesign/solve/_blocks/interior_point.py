@@ -1,4 +1,4 @@
-"""Solve a block-angular program by the interior-point method; return the best point and the bound that it proves.
+"""Solve a block program by the interior-point method; return the best point and the bound that its multipliers prove.
 
 Theory: interior_point, Start and stopping.
 """
@@ -74,28 +74,28 @@ def solve_block(
     iterates: bool = True,
     budget: MemoryBudget | None = None,
 ) -> BlockSolution:
-    """Solve `program` to the relative gap `gap`. With `symmetry`, there is one block for each orbit of columns.
+    """Solve `program` to the relative gap `gap`. With `symmetry`, one block represents each orbit of columns.
 
     After Ctrl-C, the best solution so far is returned.
 
     Args:
         program: The program to minimise.
         options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in
-            bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for few
-            bounds. The key "device" is "cpu" or "cuda", for PyTorch.
+            bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for programs
+            with few ratio bounds. The key "device" is "cpu" or "cuda", for PyTorch.
         gap: Relative gap at which to stop.
         symmetry: Symmetries of the program to exploit.
-        start: State to continue from, without symmetry; its arrays are overwritten. Default: a point well inside all
-            bounds.
-        iterates: If false, only evaluate the start and its bound.
-        budget: The memory budget of the process. Default: the budget that `options` state.
+        start: The state from which to continue, without symmetry; its arrays are overwritten. By default, the solve
+            starts from a point well inside all bounds.
+        iterates: Whether to iterate. If false, only the cost and the bound of `start` are evaluated.
+        budget: The memory budget of the process; by default, the budget in `options`.
 
     Returns:
         The best point, multipliers that prove the bound, and the history.
 
     Raises:
         InputError: If an option is unknown or not a number.
-        SolverError: If the estimated memory exceeds the budget; nothing is solved then.
+        SolverError: If the estimated memory exceeds the budget. The estimate is checked before the solve starts.
     """
     settings = _settings((options or Options()).begun(), gap, budget)
     clock = settings.deadline.seconds()
@@ -111,13 +111,13 @@ def solve_block(
 
 @dataclass(frozen=True, eq=False)
 class IterationEnd:
-    """The end of an iteration.
+    """The result of `iterate_blocks`.
 
     Attributes:
         status: Reason for the end.
         message: The status in words.
-        state: Last state; None if the multipliers did not exist yet.
-        history: The iterations.
+        state: Last state, or None if the multipliers were not initialised before the end.
+        history: The records of all iterations.
         memory: Estimated memory [bytes].
     """
 
@@ -136,16 +136,16 @@ def iterate_blocks(
     start: BlockState | Start = UNIFORM_START,
     budget: MemoryBudget | None = None,
 ) -> IterationEnd:
-    """Iterate until the relative gap is `gap`, without proving a bound at the end.
+    """Iterate until the relative gap is at most `gap`, and return the last state without a proof of its bound.
 
-    With few columns, the uniform start is better than the default start of `solve_block`.
+    If the program has few columns, the uniform start takes fewer iterations than the default start of `solve_block`.
 
     Args:
         program: The program to minimise.
         options: Options of `solve_block`.
         gap: Relative gap at which to stop.
-        start: A start, or a state to continue from, whose arrays are overwritten.
-        budget: The memory budget of the process. Default: the budget that `options` state.
+        start: A start, or a state from which to continue; the arrays of the state are overwritten.
+        budget: The memory budget of the process; by default, the budget in `options`.
 
     Returns:
         The last state and the history.
@@ -177,7 +177,7 @@ def _open_interior_point(
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
     cores = count_processors() if entries >= settings.tuning.threads_min_rows else 1
     threads = min(settings.threads or cores, layout.blocks)
-    # A state that is only evaluated is in memory already.
+    # If a state is only evaluated, its arrays are in memory already.
     budget = settings.budget if iterates else replace(settings.budget, allowed=None)
     memory = check_memory(layout, threads, kernel, budget, settings.gap, proves=proves)
     settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
@@ -212,7 +212,7 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
 
 
 class InteriorPoint:
-    """A running solve: its iterate, and the best point and bound so far, which may come from different iterates."""
+    """A running solve with its iterate, its best point and its best bound, which may come from different iterates."""
 
     def __init__(
         self,
@@ -229,9 +229,10 @@ class InteriorPoint:
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
-        # Small multipliers are copied at each best bound. Large ones are copied to spare memory, and only near the end.
+        # A small array of multipliers is copied at every new best bound. A large array of multipliers is copied only
+        # near the end, to memory that is no longer needed.
         self.copies_multipliers = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
-        # Whether the ratio rows have their multipliers.
+        # Whether the multipliers of the ratio rows are initialised.
         self.has_multipliers = isinstance(start, BlockState)
         if isinstance(start, Start):
             self.iterate, self.mu = start_iterate(layout, start)
@@ -243,13 +244,14 @@ class InteriorPoint:
         self.best: tuple[float, Floats] | None = None
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
-        # The relative gap that the arithmetic precision must support. It follows the gap; a stall sets it to 0.
+        # The relative gap for which the arithmetic precision must suffice. The value decreases with the gap, and is set
+        # to 0 after a stall.
         self.precision_gap = start.gap if isinstance(start, BlockState) else np.inf
-        # The relative gap of the state that the iteration continues from.
+        # The relative gap of the state from which the iteration starts.
         self.start_gap = self.precision_gap
 
     def run(self) -> tuple[Status, str]:
-        """Iterate until an ending condition holds; return the status, and the status in words."""
+        """Iterate until a stopping condition holds; return the status and a message."""
         try:
             if not self.has_multipliers:
                 x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
@@ -282,7 +284,7 @@ class InteriorPoint:
     def _check_end(
         self, number: int, lengths: tuple[float, float, int], patience: _Patience
     ) -> tuple[Status, str] | None:
-        """Record the iterate; return the status and message if the iteration ends here, otherwise None."""
+        """Record the iterate; return the status and a message if the iteration ends here, otherwise None."""
         relative, absolute, residual = self._record_iterate(number, lengths)
         if relative <= self._stop:
             if residual <= self.tuning.feasibility:
@@ -297,7 +299,8 @@ class InteriorPoint:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
         if not self.blocks.schur.size:
-            # The test on Bᵀy skipped the factorisation, but the gap of the repaired point is too large.
+            # The factorisation was skipped because Bᵀy seemed to prove the gap, but the gap of the repaired point is
+            # too large.
             self.blocks = self._factor(1.0, ends=False)
         return None
 
@@ -311,7 +314,7 @@ class InteriorPoint:
         proving = self.deadline.seconds() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
             reached, acceptable = (upper - lower) / max(abs(upper), self.unit), self.tuning.acceptable_gap
-            # A point whose cost lies below the bound is infeasible.
+            # If the cost of a point is below the lower bound, the point is infeasible.
             sound = -acceptable <= reached <= max(acceptable, self.settings.gap)
             status = Status.OPTIMAL if sound else Status.STALLED
         if self.deadline.acknowledge():
@@ -335,7 +338,7 @@ class InteriorPoint:
         return IterationEnd(status, message, state, tuple(self.history), self.memory)
 
     def _proof(self, upper: float, *, stopped: bool) -> tuple[BlockMultipliers, float]:
-        """Return sparse multipliers and their bound. After an early stop, one floor alone may prove a better bound."""
+        """Return sparse multipliers and their bound. After an early stop, a single floor may prove a better bound."""
         found: list[BlockMultipliers] = [find_floor_multipliers(self.program)] if stopped else []
         rewarded = any(floor.rewards is not None for floor in self.program.floors)
         if not stopped or (self.has_multipliers and (rewarded or min(self.gap, self.start_gap) < 1)):
@@ -347,10 +350,10 @@ class InteriorPoint:
         return found[best], bounds[best]
 
     def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
-        """Factor the blocks in the precision required by the share `left` of the gap.
+        """Factor the blocks in the precision that the gap `left` · `self.gap` requires.
 
-        Double precision follows if single precision fails. If `ends` is true and Bᵀy alone proves that the gap is
-        closed, the blocks are not factored.
+        If single precision fails, double precision is used. If `ends` is true and Bᵀy alone proves that the gap is
+        small enough, the blocks are not factored.
         """
         self.precision_gap = min(self.precision_gap, max(left * self.gap, self._stop))
         self.ratios.kernel.tune(self.precision_gap)
@@ -363,14 +366,14 @@ class InteriorPoint:
             return factor_blocks(self.layout, self.ratios, self.iterate, closed)
 
     def _is_closed(self, blocks: FactoredBlocks) -> bool:
-        """Return whether Bᵀy alone proves that the iteration may end."""
+        """Return whether Bᵀy alone, without factored blocks, proves that the gap is small enough."""
         residual = primal_residual(self.layout, self.iterate)
         upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(blocks))
         close = abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
         return close and residual <= self.tuning.feasibility
 
     def _use_double_precision(self) -> bool:
-        """Switch to double precision for the rest of the solve; return whether that changes anything."""
+        """Switch to double precision for the rest of the solve; return whether the precision changes."""
         self.precision_gap = 0.0
         return self.ratios.kernel.tune(0.0)
 
@@ -379,10 +382,11 @@ class InteriorPoint:
 
         Args:
             number: Number of the iteration.
-            lengths: The primal and dual step lengths, and the number of correctors, of the step to the iterate.
+            lengths: The primal step length, the dual step length, and the number of correctors of the last step.
 
         Returns:
-            The relative gap to the best bound, the absolute gap of the iterate, and its primal residual.
+            The relative gap between the iterate and the best bound, the absolute gap of the iterate, and its primal
+            residual.
         """
         residual, blocks = primal_residual(self.layout, self.iterate), self.blocks
         lower, upper = dual_bound(blocks), objective(self.program, self._channel())
@@ -395,7 +399,7 @@ class InteriorPoint:
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)
         if linked and upper - lower <= tuning.repair_gap * max(abs(upper), self.unit):
             candidate = repair(self.program, self._channel())
-            # Repairing the primal residual at the end has a cost.
+            # The final repair of the primal residual increases the cost.
             worth = objective(self.program, candidate) * (1 + tuning.residual_price * residual)
             self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best
             upper = objective(self.program, self.best[1])
@@ -411,20 +415,20 @@ class InteriorPoint:
 
     @property
     def _stop(self) -> float:
-        """The relative gap at which to stop. A loose target gap leaves a reserve for dropping multipliers."""
+        """The relative gap at which to stop. If the gap is loose, a share is reserved for dropping multipliers."""
         gap = self.settings.gap
         return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
 
 
 class _Patience:
-    """The gaps at the last progress, and the number of iterations since then."""
+    """The gaps at the last sufficient decrease, and the number of iterations since then."""
 
     def __init__(self, tuning: InteriorPointTuning) -> None:
         self.tuning, self.since = tuning, 0
         self._marked = (np.inf, np.inf)
 
     def is_spent(self, relative: float, absolute: float, gap: float) -> bool:
-        """Count an iteration with these gaps; return whether too many iterations have made no progress."""
+        """Count an iteration with these gaps; return whether too many iterations have passed without a decrease."""
         factor = self.tuning.progress_factor
         if relative < factor * self._marked[0] or absolute < factor * self._marked[1]:
             self._marked, self.since = (relative, absolute), -1

@@ -1,4 +1,4 @@
-"""Iterates, their primal residual, and the start of the iteration well inside all bounds.
+"""Iterates, their primal residual, and starting points well inside all bounds.
 
 Theory: interior_point, Start and stopping.
 """
@@ -17,13 +17,13 @@ from mechdesign.solve._blocks.tuning import TUNING
 
 @dataclass(frozen=True)
 class Start:
-    """The start of an iteration.
+    """The parameters of a starting point.
 
     Attributes:
-        slope: The channel is p(o|s) ∝ exp(−slope · E[s, r(o)]), and r(o) is the row with the least cost in column o.
-            None means the uniform channel.
-        mu_share: μ as a share of cost / (m Σ w).
-        active: For each floor, flags (B, k) of the active estimates; None means all.
+        slope: The channel is p(o|s) ∝ exp(−slope · E[s, r(o)]), where r(o) is the row with the least cost in column o.
+            If the slope is None, the channel is uniform.
+        mu_share: The ratio of μ to cost / (m Σ w).
+        active: For each floor, flags (B, k) of the active estimates. By default, all estimates are active.
     """
 
     slope: float | None
@@ -32,24 +32,24 @@ class Start:
 
 
 DISTANCE_START = Start(0.45, 1.0)
-"""The start for metric exponents. Ratios are below exp(0.9 E), and the channel is better than the uniform one."""
+"""The start for metric exponents. Ratios are below exp(0.9 E), and the channel costs less than the uniform channel."""
 
 UNIFORM_START = Start(None, 1.0)
-"""The better start if there are few columns, or if the exponents are not a metric."""
+"""The start for programs with few columns, or with exponents that are not a metric."""
 
 LOW_MU_START = Start(0.38, 0.1)
-"""The start for merging without floors. It reaches a gap of 0.4 in half of the iterations; a small gap takes more."""
+"""The start for merging without floors. It halves the iterations to a gap of 0.4, but later gaps take more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A primal-dual point. `RatioRows` holds the multipliers of the ratio rows of the newest iterate.
+    """A primal-dual point, except the multipliers of the ratio rows, which `RatioRows` contains.
 
     Attributes:
         number: Number of steps from the start.
         points: ξ (B, N), the variables of the blocks.
         multipliers: Λ (L,) of the linking rows.
-        theta: θ, the worst cost; 0 without it.
+        theta: θ, the worst cost, or 0 in a program without a worst cost.
         z: Slacks of the auxiliary rows.
         y: Multipliers of the auxiliary rows.
     """
@@ -64,16 +64,16 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class BlockState:
-    """An iterate with all multipliers by block, so that blocks can be removed and added.
+    """An iterate with all multipliers in arrays by block, so that blocks can be removed and added.
 
-    Continuing from a state overwrites it: a kernel takes over the multipliers of the ratio rows and modifies them.
+    Continuing from a state overwrites it, because a kernel modifies the array of the multipliers of the ratio rows.
 
     Attributes:
         points: ξ (B, N).
         multipliers: Λ (L,).
         theta: θ, the worst cost.
         slacks: Slacks of the linking rows (F + q,).
-        ratio_y: Multipliers of the ratio rows, as a kernel saves them: (B, n, n), or (B, n + K) for sparse blocks.
+        ratio_y: Multipliers of the ratio rows in the layout of a kernel: (B, n, n), or (B, n + K) for sparse blocks.
         floor_y: For each floor, multipliers of its rows (B, k).
         contribution_y: Multipliers of w >= 0 (B, F).
         mu: μ.
@@ -92,12 +92,12 @@ class BlockState:
 
     @property
     def active(self) -> tuple[Flags, ...]:
-        """For each floor, flags (B, k) of the active estimates: those with multipliers."""
+        """For each floor, flags (B, k) of the active estimates, which are those with positive multipliers."""
         return tuple(values > 0 for values in self.floor_y)
 
 
 def save_state(layout: BlockLayout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> BlockState:
-    """Return a state with the iterate and the multipliers `ratio_y` of the ratio rows."""
+    """Combine the iterate and the multipliers `ratio_y` of the ratio rows into a state."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
     slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.contributions(iterate.y).copy()
@@ -105,7 +105,7 @@ def save_state(layout: BlockLayout, iterate: Iterate, ratio_y: Floats, mu: float
 
 
 def resume_iterate(layout: BlockLayout, state: BlockState) -> Iterate:
-    """Return the iterate of a state; the kernel loads the multipliers of the ratio rows separately."""
+    """Return the iterate of a state, without the multipliers of the ratio rows, which the kernel loads."""
     auxiliary = layout.auxiliary
     y = np.empty(auxiliary.size)
     for index, values in enumerate(state.floor_y):
@@ -129,7 +129,7 @@ def link_residual(layout: BlockLayout, iterate: Iterate) -> Floats:
 
 
 def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
-    """Return the largest residual of a linking row, in units of a row sum, a floor's minimum, or the largest cost."""
+    """Return the largest residual of a linking row, in its unit: 1, the floor's minimum, or the largest cost."""
     floors = np.where(layout.minima > 0, layout.minima, 1.0)
     costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
     units = np.concatenate([np.ones(layout.rows), floors, costs])
@@ -137,10 +137,10 @@ def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
 
 
 def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[Iterate, float]:
-    """Return the first iterate and its μ: y = μ w / z, λ = 0.
+    """Return the first iterate, with y = μ w / z and λ = 0, and its μ.
 
-    The channel decays with distance if `start` has a slope and the channel is well inside all bounds; otherwise it is
-    uniform.
+    If `start` has a slope, the channel decays with distance. If this channel is not well inside all bounds, the uniform
+    channel replaces it.
     """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
     channel = _make_channel(program, start.slope)
@@ -168,10 +168,10 @@ def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[I
 
 
 def _place_blocks(layout: BlockLayout, channel: Floats) -> tuple[Floats, Floats]:
-    """Return the blocks' points ξ (B, N) for a channel (n, m), and the slacks of the linking rows (floors only).
+    """Return the points ξ (B, N) of the blocks for a channel (n, m), and the slacks of the floors.
 
-    The contributions w lie so close to their upper limits that each floor is met if the channel allows it. Steps then
-    keep the floor satisfied.
+    The contributions w are so close to their upper limits that each floor is met if the channel allows it. A floor that
+    is met once remains met in all steps.
     """
     n = layout.rows
     points = np.empty((layout.blocks, layout.width))
@@ -191,7 +191,7 @@ def _place_blocks(layout: BlockLayout, channel: Floats) -> tuple[Floats, Floats]
 
 
 def _make_channel(program: BlockProgram, slope: float | None) -> Floats:
-    """Return the channel of a start with this slope, or the uniform channel if the slope is unsuitable."""
+    """Return the starting channel with this slope, or the uniform channel if the slope is unsuitable."""
     cost = program.cost
     uniform = np.full(cost.shape, 1 / program.columns)
     if slope is None:
@@ -210,7 +210,7 @@ def _make_channel(program: BlockProgram, slope: float | None) -> Floats:
 
 
 def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
-    """Return whether a channel is invariant under the symmetries, as blocks that represent several columns require."""
+    """Return whether a channel is invariant under the symmetries of the layout."""
     pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
     return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
@@ -218,7 +218,7 @@ def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
 def _is_interior(program: BlockProgram, channel: Floats) -> bool:
     """Return whether all ratios are below exp(0.95 E)."""
     if channel.min() == channel.max():
-        # Comparing all ratios would take 40 seconds with 2,500 rows.
+        # The uniform channel is accepted early, because comparing all ratios of 2,500 rows would take 40 seconds.
         return True
     logs = np.log(channel)
     limit = 0.95 * program.exponents

@@ -1,14 +1,14 @@
-"""The arrays of a block-angular program for the solver: floors add variables, and orbits of columns share a block.
+"""The arrays of a block program for the solver: floors add variables, and each orbit of columns has one block.
 
 Block o has the N = n + F variables ξ_o = (x_o, w_o). Here x_o is column o of x, and w_of is the contribution of
-column o to floor f. All rows of a block are homogeneous:
+column o to floor f. All constraints within a block are homogeneous:
 
     z_st = g_st x_t − x_s >= 0     (g = exp(exponents); g_ss = 2 turns the diagonal into x_s >= 0)
     z_fh = error_f[h]·x − w_f >= 0     and     w_f >= 0.
 
 Linking rows couple the blocks. The row sums Σ_o x_o = 1 have multipliers λ. The floors Σ_o w_of − t_f = minimum_f have
-slacks t and multipliers v. The worst cost adds θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω.
-The vector Λ = (λ, v, ω) has length L.
+slacks t and multipliers v. The worst cost adds the rows θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω. The
+vector Λ = (λ, v, ω) has length L.
 
 Theory: interior_point, Program.
 """
@@ -28,46 +28,49 @@ from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 
 MAX_EXPONENT = 43.0
-"""Bounds with ratios above e^43 (about 2^62) are omitted: for integers below 2^62, they only constrain zeros."""
+"""Bounds with ratios above e^43 (about 2^62) are omitted: among integers below 2^62, they constrain only zeros."""
 
-# A ratio that never binds. Its row limits steps exactly as x_t >= 0 does.
+# The ratio of pairs without a bound. The ratio is so large that its row limits steps exactly as x_t >= 0 does.
 _UNBOUNDED_RATIO = 1e60
-# The weight of a row is (E / E_min) to this power. In dense blocks, distant pairs get less complementarity. In sparse
-# blocks, close pairs get less, because their rows have little slack; the other power doubles the iterations on roads.
+# The weight of a ratio row is (E / E_min) to this power. In dense blocks, the weight decreases with distance. In sparse
+# blocks, the weight increases with distance, because rows of close pairs have little slack. On road networks, the power
+# −1.5 doubles the number of iterations.
 _WEIGHT_POWER, _WEIGHT_POWER_SPARSE = -1.5, 0.5
 _MIN_WEIGHT = 1e-9
-# Blocks count as sparse from this number of rows, if at most this share of all pairs has bounds.
+# Blocks with at least this number of rows are treated as sparse if at most this share of all pairs has bounds.
 _SPARSE_MIN_ROWS, _SPARSE_MAX_SHARE = 40, 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
 class BlockLayout:
-    """The constant arrays of a solve. B is the number of blocks.
+    """The arrays that are constant during a solve with B blocks.
 
     Attributes:
         program: The program.
         symmetry: The symmetry group.
-        ratios: g (n, n), with a huge value for pairs without a bound.
-        weights: w (n, n) of the central path, zero for pairs without a bound.
-        free: Flags (n, n) of the pairs without a bound; None if there are none.
+        ratios: Ratios g (n, n), with a huge value for pairs without a bound.
+        weights: Weights w (n, n) of the central path; zero for pairs without a bound.
+        free: Flags (n, n) of the pairs without a bound; None if every pair has one.
         cost: Costs (B, n).
-        kept: The columns that have a block (B,).
+        kept: The columns that represent their orbits, one for each block (B,).
         counts: Number of columns that each block represents (B,).
         errors: Errors (k_f, n) of each floor.
         minima: Minimum of each floor (F,).
         rewards: Rewards of the blocks' contributions to the floors (B, F).
-        member_cost: Coefficients (q, B) of the worst cost, in the rows `member_row`.
-        member_row: Row of each member of the worst cost (q,).
-        images: The linking rows under each element of the symmetry group (G, L), the identity first.
-        stabilisers: For each g > 1, the blocks (k,) that g elements map to themselves, and the images (k, g, N) of
-            their variables.
-        origins: For every column, the group element that maps its representative to it (m,), and its block (m,).
+        member_cost: Coefficients (q, B) of the worst cost; they multiply the rows `member_row` of x.
+        member_row: The row of x for each member of the worst cost (q,).
+        images: Images of the linking rows under each element of the symmetry group (G, L), starting with the identity.
+        stabilisers: For each stabiliser order g > 1, the blocks (k,) that exactly g elements map to themselves, and the
+            images (k, g, N) of their variables.
+        origins: For every column, the group element (m,) that maps its representative to the column, and its block
+            (m,).
         auxiliary: The auxiliary rows.
-        sparse: Whether few pairs have bounds and there are no floors.
-        geometry: The geometry of the bounds.
+        sparse: Whether few pairs have bounds and the program has no floors.
+        geometry: The properties of pairs, shared by all layouts with these bounds.
 
-    `ratios` are symmetric to the last bit, and so are steps after `symmetrise`. Therefore all entrywise results of
-    kernels are symmetric, too. Otherwise, multipliers would drift in directions that symmetric steps cannot correct.
+    The ratios are symmetric to the last bit, and so are steps after `symmetrise`. The entrywise results of kernels are
+    therefore symmetric, too. Without this symmetry, multipliers would drift in directions that symmetric steps cannot
+    correct.
     """
 
     program: BlockProgram
@@ -97,7 +100,7 @@ class BlockLayout:
 
     @property
     def blocks(self) -> int:
-        """Number B of blocks kept."""
+        """Number B of blocks."""
         return int(self.counts.size)
 
     @property
@@ -112,7 +115,7 @@ class BlockLayout:
 
     @property
     def members(self) -> int:
-        """Number q of members of the worst cost, 0 without it."""
+        """Number q of members of the worst cost; 0 without a worst cost."""
         return int(self.member_row.size)
 
     @property
@@ -122,13 +125,13 @@ class BlockLayout:
 
     @property
     def link_unit(self) -> float:
-        """The largest unit of a linking row: of a row sum, of a floor's minimum, of the largest cost."""
+        """The largest unit of a linking row: 1 for row sums, the largest minimum of a floor, or the largest cost."""
         costs = float(np.abs(self.member_cost).max(initial=0.0))
         return max(1.0, float(self.minima.max(initial=0.0)), costs)
 
     @property
     def total_weight(self) -> float:
-        """Sum Σ w of the weights of all rows of the program, with all columns of each orbit."""
+        """The sum Σ w of the weights of all rows of the program, over all columns of each orbit."""
         return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)
 
     def average(self, vector: Floats) -> Floats:
@@ -151,8 +154,8 @@ class BlockLayout:
     def symmetrise(self, steps: Floats) -> None:
         """Average the steps (B, N) of each block over its stabiliser, in place.
 
-        In exact arithmetic, the steps are symmetric already, but rounding errors along flat directions are not. Entries
-        of one orbit become equal to the last bit.
+        In exact arithmetic, the steps are already symmetric, but rounding errors along flat directions are not. After
+        averaging, the entries of each orbit are equal to the last bit.
         """
         for blocks, moved in self.stabilisers:
             average = steps[blocks[:, None, None], moved].mean(axis=1)
@@ -164,7 +167,7 @@ class BlockLayout:
         return np.concatenate([np.arange(self.width), self.member_row])
 
     def scale(self, points: Floats) -> Floats:
-        """Return e (B, L), the change of each linking row per relative step of its variable."""
+        """Return e (B, L), the derivative of each linking row by the relative step of its variable."""
         members = -self.member_cost.T * points[:, self.member_row]
         return np.hstack([points, members]) if self.members else points
 
@@ -187,7 +190,7 @@ class BlockLayout:
         return result
 
     def unfold(self, x: Floats) -> Floats:
-        """Return the full matrix (n, m) of the blocks' entries x (B, n)."""
+        """Expand the entries x (B, n) of the blocks to the full matrix (n, m)."""
         mover, block = self.origins
         full = np.empty((self.rows, self.program.columns))
         for column in range(self.program.columns):
@@ -196,7 +199,7 @@ class BlockLayout:
 
 
 def find_bounded_pairs(exponents: Floats) -> Flags:
-    """Return flags (n, n) of the pairs with ratio rows. Larger exponents never bind in floating point."""
+    """Return flags (n, n) of the pairs with ratio rows. Pairs with exponents above MAX_EXPONENT have no ratio row."""
     rows: Flags = exponents <= MAX_EXPONENT
     return rows
 
@@ -207,7 +210,7 @@ def has_sparse_blocks(program: BlockProgram) -> bool:
 
 
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
-    """Return whether blocks of this size are treated as sparse. Floors exclude it, because they make Hessians dense."""
+    """Return whether blocks of this size are treated as sparse; blocks with floors are dense."""
     return not floors and rows >= _SPARSE_MIN_ROWS and pairs <= _SPARSE_MAX_SHARE * rows**2
 
 
@@ -218,7 +221,8 @@ Derived = TypeVar("Derived")
 class PairGeometry:
     """The properties of pairs that all blocks share.
 
-    Layouts with one geometry share the values that kernels derive from it. All attributes are those of `BlockLayout`.
+    Layouts that share a geometry share the values that kernels derive from it. The attributes are copies of the
+    attributes of `BlockLayout`.
     """
 
     ratios: Floats
@@ -238,7 +242,7 @@ class PairGeometry:
 
 
 def make_geometry(exponents: Floats, floors: int) -> PairGeometry:
-    """Return the geometry of blocks with bounds of these exponents (n, n), in a program with `floors` floors."""
+    """Return the geometry of blocks with the given exponents (n, n), in a program with `floors` floors."""
     n = len(exponents)
     required = find_bounded_pairs(exponents)
     ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _UNBOUNDED_RATIO)
@@ -267,8 +271,8 @@ def lay_out(
     Args:
         program: The program.
         symmetry: Symmetries of the program; the trivial group by default.
-        active: For each floor, flags (B, k) of the active estimates; only without symmetry.
-        geometry: The geometry of the bounds, if it is already known; only without symmetry.
+        active: For each floor, flags (B, k) of the active estimates; allowed only without symmetry.
+        geometry: The geometry of the bounds, if it is already known; allowed only without symmetry.
 
     Returns:
         The layout.
@@ -289,7 +293,7 @@ def lay_out(
     orders = fixed.sum(axis=0)
     repeated = counts.astype(np.float64)
     errors = tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors)
-    # With weight 1 on the linking rows of the worst cost, the iterations double or triple.
+    # If the linking rows of the worst cost had weight 1, the number of iterations would double or triple.
     link_weight = float(repeated.sum()) * n if member_row.size else 1.0
     images = np.hstack(
         [
@@ -325,7 +329,7 @@ def lay_out(
 
 
 def _select_rewards(program: BlockProgram, kept: Integers) -> Floats:
-    """Return the rewards (B, F) of the blocks of the columns `kept`."""
+    """Return the rewards (B, F) of the columns `kept`."""
     rewards = np.zeros((kept.size, len(program.floors)))
     for index, floor in enumerate(program.floors):
         if floor.rewards is not None:

@@ -29,18 +29,18 @@ from mechdesign.solve._contract import Options, Status
 BlockBracket = Bracket[Floats, BlockMultipliers]
 BlockRestricted = RestrictedSolution[BlockWorkingSet, BlockSolution]
 
-# A point whose cost lies below the lower bound by more than this share is infeasible: rounding does not explain it.
+# A point is infeasible if its cost is below the lower bound by more than this share, which rounding does not explain.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduleRun:
-    """The end of an iteration along a merging schedule.
+    """The result of iterating along a merging schedule.
 
     Attributes:
         working: The working set after merging.
-        state: The last state. None after a numerical stall, and before multipliers exist. A state with the status
-            STALLED means that the memory does not suffice for a higher precision.
+        state: The last state. The state is None after a numerical stall, or if the multipliers are not initialised. If
+            a state exists and the status is STALLED, the memory does not suffice for a higher precision.
         status: OPTIMAL at the end of the schedule, otherwise the reason for an early end.
     """
 
@@ -50,7 +50,7 @@ class ScheduleRun:
 
 
 class BlockMaster:
-    """Solver of the restricted problems of a block program. It records the iterations of all rounds.
+    """Solver of the restricted problems of a block program, which also records the iterations of all rounds.
 
     Args:
         program: The program with all columns.
@@ -64,10 +64,10 @@ class BlockMaster:
         history: Iterations of all solves, in order.
         memory: Largest memory estimate [bytes].
         blocks: Largest number of blocks in a round.
-        proving: Time spent on making the multipliers sparse [s].
+        proving: Total time for making the multipliers sparse [s].
         round_deadline: Deadline of the restricted problems of the current round.
-        merges_all_columns: Whether the blocks are dense and the program has no floors. The first round then starts with
-            all columns, at a low barrier parameter, and merges the small ones.
+        merges_all_columns: Whether the blocks are dense and the program has no floors. If true, the first round starts
+            with all columns at a low barrier parameter, and merges small columns.
         schedule: Gaps and merging thresholds for this kind of program.
     """
 
@@ -89,24 +89,24 @@ class BlockMaster:
         self.sparse = sparse_kernel(program, options.extra)
         self.merges_all_columns = not (program.floors or self.sparse)
         self.schedule = choose_schedule(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
-        # Progress reports may show a bound without its multipliers, and the cost of a channel that is not kept.
+        # Progress reports show the best bound and cost so far, even if their multipliers or channel are not stored.
         self._shown_lower, self._shown_upper = -np.inf, np.inf
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
-        """Solve the restricted problem of round `number` to the relative gap `accuracy`, and offer its point."""
+        """Solve the restricted problem of round `number` to the gap `accuracy`, and offer its point to `best`."""
         self.begin_round(best)
-        # Each round merges fewer columns, because the round before may have merged too many.
+        # Each round merges fewer columns than the previous round, which may have merged too many.
         schedule = self._schedule(self.tuning.generation.merge_care**number)
         return self.finish_run(self.run_schedule(working.restrict(self.program), working, schedule))
 
     def begin_round(self, best: BlockBracket) -> None:
-        """Fix the bracket of this round, and the end of its restricted problems. The remaining time is for pricing."""
+        """Set the bracket and the deadline of the restricted problems of a round, and reserve time for pricing."""
         self.best = best
         self.round_deadline = self.deadline.part(self.tuning.generation.master_time_share)
 
     @property
     def accuracy(self) -> float:
-        """The relative gap to which restricted problems are solved, a share of the target gap."""
+        """The relative gap at which solves of restricted problems stop, computed from the target gap."""
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
@@ -127,14 +127,14 @@ class BlockMaster:
         coarse: bool = False,
         start: BlockState | None = None,
     ) -> ScheduleRun:
-        """Iterate to each gap of a schedule in turn, and merge small columns there.
+        """Iterate to each gap of a schedule in turn, and merge small columns at each gap.
 
         Args:
             program: The program with the estimates of the working set, or its coarse problem.
-            working: The working set to start with.
+            working: The first working set.
             schedule: Relative gaps and merging thresholds.
             coarse: Whether `program` is a coarse problem.
-            start: State to continue from; the iteration overwrites its arrays.
+            start: The state from which to continue; the iteration overwrites its arrays.
 
         Returns:
             The working set after merging, the last state, and the status.
@@ -149,7 +149,7 @@ class BlockMaster:
                 reached = iterate_blocks(chosen, options, gap=gap, start=first_state, budget=self.budget)
                 self._record(reached.history, reached.memory)
                 if not coarse and reached.state is not None and self._may_use_time_left(reached):
-                    # If the memory budget refuses to continue, this state remains valid.
+                    # If the memory budget does not allow the second run, this state remains valid.
                     self.round_deadline, start = self.deadline, reached.state
                     options = self._options(working)
                     reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
@@ -167,21 +167,22 @@ class BlockMaster:
             before = len(working)
             start, working = merge_columns(program, working, reached.state, threshold)
             start = activate_close_estimates(start, program, self.tuning.estimates)
-            # Free the multipliers, which may be large.
+            # Free the memory of the multipliers, which may be large.
             del reached
             if self.merges_all_columns and len(working) == before:
-                # If all columns are in use, as with Hamming cost, each further gap would only cost a factorisation.
+                # If no column can be merged, as with Hamming cost, stopping at further gaps only costs extra
+                # factorisations.
                 break
         return ScheduleRun(working, start, Status.OPTIMAL)
 
     def finish_run(self, run: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
-        """Continue from the end of a schedule to the relative gap `accuracy`, and offer the point.
+        """Continue from the end of a schedule to the relative gap `accuracy`, and offer the point to the bracket.
 
-        The method does not iterate if the user has stopped the run, or if `measure` is true. It then only evaluates the
-        state. The arrays of the state are overwritten.
+        If the user has stopped the run, or if `measure` is true, the state is only evaluated. The arrays of the state
+        are overwritten.
 
         Args:
-            run: End of the schedule.
+            run: The result of `run_schedule`.
             measure: Whether to evaluate the state without iterating.
 
         Returns:
@@ -216,7 +217,7 @@ class BlockMaster:
         return RestrictedSolution(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
-        """Offer the point of a solution. Unless `complete`, first repair it to meet the floors with all estimates."""
+        """Offer the point of a solution; if not `complete`, first repair it to meet the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repair(whole, solution.x)
         upper = objective(whole, point)
@@ -237,7 +238,7 @@ class BlockMaster:
         self._shown_upper = min(self._shown_upper, cost)
 
     def _may_use_time_left(self, reached: IterationEnd) -> bool:
-        """Return whether the round may use all remaining time, because its bound is too weak for pricing to help."""
+        """Return whether the round may use all remaining time, because pricing at its weak bound would not help."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 
@@ -258,10 +259,10 @@ class BlockMaster:
         self.deadline.tell(stage, len(self.history) + iterations, lower, known if np.isfinite(known) else None)
 
     def _options(self, working: BlockWorkingSet, *, coarse: bool = False) -> Options:
-        """Return the options of one solve. Its progress is reported as progress of the whole."""
-        # With all columns in use, the bound of the restricted problem holds for the full program.
+        """Return the options of one solve, whose progress is reported as progress of all rounds."""
+        # If the working set contains all columns, the bound of the restricted problem is valid for the full program.
         whole = not coarse and len(working) == self.program.columns
-        # If estimates are omitted, the point may miss a floor, so its cost is not an upper bound.
+        # If estimates are omitted, the point may violate a floor, so its cost is not an upper bound.
         exact = not coarse and not self.program.floors
         stage = f"{len(working)} of {self.program.columns} columns" + (", a coarse problem" if coarse else "")
 

@@ -25,31 +25,32 @@ from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
 MAX_COPIED_ROWS = 4_000_000
 """Up to this number of ratio rows, the multipliers of the best bound are copied to separate memory."""
 
-# Share of columns that remain after merging without floors, and number of rows from which it is known. Measured with
-# Euclidean cost: 0.6 of 300 columns and 0.77 of 1,024.
+# Share of columns that remain after merging without floors, and the number of rows from which this share applies. With
+# Euclidean cost, measurements gave 0.6 for 300 columns and 0.77 for 1,024 columns.
 _KEPT_SHARE, _KEPT_MIN_ROWS = 0.8, 500
 _INTERPRETER_BYTES = 120_000_000
-# Largest share of multipliers in a proof: share · rows ** power, within limits. Measured: 13 % for 144 cells, 8 % for
-# 300, and 6 % for 500 to 1,024.
+# Largest share of all multipliers that a proof contains: share · rows ** power, within limits. Measurements gave 13 %
+# for 144 cells, 8 % for 300 cells, and 6 % for 500 to 1,024 cells.
 _PROOF_SHARE, _PROOF_POWER, _MAX_PROOF_SHARE, _MIN_PROOF_SHARE = 4.5, -0.7, 0.3, 0.062
-# Bytes per ratio row above each relative gap, in the kernel with the least host memory (`Kernel.entry_bytes`).
+# Bytes per ratio row for relative gaps above each level, in the kernel that uses the least host memory
+# (`Kernel.entry_bytes`).
 _MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
-# Maximum bytes per thread for its tile and its batch of small dense blocks.
+# Maximum bytes per thread for a tile and a batch of small dense blocks.
 _DENSE_BATCH_BYTES = 10_000_000
-# Maximum bytes per thread for its batch of sparse blocks.
+# Maximum bytes per thread for a batch of sparse blocks.
 _SPARSE_BATCH_BYTES = 150_000_000
-# Bytes per multiplier of a proof: in a block, unfolded while computing the bound, and while certifying afterwards.
+# Bytes per multiplier of a proof: when stored by block, when expanded to all columns, and during certification.
 _BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """The memory that the process may use. It is determined once per solve, and then compared with estimates.
+    """The memory that the process may use, which is determined once per solve and compared with estimates.
 
     Attributes:
-        allowed: Maximum memory of the process [bytes]; None if unknown.
+        allowed: Maximum memory of the process [bytes], or None if it is unknown.
         held: Memory that the process used before the solve [bytes].
-        stated: Whether the caller has stated the limit.
+        stated: Whether the limit comes from the caller.
     """
 
     allowed: float | None
@@ -58,12 +59,12 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, limit: float | None = None) -> MemoryBudget:
-        """Return the budget of a solve that starts now: `limit` bytes, or all free memory."""
+        """Return the budget of a solve that starts now: `limit` bytes, or all free memory if `limit` is None."""
         return cls(find_allowed_memory(limit), _resident_bytes(), limit is not None)
 
     @classmethod
     def of_options(cls, extra: Mapping[str, object]) -> MemoryBudget:
-        """Return the budget stated by the option "memory" of the block solver.
+        """Return the budget that the option "memory" of the block solver defines.
 
         Args:
             extra: Options of the block solver.
@@ -83,14 +84,14 @@ class MemoryBudget:
         raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
 
     def fits(self, estimate: float) -> bool:
-        """Return whether the estimate [bytes] is within the budget; true if the budget is unknown."""
+        """Return whether the estimate [bytes] is within the budget, or true if the budget is unknown."""
         return self.allowed is None or estimate <= self.allowed
 
     def require(self, estimate: float, blocks: int, rows: int) -> None:
-        """Raise `SolverError` with both numbers if the estimate [bytes] exceeds the budget."""
+        """Raise `SolverError` if the estimate [bytes] exceeds the budget; the message contains both numbers."""
         if self.allowed is not None and estimate > self.allowed:
             raise SolverError(
-                f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
+                f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows} rows, but "
                 f"{self.allowed / 1e9:.1f} GB {'are allowed' if self.stated else 'are free'}. Use symmetry, fewer "
                 "cells or a wider tolerance, or another solver with lazy rows"
             )
@@ -105,15 +106,15 @@ def check_memory(
     *,
     proves: bool = True,
 ) -> int:
-    """Return the estimated peak memory of the process [bytes].
+    """Check the estimated peak memory of the process against the budget, and return it [bytes].
 
     Args:
         layout: The layout of the program.
         threads: Number of threads that share the blocks.
-        kernel: The kernel that holds the large arrays.
+        kernel: The class of the kernel, which stores the large arrays.
         budget: The memory budget of the process.
         gap: Relative gap to reach.
-        proves: Whether a proof with sparse multipliers follows, which needs memory, too.
+        proves: Whether the estimate includes the memory for a proof with sparse multipliers.
 
     Returns:
         The estimate [bytes].
@@ -133,10 +134,11 @@ def check_memory(
 
 
 def merging_memory(rows: int, columns: int, gap: float) -> int:
-    """Estimate the peak memory of a large program without floors that starts with all its columns [bytes].
+    """Estimate the peak memory [bytes] of a program without floors that starts with all columns and merges them.
 
-    At the end, the share `_KEPT_SHARE` of the columns remains, in the precision that the gap requires. Below
-    `_KEPT_MIN_ROWS` rows, the estimate keeps all columns, because with Hamming cost all remain.
+    The estimate assumes that the share `_KEPT_SHARE` of the columns remains, in the precision that the gap requires.
+    For programs with fewer than `_KEPT_MIN_ROWS` rows, it assumes that all columns remain, as they do with Hamming
+    cost.
     """
     if rows < _KEPT_MIN_ROWS:
         return block_memory(rows, columns, columns, gap=gap)
@@ -155,20 +157,21 @@ def generation_may_pay(
     sparse: bool,
     merges: bool = False,
 ) -> bool:
-    """Return whether column generation may be faster than all columns at once, according to measurements.
+    """Return whether column generation may be faster than solving with all columns, according to measurements.
 
-    It pays with floors that oppose the cost, because most columns then become empty. Without floors, half of all
-    columns are used. Column generation then pays for sparse blocks, because pricing a column is much faster than
-    solving its block. It also pays for large dense programs if the kernel `merges` columns in host memory.
+    Column generation is faster with floors, because most columns then become empty. Without floors, optimal channels
+    use about half of all columns. Column generation is then faster for sparse blocks, because pricing a column takes
+    much less time than solving its block. Column generation is also faster for large dense programs if `merges` is
+    true, so that columns are merged in host memory.
     """
     pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
     return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 
 def find_allowed_memory(limit: float | None = None) -> float | None:
-    """Return the maximum memory of the process [bytes]: `limit`, or all free memory; None if unknown.
+    """Return the maximum memory of the process [bytes]: `limit`, or all free memory; None if it is unknown.
 
-    The result never exceeds the limits of the process and its container.
+    The result is at most the memory limit of the process and of its container.
     """
     free = free_memory() if limit is None else memory_below_limits()
     left = math.inf if free is None else _resident_bytes() + free
@@ -177,7 +180,7 @@ def find_allowed_memory(limit: float | None = None) -> float | None:
 
 
 def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0) -> int:
-    """Return the number of columns, at least 1, that can be priced at a time within the budget.
+    """Return the number of columns, at least 1, that can be priced simultaneously within the budget.
 
     Args:
         rows: Number of rows.
@@ -199,7 +202,7 @@ def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0)
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
-    """Estimate the peak memory [bytes] from the size of a program alone; usually less than `check_memory` returns."""
+    """Estimate the peak memory [bytes] from the size of a program; `check_memory` usually returns more."""
     width = rows + floors
     return _estimate_dense(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
 
@@ -221,7 +224,7 @@ def _estimate_dense(
     proves: bool = True,
     held: int | None = None,
 ) -> int:
-    """Estimate the peak memory [bytes] with dense blocks, including the certificate that follows; rather too high.
+    """Estimate the peak memory [bytes] with dense blocks, including certification; usually too high.
 
     The large arrays of the solve are released before the multipliers are certified.
     """
@@ -239,7 +242,7 @@ def _estimate_dense(
 
 @dataclass(frozen=True)
 class Sparsity:
-    """The size of a sparse block: number of rows, of bounded pairs, and of entries of its factors."""
+    """The size of a sparse block: the numbers of its rows, its bounded pairs, and the entries of its factors."""
 
     rows: int
     pairs: int
@@ -252,13 +255,13 @@ class Sparsity:
         return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
     def extrapolate(self, rows: int) -> Sparsity:
-        """Return the expected sparsity of a similar graph with `rows` rows, in levels of about √rows rows."""
+        """Return the expected sparsity of a similar graph with `rows` rows, assuming levels of about √rows rows."""
         growth = rows / self.rows
         return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
 
 
 def measure_sparsity(rows: int, sources: Integers, targets: Integers) -> Sparsity:
-    """Return the sparsity of blocks with bounds on the pairs (s, t); diagonal pairs do not count."""
+    """Return the sparsity of blocks with bounds on the pairs (s, t); pairs with s = t are ignored."""
     apart = sources != targets
     widths = find_levels(rows, sources, targets).widths
     return Sparsity(rows, int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
@@ -282,7 +285,7 @@ def _estimate_sparse(
 
 
 def _resident_bytes() -> int:
-    """Return the current memory of this process [bytes]; 0 if the system does not report it."""
+    """Return the current memory of this process [bytes], or 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,9 +1,9 @@
-"""Merge nearly empty columns into others during the iteration.
+"""Merge nearly empty columns into other columns during the iteration.
 
-Columns that an optimum does not use vanish along the central path, and many such columns shorten its steps. A sum of
-columns satisfies every ratio bound that all of them satisfy, and keeps the row sums. Its contribution w to a floor is
-at least the sum of their contributions. A small column can therefore be added to another one, and the iteration
-continues with one block less.
+Along the central path, the columns that an optimum does not use tend to zero, and many of them shorten the steps. If
+several columns satisfy a ratio bound, their sum satisfies it, too, and the row sums do not change. The contribution of
+the sum to a floor is at least the sum of the contributions. A small column can therefore be added to another column,
+and the iteration continues with one block fewer.
 
 Theory: interior_point, Column merging.
 """
@@ -24,19 +24,20 @@ from mechdesign.solve._blocks.working_set import BlockWorkingSet
 def merge_columns(
     program: BlockProgram, working: BlockWorkingSet, state: BlockState, threshold: float
 ) -> tuple[BlockState, BlockWorkingSet]:
-    """Merge the columns of a working set that have less than the share `threshold` of an even mass.
+    """Merge the columns of a working set whose mass is below `threshold` times the average mass.
 
     Args:
-        program: The program that the state belongs to.
+        program: The program of the state.
         working: The working set.
         state: A state with the columns of the working set.
-        threshold: Share of an even mass n/B below which a column is merged.
+        threshold: A column is merged if its mass is below this multiple of the average mass n/B.
 
     Returns:
         The state and the working set after merging.
     """
     weights = state.multipliers[program.rows + len(program.floors) :]
-    # A column may be merged only if its w satisfies all estimates; otherwise the w of the sum could violate one.
+    # Only columns whose w satisfies the constraints of all estimates are merged; otherwise the sum could violate a
+    # constraint.
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None
@@ -47,13 +48,13 @@ def merge_columns(
 def merge_small_columns(
     state: BlockState, cost: Floats, threshold: float, movable: Flags | None = None
 ) -> tuple[BlockState, Integers]:
-    """Add the columns of a state that have little mass to those that serve best instead.
+    """Add each column of a state with little mass to the column that replaces it at the least cost.
 
     Args:
         state: A state of B blocks.
         cost: The costs (n, B) of the columns.
-        threshold: Share of an even mass n/B below which a column is merged.
-        movable: Flags (B,) of the columns that may be merged; None means all.
+        threshold: A column is merged if its mass is below this multiple of the average mass n/B.
+        movable: Flags (B,) of the columns that may be merged. By default, all columns may be merged.
 
     Returns:
         The state of the remaining blocks, and their indices.
@@ -79,7 +80,7 @@ def choose_schedule(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Sched
 
 
 def needs_trial(rows: int, gap: float, trial: TrialTuning, merging: MergeTuning) -> bool:
-    """Return whether a program with floors is so large, and the target gap so small, that a trial solve pays."""
+    """Return whether a program with floors is large enough, and the target gap small enough, for a trial solve."""
     return rows >= trial.min_rows and gap <= trial.max_gap_share * merging.trial[-1][0]
 
 
@@ -100,7 +101,7 @@ def choose_coarse_schedule(rows: int, gap: float, merging: MergeTuning, *, last:
         gap: Target relative gap of the full program.
         merging: The schedules.
         last: Whether this is the largest coarse problem.
-        tried: Whether a trial solve follows.
+        tried: Whether a trial solve follows the coarse problem.
 
     Returns:
         Relative gaps and merging thresholds.

@@ -1,7 +1,7 @@
-"""Group omitted columns by the most similar column in use, with the estimates that matter to that column.
+"""Group omitted columns by the most similar column of the working set, and choose the estimates for each group.
 
-Only a few estimates of a floor matter to a column: the best ones for similar columns. Pricing starts with these, since
-a bound proved with some estimates is valid.
+Only a few estimates of a floor matter to a column: the best estimates for similar columns. Pricing starts with these
+estimates, because a bound that some estimates prove is valid for all.
 
 Theory: interior_point, Pricing problems.
 """
@@ -19,7 +19,7 @@ from mechdesign.solve._blocks.tuning import PricingTuning
 
 @dataclass(frozen=True, eq=False)
 class ColumnGroup:
-    """Similar columns, and for each floor the estimates to price them with."""
+    """Similar columns, with the estimates of each floor that are used to price these columns."""
 
     columns: Integers
     estimates: tuple[Integers, ...]
@@ -34,15 +34,15 @@ def group_columns(
     slack: float,
     tuning: PricingTuning,
 ) -> list[ColumnGroup]:
-    """Group columns by the most similar column in use; without floors, group them in order.
+    """Group columns by the most similar column of the working set; without floors, group consecutive columns.
 
     Args:
         program: The program with all columns.
-        used: The columns in use (k,).
-        x: Values of the columns in use (n, k).
+        used: The columns of the working set (k,).
+        x: The values of these columns (n, k).
         others: The columns to group.
         size: Maximum number of columns in a group.
-        slack: Share by which an estimate may be worse than the best one of a similar column.
+        slack: Relative amount by which the error of an estimate may exceed the least error for a similar column.
         tuning: Constants of pricing.
 
     Returns:
@@ -53,7 +53,7 @@ def group_columns(
     mass = x.sum(axis=0)
     kept = np.flatnonzero(mass > tuning.min_mass_share * mass.mean())
     shapes = x[:, kept] / mass[kept]
-    # The additional cost if an omitted column replaced a column in use.
+    # The additional cost if an omitted column replaced a column of the working set.
     beyond = program.cost[:, others].T @ shapes - (program.cost[:, used[kept]] * shapes).sum(axis=0)
     near = np.argsort(beyond, axis=1)[:, : tuning.neighbours]
     errors = [floor.error @ shapes for floor in program.floors]

@@ -1,10 +1,11 @@
-"""The Newton system at an iterate: factored blocks, the linking rows that couple them, and its solution.
+"""Solve the Newton system at an iterate, which consists of factored blocks and the linking rows between them.
 
-In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling a whole
-block (u = 1) hardly moves its active rows, and H is nearly singular in this direction. With a root r = argmax x, write
-u = v + τ·1, v_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z; neither needs subtraction.
-The resulting matrix M is factored. Let P be its inverse, p = P[:, r] without entry r, and P₀ = P without row and
-column r. The inverse Hessian of the block is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
+In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous. Scaling a whole
+block (u = 1) therefore hardly changes its active rows, and H is nearly singular in this direction. Choose the root
+r = argmax x, and write u = v + τ·1 with v_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z;
+both are computed without subtraction. The resulting matrix M is factored. Let P be the inverse of M. Let p be column r
+of P without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is
+P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
 Theory: interior_point, Newton system in relative steps.
 """
@@ -27,10 +28,10 @@ from mechdesign.solve._blocks.tuning import TUNING
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The target complementarity products T of a direction, as T/z.
+    """The target complementarity products T of a direction, divided by the slacks z.
 
     Attributes:
-        adjoint: Bᵀ(T/z) (B, n) of the ratio rows, whose targets the kernel holds.
+        adjoint: Bᵀ(T/z) (B, n) of the ratio rows. The kernel stores the targets of the ratio rows.
         auxiliary: T/z of the auxiliary rows.
     """
 
@@ -44,11 +45,11 @@ class Direction:
 
     Attributes:
         u: Relative steps dξ/ξ (B, N).
-        u_x: Relative steps of x alone (B, n), contiguous.
-        multipliers: dΛ (G, L).
-        theta: dθ.
-        q: dz/z of the auxiliary rows.
-        dy: dy of the auxiliary rows.
+        u_x: Relative steps of x only (B, n), in a contiguous array.
+        multipliers: The step dΛ (G, L) of the multipliers of the linking rows.
+        theta: The step dθ of the worst cost.
+        q: The relative steps dz/z of the slacks of the auxiliary rows.
+        dy: The steps dy of the multipliers of the auxiliary rows.
         link_residual: Largest residual of a linking row after a full step.
     """
 
@@ -67,10 +68,10 @@ class NewtonSystem:
 
     Attributes:
         coupling: The linking rows.
-        auxiliary: The rows that are not ratio rows.
+        auxiliary: The auxiliary rows.
         iterate: The iterate, with multipliers (G, L).
         solve: Function that solves H u = ξ∘right for all blocks (B, N).
-        cost: c (B, n).
+        cost: Costs c (B, n).
         rewards: Rewards of the contributions to the floors (B, F).
         rough: Whether the inverses of the blocks are in single precision.
     """
@@ -86,18 +87,18 @@ class NewtonSystem:
 
 @dataclass(frozen=True, eq=False)
 class FactoredBlocks:
-    """The factored Hessians at an iterate, with sums over their rows; valid until the next blocks are factored.
+    """The factored Hessians at an iterate and sums over their rows, until the next blocks are factored.
 
     Attributes:
         layout: The layout of the program.
         ratios: The ratio rows.
         iterate: The iterate.
-        x: The iterate's x (B, n), contiguous.
+        x: The values x (B, n) of the iterate, in a contiguous array.
         adjoint: Bᵀy (B, N).
-        products: Σ y z over each block's rows (B,).
-        roots: The root of each block (B,).
+        products: The sum Σ y z over the rows of each block (B,).
+        roots: The root r of each block (B,), the row with the largest x.
         schur: Σ_o E_o Ξ Q Ξ E_oᵀ (L, L), averaged over the symmetry group.
-        regularisation: Largest relative shift of a diagonal that factoring needed.
+        regularisation: Largest relative regularisation of a diagonal in a factorisation.
         mu: The barrier parameter μ = Σ y z / Σ w over all rows.
     """
 
@@ -144,7 +145,8 @@ def factor_blocks(
         layout: The layout of the program.
         ratios: The ratio rows, at this iterate.
         iterate: The newest iterate.
-        closed: Test, on Bᵀy alone, whether the iteration ends here. If it does, a sparse kernel skips the factors.
+        closed: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
+            kernel does not factor the blocks.
 
     Returns:
         The factored blocks, without factors if the iteration ends.
@@ -156,7 +158,7 @@ def factor_blocks(
     if not (iterate.z > 0).all():
         raise StallError("rounding has made a slack non-positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
-    # Assign blocks to workers in a fixed way, so that sums are reproducible.
+    # The assignment of blocks to workers is fixed, so that sums are reproducible.
     if closed is None or not kernel.SPARSE:
         regularisation = max(run(assembly.assemble_and_factor, fixed=True))
     elif not all(run(assembly.assemble, fixed=True)):
@@ -169,19 +171,19 @@ def factor_blocks(
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
     total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.columns)
-    # Kernels fill only one triangle.
+    # Kernels compute only one triangle of the Schur complement.
     return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
 
 
 class _Assembly:
-    """The arrays that assembling and factoring blocks fill, one batch at a time."""
+    """The arrays into which batches of blocks are assembled and factored."""
 
     def __init__(self, layout: BlockLayout, ratios: RatioRows, iterate: Iterate) -> None:
         self.layout, self.ratios, self.iterate = layout, ratios, iterate
         auxiliary, points, z, y = layout.auxiliary, iterate.points, iterate.z, iterate.y
         self.x = np.ascontiguousarray(points[:, : layout.rows])
         self.roots, self.ratio, self.scale = self.x.argmax(axis=1), y / z, layout.scale(points)
-        # Sums over ratio rows, which kernels compute, and over the auxiliary rows.
+        # Kernels compute the sums over ratio rows; the sums over the auxiliary rows are computed here.
         self.pairs, self.pair_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
         self.others, work = np.zeros(points.shape), y * z
         auxiliary.add_adjoint(y, self.others)
@@ -196,11 +198,11 @@ class _Assembly:
         self.adjoint[blocks] = self.others[blocks]
         self.adjoint[blocks, : self.layout.rows] += self.pairs[blocks]
         self.products[blocks] += self.pair_products[blocks]
-        # Compiling a pass may take seconds, so a stop is checked between passes.
+        # Just-in-time compilation may take seconds, so stop requests are checked between assembling and factoring.
         return sound and not self.ratios.workers.is_stopped()
 
     def factor(self, worker: int, blocks: slice) -> float:
-        """Factor the Hessians of a batch; return the largest regularisation, or infinity if none suffices."""
+        """Factor the Hessians of a batch; return the largest regularisation, or infinity if the factorisation fails."""
         layout, kernel, points = self.layout, self.ratios.kernel, self.iterate.points
         for index in range(layout.floors):
             own, ratio = layout.auxiliary.contributions(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
@@ -212,7 +214,7 @@ class _Assembly:
         return regularisation
 
     def assemble_and_factor(self, worker: int, blocks: slice) -> float:
-        """Assemble and factor a batch, because dense kernels hold the Hessians of only one batch."""
+        """Assemble and factor a batch together, because dense kernels store the Hessians of only one batch."""
         return self.factor(worker, blocks) if self.assemble(worker, blocks) else np.inf
 
     def blocks(self, schur: Floats, regularisation: float) -> FactoredBlocks:
@@ -225,7 +227,7 @@ class _Assembly:
 
 
 def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
-    """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ) from the columns P[:, r] (B, N), by one product of rank 2B."""
+    """Compute Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ) by one matrix product from the columns P[:, r] (B, N)."""
     index = np.arange(layout.blocks)
     corners = columns[index, roots, None] / 2
     columns[index, roots] = 0.0
@@ -234,17 +236,17 @@ def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, col
 
 
 def refine_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
-    """Refine a direction in single precision that misses the linking rows. Otherwise row sums drift."""
+    """Refine a single-precision direction that misses the linking rows; without refinement, row sums would drift."""
     if found.link_residual <= TUNING.newton.link_accuracy or not system.rough:
         return found
     return solve_newton(system, targets, found)
 
 
 def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
-    """Solve the Newton system for `targets`, or refine the direction `found` computed in single precision.
+    """Solve the Newton system for `targets`, or refine the single-precision direction `found`.
 
     With f = T/z and R = −(c − EᵀΛ) + Bᵀf, each block has the equation H u = ξ∘(R + EᵀdΛ). The linking rows determine dΛ
-    by the Schur complement S.
+    through the Schur complement S.
     """
     coupling, auxiliary, iterate, f = system.coupling, system.auxiliary, system.iterate, targets.auxiliary
     n = system.cost.shape[1]
@@ -259,7 +261,7 @@ def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None
         u = coupling.respond(u, right, change)
     else:
         u, change, theta = found.u, found.multipliers, found.theta
-    # In single precision, only the direction of the step is refined, not the trial directions.
+    # In single precision, only the final direction of a step is refined, not its trial directions.
     tuning, active = TUNING.newton, coupling.active()
     refinements = tuning.max_refinements
     if system.rough:

@@ -1,4 +1,4 @@
-"""Share the work on blocks among threads that each call single-threaded BLAS.
+"""Share the work on blocks among threads that call single-threaded BLAS.
 
 Theory: interior_point, Memory and threads.
 """
@@ -22,10 +22,10 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Threads that share the blocks in batches of consecutive blocks. The calling thread is worker 0.
+    """Threads that process batches of consecutive blocks; the calling thread is worker 0.
 
-    Kernels release the interpreter lock during long calls, so threads suffice. `last_seconds` is the duration of the
-    last `run`.
+    Kernels release the global interpreter lock during long calls, so threads run in parallel. `last_seconds` is the
+    duration of the last `run`.
     """
 
     last_seconds = 0.0
@@ -39,22 +39,23 @@ class Workers:
         self._others = range(1, 1 + others)
 
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
-        """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
+        """Call ``task(worker, batch)`` for every batch; return the results in arbitrary order.
 
-        A free worker takes the next batch. After Ctrl-C, or at the time limit, no further batch is started. Exceptions
-        are raised after all workers have finished.
+        Each worker that has finished a batch takes the next batch. After Ctrl-C, or at the time limit, no further batch
+        is started. Exceptions are raised after all workers have finished.
 
         Args:
             task: Function of the worker number and a slice of blocks.
-            fixed: Assign batches to workers in a fixed way, so that sums per worker are reproducible.
-            whole: Complete all batches once started; do not start if the last duration exceeds the remaining time.
+            fixed: Whether the assignment of batches to workers is fixed, so that sums per worker are reproducible.
+            whole: Whether to complete all batches after the start. A run of this kind does not start if the last run
+                took longer than the remaining time.
 
         Returns:
             The results of the batches.
 
         Raises:
-            OutOfTimeError: If the time limit is reached. It is raised only once, so that results can still be
-                evaluated.
+            OutOfTimeError: If the time limit is reached. The error is raised only once, so that results can be
+                evaluated after the limit.
         """
         began, left = self.deadline.seconds(), self.deadline.left()
         if whole and left is not None and self.last_seconds > left and not self._raised:
@@ -67,12 +68,12 @@ class Workers:
         return results
 
     def is_stopped(self) -> bool:
-        """Return whether the user has requested a stop, or the time limit is reached. Long tasks may call this, too."""
+        """Return whether the user has requested a stop or the time limit is reached; long tasks should check it."""
         stop = self.deadline.stop()
         return stop is not None and not (stop is Stop.TIME and self._raised)
 
     def _out_of_time(self) -> OutOfTimeError:
-        """Return the exception for the time limit, and remember that it was raised."""
+        """Return the exception for the time limit, and record that the exception is raised."""
         self._raised = True
         return OutOfTimeError()
 
@@ -101,9 +102,9 @@ class Workers:
 def _drain(
     task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice], stopped: Callable[[], bool]
 ) -> list[Result]:
-    """Run batches on one worker until none is left or the run is stopped."""
+    """Run batches on one worker until all batches are taken or the run is stopped."""
     results: list[Result] = []
-    # Overflows are detected later: a step that is not finite ends the iteration.
+    # Overflows are ignored here, because a later check ends the iteration if a step is not finite.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         for batch in batches:
             if stopped():
@@ -113,9 +114,10 @@ def _drain(
 
 
 class _Torch:
-    """Context that limits PyTorch to one thread, and restores the setting of the process after its last user.
+    """A context that limits PyTorch to one thread, and restores the previous number at the end.
 
-    PyTorch stores the number of threads per thread; a new thread takes the number of the process.
+    PyTorch stores its number of threads separately for each Python thread; a new thread starts with the number of the
+    process.
     """
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class _Torch:
 
 
 def _limit_worker() -> None:
-    """Limit the BLAS and PyTorch calls of a worker to one thread, in libraries with one setting per thread."""
+    """Limit the BLAS and PyTorch calls of a worker to one thread, for libraries with a setting per thread."""
     limit_this_thread(1)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -149,7 +151,8 @@ _TORCH = _Torch()
 def single_threaded() -> Iterator[None]:
     """Limit BLAS, and PyTorch if it is loaded, to one thread per call; restore the previous setting at the end.
 
-    Several solves may use this context at the same time: users are counted, because the setting belongs to the process.
+    Several solves may use this context at the same time. The uses are counted, because the setting belongs to the
+    process.
     """
     with blas_threads(1), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
         yield

@@ -29,7 +29,7 @@ from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
 class BlockPricer:
-    """Pricer of the columns of a block program. It first tries the multipliers of earlier rounds at the new prices."""
+    """Pricer of the columns of a block program, which first tries the multipliers of earlier rounds."""
 
     def __init__(self, master: BlockMaster) -> None:
         self.master, self.program, self.tuning = master, master.program, master.tuning
@@ -37,27 +37,27 @@ class BlockPricer:
         self.pricing = ColumnPricing(
             master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
-        # The last result of each column, with the floors for which the column has multipliers.
+        # For each column: the last result, and the floors whose multipliers the result contains.
         self._previous: dict[int, tuple[list[int], PricedColumn]] = {}
 
     def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:
-        """Price all omitted columns, and offer the lower bound over all columns."""
+        """Price all omitted columns, and offer the lower bound of the full program to `best`."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
         # After an early stop, the tolerance follows the gap of the restricted problem.
         level = self.master.accuracy
         if found.status is not Status.OPTIMAL:
             level = max(level, min(solution.gap, 1.0))
         cost = abs(best.upper)
-        # Reduced costs are per unit of mass, and all rows have the mass n.
+        # The reduced costs are per unit of mass, and the total mass of a channel is n.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
-        # Offer a weaker bound first, because pricing may be interrupted.
+        # Offer the bound without pricing first, because pricing may be interrupted.
         self._offer(best, self.join_multipliers(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
         priced, multipliers = self.price_omitted(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
         self.master.report("columns priced")
         self.deadline.check()
         missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
-        # The grace period after Ctrl-C is for pricing only, not for the correction.
+        # The grace period after Ctrl-C includes pricing, but not the correction.
         stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
@@ -73,13 +73,13 @@ class BlockPricer:
     def price_omitted(
         self, found: BlockRestricted, tolerance: float, inactive: float
     ) -> tuple[dict[int, PricedColumn], BlockMultipliers]:
-        """Price the omitted columns; return the result of each one, and the multipliers of all columns.
+        """Price the omitted columns; return their results and the multipliers of all columns.
 
         Args:
             found: The solution of the restricted problem.
-            tolerance: Reduced costs of at least minus this value count as non-negative.
-            inactive: Floors whose term in the bound is at most this value are ignored; their prices are rounding
-                errors.
+            tolerance: Reduced costs of at least −`tolerance` are treated as non-negative.
+            inactive: Floors whose term in the bound is at most this value are ignored, because their prices are
+                rounding errors.
 
         Returns:
             The result of each omitted column, and the multipliers of all columns.
@@ -125,7 +125,7 @@ class BlockPricer:
         try:
             found = correct_bound(self.program, multipliers, missing, some, options, accuracy, self.master.budget)
         except (SolverError, MemoryError) as error:
-            # The correction does not fit into memory; keep the bound.
+            # The memory does not suffice for the correction, so the bound remains as it is.
             self.master.report(str(error))
             return
         self._offer(best, found)
@@ -134,7 +134,7 @@ class BlockPricer:
     def _reuse_multipliers(
         self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers
     ) -> dict[int, PricedColumn]:
-        """Return the columns whose earlier multipliers prove a non-negative reduced cost at the new prices."""
+        """Return the columns whose earlier multipliers prove non-negative reduced costs at the new prices."""
         kept = {column: self._previous[column] for column in others.tolist() if column in self._previous}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:
@@ -157,12 +157,12 @@ class BlockPricer:
     def join_multipliers(
         self, columns: Integers, found: BlockMultipliers, priced: dict[int, PricedColumn], binding: Integers
     ) -> BlockMultipliers:
-        """Return the multipliers of all columns, joined from the restricted problem and from pricing.
+        """Join the multipliers of the restricted problem and of pricing to multipliers of all columns.
 
         Args:
-            columns: The columns in use (B,).
-            found: Multipliers of the columns in use.
-            priced: Results of pricing. Columns that are neither in use nor priced have zero multipliers.
+            columns: The columns of the working set (B,).
+            found: Multipliers of the columns of the working set.
+            priced: Results of pricing. Columns that are neither priced nor in the working set get zero multipliers.
             binding: Indices of the floors that were priced.
 
         Returns:
@@ -188,7 +188,7 @@ _FIELDS = ("sources", "targets", "columns", "values")
 
 
 def _multipliers_of(priced: list[PricedColumn], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
-    """Return the multipliers of priced columns."""
+    """Convert the multipliers of priced columns to `BlockMultipliers`."""
     sizes = [each.values.size for each in priced]
     parts = [
         np.concatenate([np.zeros(0, dtype=kind), *(getattr(each, name) for each in priced)])

@@ -1,4 +1,4 @@
-"""Solve pricing problems in groups of similar columns on several threads, with few bounds and estimates first.
+"""Solve pricing problems in groups of similar columns on several threads, first with few bounds and estimates.
 
 Theory: interior_point, Pricing problems.
 """
@@ -32,7 +32,7 @@ class DualPrices:
     Attributes:
         row_sums: Prices λ of the row sums (n,).
         floors: Prices v of the floors (F,).
-        tolerance: Reduced costs of at least minus this value count as non-negative.
+        tolerance: Reduced costs of at least −`tolerance` are treated as non-negative.
     """
 
     row_sums: Floats
@@ -45,9 +45,9 @@ class ColumnPricing:
 
     Args:
         program: The program with all columns.
-        options: Threads and arrays.
-        report: Function that reports a stage.
-        deadline: Deadline. The results of columns priced before it count.
+        options: Options of the solve, which contain the number of threads and the kernel.
+        report: Function that reports the name of a stage.
+        deadline: The deadline. Only columns that are priced before it have results.
         budget: The memory budget of the process.
         tuning: Constants of pricing.
     """
@@ -68,14 +68,14 @@ class ColumnPricing:
     def price_columns(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: DualPrices
     ) -> dict[int, PricedColumn]:
-        """Price columns with few bounds and the likely estimates; then, where that proves nothing, with all.
+        """Price columns with few bounds and estimates, and price unproved columns again with all bounds and estimates.
 
-        A proof with some estimates of a floor is a proof with all.
+        A bound that is proved with some bounds and estimates is also valid with all of them.
 
         Args:
             program: The program with only the binding floors.
-            used: The columns in use (k,).
-            x: Values of the columns in use (n, k).
+            used: The columns of the working set (k,).
+            x: The values of these columns (n, k).
             columns: The columns to price.
             prices: Dual prices of the restricted problem.
 
@@ -99,19 +99,19 @@ class ColumnPricing:
     def find_negative(
         self, used: Integers, x: Floats, prices: DualPrices, slack: float, columns: Integers
     ) -> dict[int, tuple[Integers, ...]]:
-        """Return the columns whose reduced cost may be negative, each with the estimates that probably matter to it.
+        """Return the columns whose reduced costs may be negative, with the probably relevant estimates for each.
 
-        The test uses few bounds and few estimates, so the result may contain too many columns.
+        The test uses few bounds and few estimates, so it may also return columns with positive reduced costs.
 
         Args:
-            used: The columns in use (k,).
-            x: Values of the columns in use (n, k).
+            used: The columns of the working set (k,).
+            x: The values of these columns (n, k).
             prices: Dual prices.
-            slack: Share by which an estimate may be worse than the best one of similar columns.
+            slack: Relative amount by which the error of an estimate may exceed the least error for similar columns.
             columns: The columns to price.
 
         Returns:
-            For each column found, the estimates of each floor.
+            A dictionary from columns to the estimates of each floor.
         """
         threads, groups = self._group(self.program, used, x, columns, slack)
         near = self._with_few_bounds(self.program)
@@ -122,14 +122,14 @@ class ColumnPricing:
     def _group(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, slack: float
     ) -> tuple[int, list[ColumnGroup]]:
-        """Return the number of threads, and groups of similar columns for them."""
+        """Return the number of threads, and groups of similar columns that the threads can share."""
         threads = self.options.threads or count_processors()
         most = max(1, self._batch() // threads)
         size = max(1, min(most, -(-columns.size // threads)))
         return threads, group_columns(program, used, x, columns, size, slack, self.tuning)
 
     def _batch(self) -> int:
-        """Return the number of columns that are priced at a time."""
+        """Return the number of columns that are priced simultaneously."""
         rows, columns = self.program.rows, self.program.columns
         if sparse_kernel(self.program, self.options.extra):
             block = measure_sparsity(rows, *np.nonzero(find_bounded_pairs(self.program.exponents))).bytes
@@ -156,7 +156,7 @@ class ColumnPricing:
         if not groups:
             return {}
         self.report(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
-        # Groups differ only in columns and estimates, so they share the geometry of the bounds.
+        # The groups share the geometry of the bounds, because they differ only in columns and estimates.
         geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
@@ -172,7 +172,7 @@ class ColumnPricing:
     def _price_group(
         self, program: BlockProgram, geometry: PairGeometry, group: ColumnGroup, prices: DualPrices
     ) -> dict[int, PricedColumn]:
-        """Price the columns of a group with its estimates on one thread; return no result after the deadline."""
+        """Price the columns of a group on one thread; return an empty dictionary after the deadline."""
         if self.deadline.stop() is not None:
             return {}
         priced = with_estimates(with_columns(program, group.columns), group.estimates)
@@ -195,13 +195,13 @@ class ColumnPricing:
 
 
 def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], tolerance: float) -> ColumnGroup:
-    """Return a group with only the columns whose reduced cost is not proved to be non-negative."""
+    """Remove columns from a group if their reduced costs are proved to be non-negative."""
     left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
     return replace(group, columns=np.array(left, dtype=np.int64))
 
 
 def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -> dict[int, PricedColumn]:
-    """Return the results of two tiers: upper bounds of the later tier, and the better lower bound of each column."""
+    """Join the results of two tiers: the later upper bound and the better lower bound of each column."""
     return found | {
         column: one
         if column not in found or one.lower >= found[column].lower
@@ -211,7 +211,7 @@ def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -
 
 
 def _with_all_estimates(program: BlockProgram, group: ColumnGroup, *, again: bool) -> ColumnGroup:
-    """Return a group with all estimates. If it already has all estimates and `again` is false, it keeps no columns."""
+    """Return the group with all estimates; drop its columns if it has all estimates already and `again` is false."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
     return ColumnGroup(group.columns if fewer or again else group.columns[:0], every)

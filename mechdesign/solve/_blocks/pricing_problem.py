@@ -1,12 +1,12 @@
-"""Solve the pricing problems of omitted columns: the least reduced cost of each column, with proving multipliers.
+"""Solve the pricing problems of omitted columns: find the least reduced costs, and multipliers that prove them.
 
-At multipliers λ of the row sums and v of the floors, column o can lower the objective only if
+At multipliers λ of the row sums and v of the floors, column o can lower the objective only if this minimum is negative:
 
-    min (c_o − λ)·x − Σ_f v_f w_f   over x with all ratio bounds, w_f <= error_f[h]·x for all h, Σ_s x_s = 1
+    min (c_o − λ)·x − Σ_f v_f w_f   over x with all ratio bounds, w_f <= error_f[h]·x for all h, Σ_s x_s = 1.
 
-is negative. Each pricing problem has one block, and the steps of the main iteration solve it (`step.py`). Its only
-linking row is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The
-smallest entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound of the reduced cost.
+Each pricing problem has one block, and is solved by the steps of the main iteration (`step.py`). Its only linking row
+is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The smallest entry
+of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound on the reduced cost.
 
 Theory: interior_point, Pricing problems.
 """
@@ -37,12 +37,14 @@ class PricedColumn:
     """The result of pricing one column.
 
     Attributes:
-        lower: A lower bound on the reduced cost. The multipliers prove it, or minus the tolerance if that is smaller.
-        upper: The reduced cost at a point. With all bounds and estimates, a negative value improves the objective.
+        lower: A lower bound on the reduced cost. If this bound exceeds −tolerance, the multipliers may prove only
+            −tolerance.
+        upper: The reduced cost of a feasible column. If this reduced cost is negative with all bounds and estimates,
+            adding the column improves the objective.
         sources: Rows s of the ratio multipliers that prove the bound.
-        targets: Rows t of these multipliers.
-        values: The multipliers.
-        floors: For each floor its multipliers (k,), with sum v.
+        targets: Rows t of the ratio multipliers.
+        values: The ratio multipliers.
+        floors: For each floor, the multipliers (k,) of its estimates, whose sum is v.
         iterations: Number of iterations.
     """
 
@@ -63,15 +65,15 @@ def solve_pricing_problems(
     tolerance: float,
     deadline: Deadline,
 ) -> list[PricedColumn]:
-    """Solve the pricing problems of all columns of a layout without worst cost and symmetry.
+    """Solve the pricing problems of all columns of a layout, which has neither a worst cost nor symmetry.
 
     Args:
         layout: Layout of the columns to price.
-        arrays: A kernel of that layout; the caller is worker 0.
-        multipliers: λ (n,).
-        weights: v (F,).
-        tolerance: A column with a proved reduced cost of at least minus this value does not improve the objective.
-        deadline: Deadline; after it, the current bounds are returned.
+        arrays: A kernel for this layout; the caller is worker 0.
+        multipliers: The multipliers λ (n,) of the row sums.
+        weights: The multipliers v (F,) of the floors.
+        tolerance: If the reduced cost of a column is proved to be at least −`tolerance`, the column is not improving.
+        deadline: The deadline, after which the current bounds are returned.
 
     Returns:
         The result of each column.
@@ -81,9 +83,9 @@ def solve_pricing_problems(
 
 
 class PricingPasses:
-    """Passes over the ratio rows of unfinished columns, with one system per column.
+    """Passes over the ratio rows of the columns that have not converged, with one system per column.
 
-    Dense kernels process one column at a time, sparse kernels process batches.
+    Dense kernels process single columns, and sparse kernels process batches of columns.
     """
 
     def __init__(self, kernel: Kernel, x: Floats) -> None:
@@ -93,7 +95,7 @@ class PricingPasses:
         self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
     def batches(self, chosen: Flags | None = None) -> list[slice]:
-        """Return the batches with unfinished columns or, given `chosen`, with unfinished chosen columns."""
+        """Return the batches that contain unfinished columns, or with `chosen`, unfinished columns that it flags."""
         going = self.unfinished if chosen is None else self.unfinished & chosen
         return [batch for batch in self._batches if going[batch].any()]
 
@@ -124,7 +126,7 @@ class PricingPasses:
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
     ) -> Floats:
-        """Write Gondzio's correction to the other slot and return its adjoint; dense kernels only."""
+        """Write Gondzio's correction to the other slot, and return its adjoint; sparse kernels do not support it."""
         adjoint = np.zeros(self.x.shape)
         for batch in self.batches(chosen):
             column = batch.start
@@ -139,17 +141,17 @@ class PricingPasses:
             self.kernel.advance(0, batch, self.x, self.u, int(slot[batch.start]), self._of(dual, batch))
 
     def _of(self, values: Floats, batch: slice) -> Any:
-        """Return the values of a batch in the form that the kernel expects: an array, or one float for one column."""
+        """Return the values of a batch in the kernel's form: an array, or a float for a single column."""
         return values[batch] if self.kernel.SPARSE else float(values[batch.start])
 
 
 class _PricingIteration:
-    """The iteration of several independent pricing problems. They take steps together to share vector operations."""
+    """The iteration of independent pricing problems, which take their steps together to share vector operations."""
 
     def __init__(self, layout: BlockLayout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks = layout.rows, layout.blocks
         self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
-        # A sparse kernel could keep or undo a corrector only for a whole batch of columns.
+        # Sparse kernels use no correctors, because they could accept or reject a corrector only for a whole batch.
         self.step_tuning = replace(TUNING.pricing_step, max_correctors=0) if kernel.SPARSE else TUNING.pricing_step
         self.tuning = TUNING.pricing
         self.rewards = np.broadcast_to(weights, (blocks, weights.size))
@@ -170,7 +172,7 @@ class _PricingIteration:
         self.iterate = Iterate(0, points, np.zeros((blocks, 1)), 0.0, z, mu * self.auxiliary.weights / z)
 
     def run(self, deadline: Deadline) -> list[PricedColumn]:
-        """Iterate until the sign of each reduced cost is proved, or until the iteration stops making progress."""
+        """Iterate until the sign of each reduced cost is proved, or until rounding prevents further progress."""
         blocks, passes = self.layout.blocks, self.passes
         found: dict[int, PricedColumn] = {}
         best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
@@ -181,7 +183,7 @@ class _PricingIteration:
             lower = reduced.min(axis=1)
             best = np.minimum(best, self._evaluate_points())
             resolved = (best < -self.tolerance) & (best - lower <= self.tuning.resolved_share * np.abs(lower))
-            # If the bracket is as small as rounding errors, the lower bound may decrease again.
+            # When the bracket is as small as rounding errors, the lower bound may start to decrease.
             spent = (best - lower <= rounding) & (lower <= before)
             before = lower
             ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
@@ -225,7 +227,7 @@ class _PricingIteration:
         return Iterate(iterate.number + 1, points, multipliers, 0.0, z, y)
 
     def _evaluate_points(self) -> Floats:
-        """Return the reduced costs (B,) at the points, with x scaled to sum 1 and the largest possible w."""
+        """Return the reduced costs (B,) of the points after scaling x to sum 1 and increasing w to its upper limits."""
         x = self.iterate.points[:, : self.layout.rows]
         x = x / x.sum(axis=1, keepdims=True)
         values: Floats = (self.cost * x).sum(axis=1)
@@ -234,7 +236,7 @@ class _PricingIteration:
         return values
 
     def _factor(self) -> tuple[BlockSums, Flags]:
-        """Factor the Hessians; return sums over each block's rows, and flags of the blocks that could be factored."""
+        """Factor the Hessians; return sums over the rows of each block, and flags of the blocks that were factored."""
         kernel, auxiliary, passes, iterate = self.kernel, self.auxiliary, self.passes, self.iterate
         n, blocks = self.layout.rows, self.layout.blocks
         passes.x[:] = iterate.points[:, :n]
@@ -257,7 +259,7 @@ class _PricingIteration:
         return BlockSums(products, adjoint, self.total_weight), sound
 
     def _compute_reduced_costs(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
-        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without the multipliers of x >= 0, and q scaled to sum v."""
+        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without multipliers of x >= 0, and q scaled to sum v."""
         reduced = self.cost - adjoint[:, : self.layout.rows] + self.kernel.diagonals()
         floors = []
         for index, (weight, error) in enumerate(zip(self.weights, self.layout.errors, strict=True)):
@@ -280,7 +282,7 @@ class _PricingIteration:
         return steps
 
     def _trim(self, columns: Integers, budget: Floats) -> list[BlockEntries]:
-        """Return the multipliers of some columns after dropping small ones with sums within the budgets (B, n)."""
+        """Return the multipliers of the given columns; small ones are dropped while their sums are within `budget`."""
         if not columns.size:
             return []
         return trim_multipliers(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)

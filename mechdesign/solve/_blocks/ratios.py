@@ -1,7 +1,7 @@
 """Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, shared among the workers.
 
-The multipliers y (B, n, n) are too large to be copied at every iteration. They are the only values that are modified in
-place. They belong to the newest iterate; an older iterate raises an error.
+The multipliers y (B, n, n) are too large to be copied at every iteration. The multipliers are the only values that are
+modified in place. The multipliers belong to the newest iterate; access through an older iterate raises an error.
 
 Theory: interior_point, One iteration.
 """
@@ -19,10 +19,10 @@ from mechdesign.solve._blocks.parallel import Workers
 
 
 class RatioRows:
-    """The ratio rows, with a kernel that holds all arrays of their size.
+    """The ratio rows, with a kernel that stores all arrays of their size.
 
-    `x` and `u` (B, n) are the points and relative steps of all blocks, contiguous. `moves` counts the updates of y, and
-    equals the number of the iterate that y belongs to.
+    The arguments `x` and `u` (B, n) of the methods are contiguous arrays with the points and relative steps of all
+    blocks. `moves` counts the updates of y, and equals the number of the iterate to which y belongs.
     """
 
     def __init__(self, layout: BlockLayout, workers: Workers, kernel: Kernel) -> None:
@@ -31,11 +31,11 @@ class RatioRows:
 
     @property
     def y(self) -> Floats:
-        """The multipliers of the newest iterate, read-only: (B, n, n), or (B, K) for pairs."""
+        """The read-only multipliers of the newest iterate: (B, n, n) for dense blocks, or (B, K) for sparse blocks."""
         return self.kernel.multipliers()
 
     def require_newest(self, number: int) -> None:
-        """Raise an error unless the iterate is the newest one, because older iterates have no multipliers."""
+        """Raise an error if the iterate is not the newest, because older iterates have no multipliers."""
         if number != self.moves:
             raise RuntimeError(
                 f"the ratio rows belong to iterate {self.moves}; iterate {number} no longer has multipliers"
@@ -44,8 +44,8 @@ class RatioRows:
     def keep(self, *, spare: bool) -> Callable[[], Floats]:
         """Return a function that returns the current y, even after later updates.
 
-        The copy is a new array. With `spare`, it uses the memory of the centrality corrections if the kernel has such
-        memory; no correction may follow then.
+        The function refers to a copy of y. With `spare`, the copy overwrites the memory for centrality corrections if
+        the kernel has such memory. After `keep` with `spare`, no centrality correction is allowed.
         """
         if spare or self.kernel.SPARSE:
             return self.kernel.keep()
@@ -53,7 +53,7 @@ class RatioRows:
         return lambda: copy
 
     def start(self, x: Floats, mu: float) -> None:
-        """Set y = μ w / z, as in the first iterate. If the pass is interrupted, there are no multipliers."""
+        """Set y = μ w / z for the first iterate. If the pass is interrupted, the multipliers remain undefined."""
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
         self.moves = 0
 
@@ -63,7 +63,7 @@ class RatioRows:
         self.moves = 0
 
     def affine_ratio_test(self, x: Floats, u: Floats) -> tuple[float, float]:
-        """Return max −dz/z = max −q and, for the target 0, max −dy/y = max 1 + q."""
+        """Return max −dz/z = max −q, and max −dy/y = max 1 + q for the target 0."""
         parts = self.workers.run(lambda worker, blocks: self.kernel.affine_ratio_test(worker, blocks, x, u))
         low, high = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
         return -float(low.min()), 1.0 + float(high.max())
@@ -75,7 +75,7 @@ class RatioRows:
         return adjoint
 
     def ratio_test(self, x: Floats, u: Floats, slot: int, *, corrected: bool) -> tuple[float, float]:
-        """Return max −dz/z and max −dy/y for the targets in `slot`. If `corrected`, `centrality` may follow."""
+        """Return max −dz/z and max −dy/y for the targets in `slot`; `corrected` prepares a call of `centrality`."""
         parts = self.workers.run(
             lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
         )
@@ -85,7 +85,7 @@ class RatioRows:
     def centrality(self, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float) -> Floats:
         """Write Gondzio's correction of the targets in `slot`, for steps `primal` and `dual`, to the other slot.
 
-        `u` are the steps that `ratio_test` saw last, for the same slot. Return Bᵀ(T/z) of the new targets (B, n).
+        The last call of `ratio_test` must have had the same `u` and `slot`. Return Bᵀ(T/z) of the new targets (B, n).
         """
         adjoint = np.zeros(x.shape)
         self.workers.run(
@@ -96,7 +96,7 @@ class RatioRows:
     def advance(self, x: Floats, u: Floats, slot: int, dual: float) -> None:
         """Move y by `dual` times dy, for the targets in `slot`; y then belongs to the next iterate.
 
-        This pass is never stopped halfway, because multipliers of two iterates would prove little.
+        This pass is always completed, because a mixture of multipliers of two iterates would prove only a weak bound.
         """
         self.workers.run(lambda worker, blocks: self.kernel.advance(worker, blocks, x, u, slot, dual), whole=True)
         self.moves += 1

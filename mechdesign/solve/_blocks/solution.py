@@ -1,4 +1,4 @@
-"""The solution of the block solver, and solutions that need no iteration.
+"""The result of the block solver, and solutions that are found without iterating.
 
 Theory: interior_point, Lower bound.
 """
@@ -26,7 +26,7 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration in the history.
+    """The record of one iteration.
 
     Attributes:
         iteration: Number of the iteration.
@@ -35,8 +35,8 @@ class Iteration:
         primal_residual: Largest residual of a linking row.
         mu: Barrier parameter μ.
         primal: Length of the primal step that led to the iterate.
-        dual: Length of the dual step.
-        corrections: Number of centrality correctors of that step.
+        dual: Length of the dual step that led to the iterate.
+        corrections: Number of centrality correctors of the step that led to the iterate.
         regularisation: Largest relative shift of a Hessian's diagonal.
         seconds: Time since the start [s].
     """
@@ -55,11 +55,12 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False)
 class BlockSolution:
-    """A point, multipliers, and the bracket that they prove.
+    """A point and multipliers, with the bracket of the optimum that they prove.
 
     Attributes:
         status: OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED.
-        x: Channel (n, m) with row sums 1. It may violate bounds by rounding errors, which the certificate checks.
+        x: Channel (n, m) with row sums 1. The channel may violate bounds by rounding errors, which the certificate
+            checks.
         multipliers: Sparse multipliers.
         lower: Lower bound, recomputed from `multipliers`.
         upper: Objective of `x`.
@@ -67,7 +68,7 @@ class BlockSolution:
         seconds: Time of the solve [s].
         memory: Estimated peak memory of the process [bytes].
         blocks: Number of blocks.
-        history: The iterations.
+        history: The records of all iterations.
         proving: Time for making the multipliers sparse and computing their bound [s].
     """
 
@@ -95,9 +96,9 @@ class BlockSolution:
 
 
 def combine_solutions(first: BlockSolution, second: BlockSolution) -> BlockSolution:
-    """Return the better point and the better bound of two solutions of one program.
+    """Combine the better point and the better bound of two solutions of the same program.
 
-    All other fields are those of the solution with the smaller bracket.
+    All other fields are copied from the solution with the smaller bracket.
     """
     best, other = (first, second) if first.upper - first.lower <= second.upper - second.lower else (second, first)
     if other.upper < best.upper:
@@ -108,7 +109,7 @@ def combine_solutions(first: BlockSolution, second: BlockSolution) -> BlockSolut
 
 
 def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
-    """Return a constant channel that costs nothing, if there is one; it is optimal."""
+    """Return a constant channel with cost zero, which is optimal, or None if no constant channel has cost zero."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
     rewarded = any(floor.rewards is not None and floor.rewards.any() for floor in program.floors)
@@ -123,7 +124,7 @@ def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution |
 
 
 def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
-    """Return a solution for an expired time limit: a constant channel, and the bound from one floor alone."""
+    """Return a solution after an expired time limit: a constant channel, and the bound that a single floor proves."""
     x = repair(program, np.ones((program.rows, program.columns)))
     multipliers = find_floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
@@ -131,11 +132,11 @@ def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
 
 
 def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
-    """Return multipliers that prove a lower bound from one floor alone, without iterating; 0 if no floor proves one.
+    """Return multipliers of a single floor that prove a lower bound, or zeros if no floor proves a positive bound.
 
-    Suppose each observable o has an estimate h(o) such that c(s, o) >= v · error(h(o), s) for all secrets s. Then a
-    channel costs at least v times the adversary's error. The largest such v is min_o max_h min_s c(s, o) / error(h, s).
-    The bound is the largest v · minimum over all floors.
+    Suppose that every observable o has an estimate h(o) with c(s, o) >= v · error(h(o), s) for all secrets s. The cost
+    of every channel is then at least v times the adversary's error. The largest such v is min_o max_h min_s c(s,
+    o) / error(h, s). The bound is the largest v · minimum over all floors.
     """
     found, best = zero_multipliers(program), 0.0
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
@@ -156,7 +157,7 @@ def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
 
 
 def zero_multipliers(program: BlockProgram) -> BlockMultipliers:
-    """Return zero multipliers, with equal weights of the worst cost."""
+    """Return zero multipliers, and equal weights for a worst cost."""
     none = np.zeros(0, dtype=np.int64)
     floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
     weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
@@ -164,7 +165,7 @@ def zero_multipliers(program: BlockProgram) -> BlockMultipliers:
 
 
 def _measure_floor_slack(program: BlockProgram) -> float:
-    """Return the smallest relative slack of a floor under any constant channel."""
+    """Return the smallest relative slack of all floors, which is the same for every constant channel."""
     reach = (
         float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
     )

@@ -1,9 +1,9 @@
 """One iteration on a weighted central path: from the factored blocks at an iterate to the next iterate.
 
-A step consists of Mehrotra's predictor and second-order corrector, and Gondzio's centrality correctors while they
-lengthen it. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small weight w, which gives
-them less complementarity. The main iteration uses the step with one system of linking rows, pricing with one
-system per column.
+A step combines Mehrotra's predictor and second-order corrector with Gondzio's centrality correctors. Correctors are
+added while they lengthen the step. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small
+weight w, and therefore a small target. The main iteration has one system of linking rows; pricing has one system for
+each column.
 
 Theory: interior_point, One iteration.
 """
@@ -31,7 +31,7 @@ from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
-    """Passes over the ratio rows. Values of systems are arrays (G,), and `chosen` flags the systems that matter."""
+    """Passes over the ratio rows of G systems, with arrays (G,) of values; the flags `chosen` select systems."""
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest dz/z for the target 0."""
@@ -40,7 +40,7 @@ class RatioPasses(Protocol):
         """Write the targets of Mehrotra's corrector to slot 0; return their adjoint (B, n)."""
 
     def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the smallest dz/z and dy/y for the targets in `slot`. If `corrected`, `centrality` may follow."""
+        """Return the smallest dz/z and dy/y for the targets in `slot`; `corrected` prepares a call of `centrality`."""
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
@@ -49,7 +49,7 @@ class RatioPasses(Protocol):
 
 
 class MainPasses:
-    """The passes of the main iteration, by all workers, with one system of linking rows."""
+    """The passes of the main iteration, which all workers share, for one system of linking rows."""
 
     def __init__(self, blocks: FactoredBlocks) -> None:
         self.x, self.ratios = blocks.x, blocks.ratios
@@ -77,7 +77,7 @@ class MainPasses:
 
 @dataclass(frozen=True, eq=False)
 class SearchDirection:
-    """The direction of a step, with its targets. Slots, lengths and counts are arrays (G,).
+    """The direction of a step, with its targets; slots, lengths and counts are arrays (G,).
 
     Attributes:
         targets: Target complementarity products.
@@ -85,7 +85,7 @@ class SearchDirection:
         slot: Slot of the targets in the kernel.
         primal: Longest primal step.
         dual: Longest dual step.
-        correctors: Number of correctors kept.
+        correctors: Number of accepted correctors.
     """
 
     targets: Targets
@@ -98,12 +98,12 @@ class SearchDirection:
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """Sums computed while assembling the blocks.
+    """Sums that are computed while the blocks are assembled.
 
     Attributes:
-        products: Σ y z over each block's rows (B,).
+        products: The sum Σ y z over the rows of each block (B,).
         adjoint: Bᵀy (B, N).
-        weight: Σ w over all rows.
+        weight: The sum Σ w over all rows.
     """
 
     products: Floats
@@ -113,7 +113,7 @@ class BlockSums:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """The next iterate, both step lengths, and the number of centrality correctors kept."""
+    """The next iterate, the primal and dual step lengths, and the number of accepted centrality correctors."""
 
     iterate: Iterate
     primal: float
@@ -126,14 +126,14 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
 
     Args:
         blocks: The factored blocks at the newest iterate.
-        tuning: Constants of the step. Default: the constants for dense or sparse blocks.
+        tuning: Constants of the step; by default, the constants for dense or for sparse blocks.
         corrections: Whether to try centrality correctors.
 
     Returns:
         The next iterate and the step lengths.
 
     Raises:
-        StallError: If the Newton system cannot be solved, or not accurately enough in single precision.
+        StallError: If the Newton system cannot be solved, or if its solution in single precision is too inaccurate.
     """
     blocks.ratios.require_newest(blocks.iterate.number)
     layout = blocks.layout
@@ -158,7 +158,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
-    """Return the fraction (G,) of the distance to the boundary that the step takes; larger if both steps are long."""
+    """Return the fraction (G,) of the distance to the boundary that a step takes; it is larger for long steps."""
     is_long = np.minimum(primal, dual) >= tuning.long_step
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
@@ -166,7 +166,7 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
 def find_search_direction(
     system: NewtonSystem, passes: RatioPasses, sums: BlockSums, tuning: StepTuning
 ) -> SearchDirection:
-    """Return the direction of a step, by Mehrotra's predictor and corrector and Gondzio's correctors."""
+    """Compute the direction of a step with Mehrotra's predictor and corrector, and with Gondzio's correctors."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
     centre = _choose_centring(system, passes, sums, predictor, tuning)
@@ -194,10 +194,10 @@ def _correct(
     trying: Flags,
     tuning: StepTuning,
 ) -> tuple[SearchDirection, Flags]:
-    """Try one of Gondzio's correctors, and keep it in the systems where it lengthens the steps enough.
+    """Try one of Gondzio's correctors, and accept it in the systems whose steps become long enough.
 
-    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). Returned are
-    the search direction, and flags (G,) of the systems that keep the corrector.
+    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). The function
+    returns the search direction, and flags (G,) of the systems that accept the corrector.
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     z, y, found, f = iterate.z, iterate.y, search.direction, search.targets.auxiliary
@@ -229,7 +229,7 @@ def _correct(
 def _mix(
     rows: Flags, blocks: Flags, new: tuple[Targets, Direction], old: tuple[Targets, Direction]
 ) -> tuple[Targets, Direction]:
-    """Return the new targets and direction in the flagged blocks, and the old ones in the other blocks."""
+    """Return the new targets and direction in the flagged blocks, and the old targets and direction in other blocks."""
     (targets, found), (before, earlier) = new, old
     mixed = Targets(
         np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)
@@ -249,9 +249,10 @@ def _mix(
 def _choose_centring(
     system: NewtonSystem, passes: RatioPasses, sums: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
-    """Return the target parameter t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
+    """Return the target parameter t = σ μ (G,), where σ is Mehrotra's (μ_aff/μ)³, capped at `max_sigma`.
 
-    The blocks' rows satisfy dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu. No pass over them is needed.
+    The rows of the blocks satisfy dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu. The complementarity is
+    therefore computed without a pass over these rows.
     """
     coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
     low, high = passes.affine_ratio_test(predictor.u_x)
@@ -272,7 +273,7 @@ def _choose_centring(
         linked = z * (1 + primal * predictor.q[link]) * (y + dual * predictor.dy[link])
         reached = reached + float(linked.sum())
     share = np.maximum(0.0, reached) / total
-    # Cube each value separately, because NumPy's power of an array differs in the last bit.
+    # Each value is cubed separately, because NumPy's power of an array may differ in the last bit.
     sigma = np.minimum(np.array([float(each) ** 3 for each in share]), tuning.max_sigma)
     centre: Floats = sigma * (total / sums.weight)
     return centre
@@ -296,7 +297,7 @@ def _step_lengths(
 
 
 def _advance(blocks: FactoredBlocks, found: Direction, slot: int, primal: float, dual: float) -> Iterate:
-    """Return the next iterate: ξ, θ and slacks move by `primal`, multipliers by `dual`."""
+    """Return the next iterate, after a step of length `primal` in ξ, θ and slacks, and `dual` in multipliers."""
     layout, iterate = blocks.layout, blocks.iterate
     linking = layout.auxiliary.linking
     blocks.ratios.advance(blocks.x, found.u_x, slot, dual)

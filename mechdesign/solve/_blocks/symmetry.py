@@ -15,10 +15,11 @@ from mechdesign.solve._block_angular import BlockProgram
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
-    """A group of G permutations, the identity first, which act on rows, columns, estimates, and worst-cost members.
+    """A group of G permutations of rows, columns, estimates and worst-cost members, starting with the identity.
 
-    Element γ maps row s to rows[γ, s], and so on. The program is invariant: exponents[γs, γt] = exponents[s, t],
-    cost[γs, γo] = cost[s, o], and error[γh, γs] = error[h, s]. The same holds for the worst cost.
+    Element γ maps row s to rows[γ, s], column o to columns[γ, o], and so on. The program is invariant:
+    exponents[γs, γt] = exponents[s, t], cost[γs, γo] = cost[s, o], and error[γh, γs] = error[h, s]. The worst cost is
+    invariant in the same way.
 
     Attributes:
         rows: Images of the rows (G, n).
@@ -45,7 +46,7 @@ class Symmetry:
         return kept.astype(np.int64), counts.astype(np.int64)
 
     def origins(self, columns: int) -> tuple[Integers, Integers]:
-        """For every column, return an element that maps its orbit's representative to it, and the orbit's index."""
+        """For every column, return its orbit's index and an element that maps the orbit's representative to it."""
         kept, _ = self.representatives(columns)
         mover = np.zeros(columns, dtype=np.int64)
         orbit = np.zeros(columns, dtype=np.int64)
@@ -57,7 +58,7 @@ class Symmetry:
 
 
 def trivial_symmetry(program: BlockProgram) -> Symmetry:
-    """Return the group that consists of the identity."""
+    """Return the group that contains only the identity."""
     members = program.worst.row.size if program.worst is not None else 0
     identity = [np.arange(size, dtype=np.int64)[None, :] for size in (program.rows, program.columns, members)]
     estimates = tuple(np.arange(floor.error.shape[0])[None, :] for floor in program.floors)

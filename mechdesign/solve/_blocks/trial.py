@@ -1,4 +1,4 @@
-"""The trial solve of a large program: a rough solve with few columns, whose dual prices select further columns.
+"""The trial solve of a large program: a rough solve with few columns, whose dual prices select more columns.
 
 Theory: interior_point, Trial solve.
 """
@@ -23,17 +23,17 @@ from mechdesign.solve._contract import Status
 def choose_trial_columns(
     master: BlockMaster, coarse: BlockProgram, state: BlockState, before: BlockWorkingSet, closer: BlockWorkingSet
 ) -> tuple[BlockWorkingSet, Integers]:
-    """Return the working set of the trial, and the candidates to be priced after the trial.
+    """Return the working set of the trial, and the candidates that are priced after the trial.
 
-    The choice uses reduced costs, because the mass of a column in the coarse problem is misleading. Columns that were
-    merged may become candidates.
+    The choice uses reduced costs, because the mass of a column in the coarse problem does not predict its use. Columns
+    that were merged may become candidates.
 
     Args:
         master: Solver of restricted problems.
         coarse: The coarse problem.
         state: Last state of the coarse problem.
         before: Working set of the coarse problem.
-        closer: The same working set with fewer estimates.
+        closer: The working set of the coarse problem with fewer estimates.
 
     Returns:
         The working set of the trial, and the candidate columns (k,).
@@ -56,14 +56,14 @@ class TrialMaster:
 
     Attributes:
         master: Solver of restricted problems.
-        candidates: Columns to be priced after the trial (k,).
+        candidates: The columns that are priced after the trial (k,).
     """
 
     master: BlockMaster
     candidates: Integers
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
-        """Solve the restricted problem of round `number`, and offer its point."""
+        """Solve the restricted problem of round `number`, and offer its point to `best`."""
         if number:
             return self.master.solve(working, number, best)
         self.master.begin_round(best)
@@ -71,15 +71,15 @@ class TrialMaster:
 
 
 def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: Integers) -> BlockRestricted:
-    """Solve roughly with the trial columns, add the promising candidates, and solve again.
+    """Solve approximately with the trial columns, add candidates with small reduced costs, and solve again.
 
-    The second solve then starts with few superfluous columns, and few useful columns are missing. The result is the
-    trial itself if no time remains, or if the second solve is stopped before it reaches a smaller gap.
+    The second solve starts with few superfluous columns, and with most of the useful columns. The solution of the trial
+    is returned if no time remains, or if the second solve stops before it reaches a smaller gap.
 
     Args:
         master: Solver of restricted problems.
         working: Working set of the trial.
-        candidates: Columns to be priced after the trial (k,).
+        candidates: The columns that are priced after the trial (k,).
 
     Returns:
         The solution with the smaller gap.
@@ -102,7 +102,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     if trial.status is Status.INTERRUPTED:
         return trial
     chosen = trial.working.add_with_estimates(more, run.working.estimates)
-    # Free the multipliers, which may be large.
+    # Free the memory of the multipliers, which may be large.
     del state, run
     try:
         found = master.solve_with_care(chosen)
@@ -123,23 +123,23 @@ def find_promising(
     most: float,
     among: Integers,
 ) -> dict[int, tuple[Integers, ...]]:
-    """Return the omitted columns whose reduced cost may be at most `most`, with the estimates that matter to each.
+    """Return the omitted columns whose reduced costs may be at most `most`, and their relevant estimates.
 
     Args:
         master: Solver of restricted problems.
         program: The program with the estimates of the working set, or its coarse problem.
-        state: State of that program.
-        working: Working set of that program.
+        state: A state of `program`.
+        working: The working set of `program`.
         most: Largest reduced cost, for Σ_s x_s = 1.
         among: Columns to price (k,).
 
     Returns:
-        For each column found, the positions of its estimates for each floor.
+        A dictionary from columns to the positions of their estimates for each floor.
     """
     n, tuning = program.rows, master.tuning
     floors = state.multipliers[n : n + len(program.floors)]
     pricing = ColumnPricing(program, master.options, master.report, master.deadline, master.budget, tuning.pricing)
-    # Raising every λ by `most` lowers each reduced cost by `most`, since Σ_s x_s = 1.
+    # Increasing every λ_s by `most` decreases each reduced cost by `most`, because Σ_s x_s = 1.
     prices = DualPrices(state.multipliers[:n] + most, floors, 0.0)
     others = np.setdiff1d(among, working.columns)
     x = state.points[:, :n].T

@@ -1,7 +1,7 @@
 """The constants of the block method, by algorithm, with their units.
 
 Gaps are relative, and a share is a number in [0, 1]. The note of November 2026 on the interior-point method
-(docs/notes) describes the measurements behind the values.
+(docs/notes) describes the measurements that determined the values.
 
 Theory: interior_point, Constants.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Schedule: TypeAlias = tuple[tuple[float, float], ...]
-"""Pairs of a relative gap and a threshold: at that gap, columns below this share of an even mass are merged."""
+"""Pairs of a relative gap and a threshold. At that gap, columns with less than threshold · mean mass are merged."""
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,23 @@ class GenerationTuning:
 
     Attributes:
         max_rounds: Maximum number of rounds.
-        min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
-        master_gap_share: Restricted problems reach at least this share of the target gap.
-        loose_gap: For a loose target gap, restricted problems reach at least this relative gap.
-        loose_share: For a very loose target gap, restricted problems reach this share of the target gap.
-        pricing_gap_share: Share of the target gap allowed for the reduced costs of omitted columns.
+        min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
+        master_gap_share: If the target gap is tight, restricted problems are solved to this share of it.
+        loose_gap: If the target gap is loose, restricted problems are solved to this relative gap.
+        loose_share: If the target gap is very loose, restricted problems are solved to this share of it.
+        pricing_gap_share: Share of the target gap that may remain because of negative reduced costs of omitted columns.
         master_time_share: Share of the remaining time for the restricted problem of a round.
         grace_s: Time for pricing after the first Ctrl-C [s].
-        merge_care: Factor of the merging thresholds from one round to the next; below 1, later rounds merge less.
-        inactive_floor: A floor is inactive if its term in the bound is at most this share of the gap.
-        max_column_share: If the working set has more than this share of all columns, all columns at once are faster.
-        min_coarse_iterations: If the coarse problems reach the first gap in fewer iterations, all columns at once
-            are faster.
-        min_total_iterations: If the largest coarse problem takes fewer iterations, all columns at once are faster.
-        min_entries: Number of columns × rows² below which column generation does not pay.
-        min_rows_without_floors: Number of rows below which column generation does not pay without floors.
+        merge_care: Factor that reduces the merging thresholds from each round to the next.
+        inactive_floor: A floor is ignored in pricing if its term in the bound is at most this share of the gap.
+        max_column_share: If the working set has more than this share of all columns, solving with all columns is
+            faster.
+        min_coarse_iterations: If the coarse problems reach the first gap in fewer iterations, solving with all columns
+            is faster.
+        min_total_iterations: If the largest coarse problem takes fewer iterations, solving with all columns is faster.
+        min_entries: Value of columns × rows² below which solving with all columns is faster.
+        min_rows_without_floors: Number of rows below which solving with all columns is faster for programs without
+            floors.
     """
 
     max_rounds: int = 20
@@ -57,18 +59,22 @@ class GenerationTuning:
 
 @dataclass(frozen=True)
 class TrialTuning:
-    """Constants of the trial solve, which solves a large program roughly to select columns by their reduced costs.
+    """Constants of the trial solve, an approximate solve of a large program that selects columns by reduced costs.
 
-    Reduced costs are relative to the columns in use, in units of the mean cost of a row.
+    Reduced costs are in units of the mean cost of a row; columns of an optimal working set have the reduced cost 0.
 
     Attributes:
-        min_rows: Number of rows from which a trial pays. With 576 rows it takes as long as it saves.
-        max_gap_share: A trial pays if the target gap is at most this share of the trial's last gap.
+        min_rows: Number of rows from which a trial saves time. With 576 rows, a trial takes as long as it saves.
+        max_gap_share: A trial saves time if the target gap is at most this share of the trial's last gap.
         reduced_cost: Columns with at most this reduced cost at the prices of the coarse problem enter the trial.
-        min_mass_share: If these columns hold less than this share of the mass, all columns in use enter the trial.
-        candidate_reduced_cost: Columns with at most this reduced cost at the coarse prices are priced after the trial.
-        restart_reduced_cost: Columns with at most this reduced cost at the prices of the trial are added after it.
-        restart_time_factor: The second solve needs at least this multiple of the trial's time.
+        min_mass_share: If these columns have less than this share of the mass, all columns of the working set enter the
+            trial.
+        candidate_reduced_cost: Columns with at most this reduced cost at the prices of the coarse problem are priced
+            after the trial.
+        restart_reduced_cost: Columns with at most this reduced cost at the prices of the trial are added to the second
+            solve.
+        restart_time_factor: The second solve starts only if the remaining time is at least this multiple of the trial's
+            time.
     """
 
     min_rows: int = 800
@@ -82,26 +88,32 @@ class TrialTuning:
 
 @dataclass(frozen=True)
 class MergeTuning:
-    """Schedules that decide when columns are merged into others.
+    """Schedules that determine when columns are merged into other columns.
 
-    Late merging lengthens the central path. Early merging loses columns that the optimum uses. The thresholds keep all
-    columns that the optimum used in the measured programs with 300 to 1,024 cells.
+    Late merging increases the number of iterations. Early merging removes columns that the optimum uses. In the
+    measured programs with 300 to 1,024 cells, the thresholds keep all columns that the optimum uses.
 
     Attributes:
-        with_floors: Schedule for dense blocks with floors. Thresholds of 0.35 and 0.3 lost three of 400 columns.
-        trial: Schedule of the trial solve. Its last gap does not merge, because the trial prices those columns.
+        with_floors: Schedule for dense blocks with floors. With the first two thresholds 0.35 and 0.3, three useful
+            columns of a program with 400 columns were merged.
+        trial: Schedule of the trial solve. No columns are merged at the last gap of this schedule, because their
+            reduced costs are needed.
         without_floors: Schedule for dense blocks without floors.
-        sparse: Schedule for sparse blocks. Thresholds of 0.5 and 0.35 lost one of 62 columns of 400 road places.
+        sparse: Schedule for sparse blocks. With the first two thresholds 0.5 and 0.35, one of 62 useful columns of a
+            program with 400 road places was merged.
         coarse: Schedule of coarse problems.
         coarse_large: Schedule of coarse problems with `coarse_large_rows` rows or more.
-        coarse_of_trial: Schedule of coarse problems before a trial solve, which finds lost columns again.
-        coarse_factor: Ratio of the program's rows to the rows of its coarse problem. A ratio of 6 loses columns.
-        coarse_factor_of_trial: The same ratio before a trial solve.
+        coarse_of_trial: Schedule of coarse problems before a trial solve, which restores useful columns that were
+            merged.
+        coarse_factor: Ratio of the program's rows to the rows of its coarse problem. A ratio of 6 removes useful
+            columns.
+        coarse_factor_of_trial: Ratio of the program's rows to the rows of its coarse problem before a trial solve.
         coarse_min_rows: Minimum number of rows of a coarse problem.
-        coarse_first_gap: All coarse problems except the largest are solved to this gap at most.
-        coarse_large_rows: Number of rows from which a coarse problem follows `coarse_large`.
-        loose_gap: Above this target gap, coarse problems merge more columns, because each column matters less.
-        loose_factor: Factor of the merging thresholds above `loose_gap`.
+        coarse_first_gap: Smallest gap to which coarse problems are solved, except the largest coarse problem.
+        coarse_large_rows: Number of rows from which a coarse problem uses the schedule `coarse_large`.
+        loose_gap: Above this target gap, coarse problems merge more columns, because single columns hardly affect the
+            cost.
+        loose_factor: Factor by which merging thresholds are multiplied for target gaps above `loose_gap`.
     """
 
     with_floors: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02))
@@ -127,9 +139,9 @@ class EstimateTuning:
     """Tolerances for choosing the adversary's estimates.
 
     Attributes:
-        active_slack: An estimate is active in a column if its error exceeds the best one by at most this share.
-        chosen_slack: An estimate is chosen if its error exceeds the best one by at most this share in some column.
-        min_slack: Minimum slack at which an estimate can become active, as a share of w.
+        active_slack: An estimate is active in a column if its error exceeds the least error by at most this share.
+        chosen_slack: An estimate is chosen if its error exceeds the least error of a column by at most this share.
+        min_slack: An estimate becomes active only if its slack is at least this share of the contribution w.
     """
 
     active_slack: float = 0.3
@@ -142,11 +154,12 @@ class CorrectionTuning:
     """Constants of the bound correction for missing columns.
 
     Attributes:
-        max_loss: The correction pays if the loss of the bound is at most this multiple of the remaining gap.
-        few: The correction also pays if at most this share of the working set is missing.
+        max_loss: The bound is corrected if its loss is at most this multiple of the remaining gap.
+        few: The bound is also corrected if the missing columns are at most this share of the working set.
         gap_share: Accuracy of the correction, as a share of the target gap.
-        loss_share: Accuracy of the correction, as a share of the loss.
-        min_multiplier_share: An estimate matters to a missing column from this share of the floor's multipliers.
+        loss_share: Accuracy of the correction, as a share of the loss of the bound.
+        min_multiplier_share: An estimate is used for the missing columns if it has at least this share of the floor's
+            multipliers.
     """
 
     max_loss: float = 30.0
@@ -161,18 +174,21 @@ class PricingTuning:
     """Constants of pricing.
 
     Attributes:
-        similar_slack: The first tier uses estimates within this share of the best one of a similar column.
-        neighbours: Number of columns in use that propose estimates for an omitted column.
-        min_mass_share: Columns in use with less than this share of an even mass propose no estimates.
-        near_bounds: Number of the strictest bounds per row in the first tier. For 20 × 20 cells these bounds prove
-            97 % of the columns.
+        similar_slack: The first tier uses estimates whose errors exceed the least error of a similar column by at most
+            this share.
+        neighbours: Number of similar columns whose best estimates are used to price an omitted column.
+        min_mass_share: Columns with less than this share of the mean mass are not used as similar columns.
+        near_bounds: Number of bounds per row in the first tier, which uses the strictest bounds. For 20 × 20 cells,
+            these bounds prove 97 % of the reduced costs to be non-negative.
         near_min_rows: Number of rows from which the first tier saves time.
-        batch_entries: Number of columns × rows² that are priced at a time.
+        batch_entries: Largest value of columns × rows² for the columns that are priced simultaneously.
         batch_bytes_sparse: Size of a batch of sparse blocks [bytes].
         max_iterations: Maximum number of iterations of a pricing problem.
-        min_step: If both steps are shorter, the iteration of a column ends.
-        resolved_share: A negative reduced cost is resolved once its bracket is at most this share of its value.
-        rounding: The bracket of a reduced cost cannot close further than this share of the largest cost.
+        min_step: If the primal and the dual step are shorter than this value, the iteration of a column ends.
+        resolved_share: The iteration of a column with a negative reduced cost ends once its bracket is at most this
+            share of its value.
+        rounding: Rounding errors prevent brackets of reduced costs that are smaller than this share of the largest
+            cost.
     """
 
     similar_slack: float = 0.1
@@ -193,17 +209,19 @@ class StepTuning:
     """Constants of one primal-dual step, in the main iteration or in a pricing problem.
 
     Attributes:
-        max_sigma: Upper bound on Mehrotra's centring parameter σ. With 0.1, dense blocks with worst cost stall at
-            a gap of 3e-7.
+        max_sigma: Upper bound on Mehrotra's centring parameter σ. With an upper bound of 0.1, programs with dense
+            blocks and a worst cost stall at a gap of 3e-7.
         max_correctors: Maximum number of Gondzio's correctors per step.
-        long_step: A step of at least this length takes no corrector, and uses `boundary_fraction_long`.
-        min_corrector_gain: A corrector is kept if it lengthens both steps together by at least this amount.
-        min_step_kept: A corrector must keep at least this share of the shorter step length.
-        reach_factor: Correctors assume the step length min(1, reach_factor · α + reach_offset).
-        reach_offset: The constant in that length.
+        long_step: If both step lengths are at least this value, no corrector is tried, and `boundary_fraction_long`
+            applies.
+        min_corrector_gain: A corrector is accepted if it increases the sum of both step lengths by at least this
+            amount.
+        min_step_kept: A corrector is rejected if the shorter step length falls below this share of its previous value.
+        reach_factor: Correctors aim at the step length min(1, reach_factor · α + reach_offset).
+        reach_offset: The constant term of the step length at which correctors aim.
         boundary_fraction: Fraction of the distance to the boundary that a step takes.
-        boundary_fraction_long: The same fraction if both steps are long.
-        max_link_miss_single: Largest residual of the linking rows allowed for a direction in single precision
+        boundary_fraction_long: Fraction of the distance to the boundary if both steps are long.
+        max_link_miss_single: Largest permitted residual of the linking rows after a step in single precision
             [largest unit of a linking row].
     """
 
@@ -224,10 +242,12 @@ class NewtonTuning:
     """Constants of the linear algebra of a step.
 
     Attributes:
-        link_accuracy: Residual to which a direction satisfies the linking rows [mass]. Otherwise row sums drift.
-        max_refinements: Maximum number of refinements of a direction. With 8, a solve of 120 road places stalls.
-        max_refinements_single: The same maximum in single precision.
-        max_absorbed_share: Share of a linking slack that may absorb a residual.
+        link_accuracy: Largest residual of the linking rows after a step [mass]. Larger residuals make the row sums
+            drift.
+        max_refinements: Maximum number of refinements of a direction. With a maximum of 8 refinements, a solve with 120
+            road places stalls.
+        max_refinements_single: Maximum number of refinements of a direction in single precision.
+        max_absorbed_share: Largest share of a linking slack by which its step may absorb a residual.
     """
 
     link_accuracy: float = 1e-11
@@ -241,21 +261,23 @@ class InteriorPointTuning:
     """Constants of the main iteration.
 
     Attributes:
-        max_iterations: Maximum number of iterations. Programs with 300 rows and a floor need up to 160.
-        feasibility: The objective is an upper bound if the primal residual is at most this [unit of a linking row].
+        max_iterations: Maximum number of iterations. Programs with 300 rows and a floor need up to 160 iterations.
+        feasibility: The objective is an upper bound if the primal residual is at most this value
+            [unit of a linking row].
         cost_unit: Smallest denominator of relative gaps, as a share of the largest cost coefficient.
-        acceptable_gap: A stall at this relative gap or below counts as optimal.
+        acceptable_gap: A solve that stalls at this relative gap or below is reported as optimal.
         repair_gap: At this relative gap or below, the upper bound is the cost of the repaired iterate.
-        patience: Pairs of a relative gap and a number of iterations. Above that gap, the iteration ends after this
+        patience: Pairs of a relative gap and a number of iterations. At larger gaps, the iteration ends after this
             number of iterations without progress.
-        progress_factor: Progress means that the gap falls below this share of the gap at the last progress.
-        min_step: If both steps are shorter, the iteration has stalled.
-        residual_price: Cost of repairing a primal residual [relative cost per unit].
-        dropped_share: Share of the target gap that dropping small multipliers may cost.
+        progress_factor: An iteration makes progress if the gap falls below this share of the gap at the last progress.
+        min_step: The iteration has stalled if the primal and the dual step are shorter than this value.
+        residual_price: Relative increase of the cost when a primal residual is repaired [per unit of the residual].
+        dropped_share: Share of the target gap by which dropping small multipliers may decrease the bound.
         threads_min_rows: Number of ratio rows from which several threads are faster than one.
-        contribution_margin: Initially, the contribution w to a floor lies this share below its upper limit.
-        max_start_exponent: If an exponent is larger, the iteration starts from the uniform channel [nats].
-        min_start_cost: Lower limit of the cost that sets the initial μ, as a share of the largest coefficient.
+        contribution_margin: Relative distance of the initial contribution w to a floor from its upper limit.
+        max_start_exponent: If an exponent exceeds this value, the iteration starts from the uniform channel [nats].
+        min_start_cost: Lower limit of the cost that determines the initial μ, as a share of the largest cost
+            coefficient.
     """
 
     max_iterations: int = 500
@@ -278,8 +300,8 @@ class InteriorPointTuning:
 class Tuning:
     """The constants of all algorithms of the block method.
 
-    Steps of sparse blocks allow more centring. Pricing problems use fewer correctors, because the constants of the main
-    iteration leave some reduced costs near 0 unproved.
+    Steps for sparse blocks allow more centring. Pricing problems use fewer correctors, because the constants of the
+    main iteration do not prove the signs of some reduced costs near 0.
     """
 
     generation: GenerationTuning = field(default_factory=GenerationTuning)

@@ -19,15 +19,15 @@ from mechdesign.solve._blocks.tuning import EstimateTuning
 
 @dataclass(frozen=True, eq=False)
 class BlockWorkingSet:
-    """Columns of a program, chosen estimates of each floor, and the active estimates of each column.
+    """The columns of a working set, the chosen estimates of each floor, and the active estimates of each column.
 
-    An estimate is *active* in a column if the restricted problem contains its row. The sets are rather too large than
-    too small, because a missing estimate is only detected at the end of a round.
+    An estimate is *active* in a column if the restricted problem contains its row. More estimates are active than
+    strictly necessary, because a missing estimate is detected only at the end of a round.
 
     Attributes:
-        columns: The columns in use (B,).
+        columns: The columns of the working set (B,).
         estimates: The chosen estimates of each floor (k,).
-        active: For each floor, flags of all estimates and all columns (K, m).
+        active: For each floor, flags (K, m) of the active estimates in each column.
         tuning: Tolerances for choosing estimates.
     """
 
@@ -48,7 +48,7 @@ class BlockWorkingSet:
         return int(self.columns.size)
 
     def replace_columns(self, columns: Integers) -> BlockWorkingSet:
-        """Return the working set with other columns."""
+        """Return the working set with `columns` in place of its columns."""
         return replace(self, columns=columns)
 
     def add(self, columns: Sequence[int]) -> BlockWorkingSet:
@@ -60,22 +60,23 @@ class BlockWorkingSet:
         return with_estimates(program, self.estimates)
 
     def expand_multipliers(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
-        """Return multipliers for all estimates of the program, given those for the chosen estimates."""
+        """Extend multipliers for the chosen estimates to all estimates of the program."""
         return with_all_estimates(program, self.estimates, multipliers)
 
     def active_estimates(self) -> tuple[Flags, ...]:
-        """For each floor, return flags (B, k) of the chosen estimates that are active in the columns in use."""
+        """For each floor, return flags (B, k) of the chosen estimates that are active in the columns."""
         flags = [active[np.ix_(some, self.columns)].T for active, some in zip(self.active, self.estimates, strict=True)]
-        # A column that returns after some rounds may have no active estimate; then all chosen ones become active.
+        # If a column that was removed enters again, it may have no active estimate; all chosen estimates then become
+        # active.
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def select_estimates(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
-        """Return the working set with only the estimates that are close to the best one in some column.
+        """Keep only the estimates whose errors are close to the least error of at least one column.
 
         Args:
-            program: A program with only the chosen estimates, and any number n of rows.
+            program: A program with only the chosen estimates, such as a coarse problem with n rows.
             x: The values (n, B) of the columns.
-            factor: Factor of the tolerance `chosen_slack`.
+            factor: Factor by which the tolerance `chosen_slack` is multiplied.
 
         Returns:
             The working set with fewer estimates, and with the active flags at `x`.
@@ -91,10 +92,10 @@ class BlockWorkingSet:
     def add_with_estimates(
         self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]
     ) -> BlockWorkingSet:
-        """Return the working set extended by columns, each with the estimates that probably matter to it.
+        """Return the working set extended by columns and by the estimates that are probably relevant to them.
 
         Args:
-            more: The columns. For each floor, the positions of the column's estimates in `estimates`.
+            more: A dictionary from columns to the positions, in `estimates`, of their estimates for each floor.
             estimates: Some estimates of each floor (k,).
 
         Returns:
@@ -112,15 +113,16 @@ class BlockWorkingSet:
     def add_missing_estimates(
         self, program: BlockProgram, x: Floats, active: tuple[Flags, ...] | None
     ) -> tuple[BlockWorkingSet, bool]:
-        """Return the working set extended by missing estimates, and whether no best estimate of a column was missing.
+        """Return the working set with missing estimates added, and whether each column's best estimates were active.
 
         Args:
             program: A program with all estimates.
             x: The values (n, B) of the columns.
-            active: Flags (B, k) of the chosen estimates that were active; None if all were.
+            active: For each floor, flags (B, k) of the chosen estimates that were active. If it is None, all estimates
+                were active.
 
         Returns:
-            The extended working set, and whether no best estimate was missing.
+            The extended working set, and whether the best estimates of all columns were active.
         """
         best, close = find_close_estimates(program, x, 0.0), find_close_estimates(program, x, self.tuning.chosen_slack)
         flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
@@ -136,15 +138,15 @@ class BlockWorkingSet:
 
 
 def measure_reduced_costs(program: BlockProgram, columns: Integers, state: BlockState) -> tuple[Floats, float]:
-    """Return the reduced costs (B,) of the columns in use at the prices of a state, and the mean cost of a row.
+    """Return the reduced costs (B,) of the working set at the prices of a state, and the mean cost of a row.
 
     Args:
-        program: The program that the state belongs to.
-        columns: The columns in use (B,).
-        state: A state of that program with these columns.
+        program: The program of the state.
+        columns: The columns of the working set (B,).
+        state: A state of `program`, restricted to these columns.
 
     Returns:
-        Reduced costs per unit of mass, Σ_s x_s = 1, and the cost of the state divided by the number of rows.
+        Reduced costs of columns with Σ_s x_s = 1, and the cost of the state divided by the number of rows.
     """
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]

@@ -17,10 +17,10 @@ class Example:
 
     Attributes:
         name: The name of the example.
-        file: Its file.
-        commands: The commands that can run it, the main one first.
-        summary: Its topic, in one line.
-        takes: Its run time on two cores, in words.
+        file: The file of the example.
+        commands: The commands that can run the example, the main command first.
+        summary: The topic, in one line.
+        takes: The run time on two cores, in words.
         trace: The file of its trace or table, or "".
 
     >>> find("walk").trace
@@ -47,7 +47,7 @@ EXAMPLES = (
     ),
     Example(
         "city-300", "city-300.toml", ("design",),
-        "the same city in 300 cells, the size of the papers", "2 to 3 min",
+        "the same city in 300 cells, as many as in the papers", "2 to 3 min",
     ),
     Example(
         "districts", "districts.toml", ("policy", "design"),

@@ -1,4 +1,4 @@
-"""The array libraries that can do the heavy work of a solve, and the choice among them.
+"""Choose the array library that performs the expensive operations of a solve.
 
 Theory: interior_point, Memory and threads.
 """
@@ -15,17 +15,18 @@ from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import has_sparse_blocks
 
-# Number of ratio rows from which Numba pays: its import takes half a second, and then it halves the time. Only the size
-# decides, and not the modules in memory, so that the same program gives the same numbers.
+# Number of ratio rows from which Numba is faster: its import takes half a second, and it halves the time of a solve.
+# The choice depends on the size only, and not on loaded modules, so the same program gives the same numbers.
 _NUMBA_MIN_ROWS = 250_000
-# Time limit that leaves time to compile Numba's passes, which takes 10 to 20 s once after an installation.
+# Smallest time limit with which Numba is used if its passes are not compiled yet. Compilation takes 10 to 20 s, once
+# after an installation.
 _MIN_LIMIT_TO_COMPILE_S = 60.0
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 
 
 def sparse_kernel(program: BlockProgram, extra: Mapping[str, object]) -> bool:
-    """Return whether the options `extra` allow the sparse kernel for the blocks of a program."""
+    """Return whether a program is solved with the sparse kernel, given the options `extra`."""
     arrays, device = extra.get("arrays"), extra.get("device")
     if arrays is not None or device not in (None, "cpu"):
         return arrays == "sparse"
@@ -45,13 +46,13 @@ def choose(
     """Return the kernel called `name`.
 
     Without a name, a device selects PyTorch and sparse blocks select the sparse kernel. Otherwise Numba is used for
-    large programs, and NumPy for small ones or if the time limit leaves no time to compile.
+    large programs. NumPy is used for small programs, and if the time limit is too short for compilation.
 
     Args:
         name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
         device: Device for PyTorch ("cpu", "cuda", …), or None.
         rows: Number B n² of ratio rows.
-        sparse: Whether blocks are sparse.
+        sparse: Whether the blocks are sparse.
         time_limit: Time limit of the solve [s].
 
     Returns:
@@ -88,6 +89,6 @@ def _time_to_compile(time_limit: float | None) -> bool:
 
 
 def _load(name: str) -> Any:
-    """Import a file of this folder; Ctrl-C waits, since it would leave a library half imported."""
+    """Import a file of this folder, and delay Ctrl-C, which would leave a library partly imported."""
     with Deadline().keeping():
         return importlib.import_module(f"{__name__}.{name}")

@@ -1,4 +1,4 @@
-"""The PyTorch kernel in the memory of an accelerator, and the choice between it and the CPU kernel.
+"""The PyTorch kernel for accelerators, and the choice between this kernel and the CPU kernel.
 
 Theory: interior_point, Single precision.
 """
@@ -11,21 +11,21 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._blocks.kernels.torch import TorchKernel, largest_area
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a batch, enough for thousands of cores.
+# Number of entries of a batch, which keeps thousands of cores busy.
 _BATCH_ENTRIES = 1 << 25
 # Working memory of a batch for each entry of its largest array [bytes].
 _WORK_BYTES = 64
-# Rows of a panel of a factor; substitution handles a panel in one product.
+# Number of rows of a panel of a factor; substitution processes a panel in one product.
 _PANEL_ROWS = 64
 
 
 class AcceleratorKernel(TorchKernel):
-    """Batches of blocks in the memory of an accelerator.
+    """A kernel that stores and processes batches of blocks on an accelerator.
 
-    Accelerators are fast at products of many matrices and slow at substitution. Substitution therefore proceeds by
-    panels of the factors. Each is a product with the inverse of its diagonal corner, refined once; without refinement
-    convergence suffers near the end. `entry_bytes` counts the host's memory, which receives y at the end. `SolverError`
-    is raised at once if the device has too little memory.
+    On accelerators, products of many matrices are fast, and substitution is slow. Substitution therefore proceeds by
+    panels of the factors. Each panel is multiplied with the inverse of its diagonal corner, and the result is refined
+    once. Without refinement, the iteration converges more slowly near the end. `entry_bytes` is the host memory, to
+    which y is copied at the end. The constructor raises `SolverError` if the device has too little memory.
     """
 
     @classmethod
@@ -40,8 +40,8 @@ class AcceleratorKernel(TorchKernel):
         ) + _WORK_BYTES * largest_area(layout)
         if needed > free:
             raise SolverError(
-                f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "
-                f"but only {free / 1e9:.1f} GB are free. Use symmetry, fewer cells or another device"
+                f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows} "
+                f"rows, but only {free / 1e9:.1f} GB are free. Use symmetry, fewer cells or another device"
             )
         self._spare = free - needed
         super().__init__(layout, 1, device)
@@ -83,20 +83,20 @@ class AcceleratorKernel(TorchKernel):
 
 
 def _refine(matrices: torch.Tensor, inverses: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Solve with the inverses and one step of iterative refinement."""
+    """Solve systems with the given inverses and one step of iterative refinement."""
     solutions = inverses @ right
     return solutions + inverses @ (right - matrices @ solutions)
 
 
 def _free_memory(device: torch.device) -> int:
-    """Return the bytes of a device that are free, or that PyTorch holds without using them."""
+    """Return the free memory of a device [bytes], including memory that PyTorch has reserved but does not use."""
     free: int = torch.cuda.mem_get_info(device)[0]
     unused: int = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return free + unused
 
 
 def kernel_on(device: object) -> type[TorchKernel]:
-    """Return the kernel for a device, where None means the CPU; raise `InputError` if the device does not exist."""
+    """Return the kernel for a device, or for the CPU if it is None; raise `InputError` if the device does not exist."""
     accelerators = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     name = "cpu" if device is None else str(device)
     if name == "cpu":

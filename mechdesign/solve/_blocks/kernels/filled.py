@@ -1,7 +1,7 @@
-"""The kernel for few bounds and floors: lists of pairs, and dense Cholesky factors, since floors fill the Hessians.
+"""The kernel for few bounds and floors: lists of pairs, and dense factors, because floors make Hessians dense.
 
-It prices columns one after the other. It stores only the factor of a Hessian, and no contributions to a Schur
-complement.
+The kernel prices columns one after the other. The kernel stores only the factor of each Hessian, and does not compute a
+Schur complement.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -23,7 +23,7 @@ from mechdesign.solve._blocks.layout import BlockLayout
 
 @dataclass(frozen=True, eq=False)
 class _FloorTerms:
-    """The Hessian terms of a floor for a batch: x (b, n), w (b,), and y/z of its rows (b, k) and of w >= 0 (b,)."""
+    """The values that a floor adds to Hessians: x (b, n), w (b,), and y/z of its rows (b, k) and of w >= 0 (b,)."""
 
     error: Floats
     points: Floats
@@ -33,7 +33,7 @@ class _FloorTerms:
 
 
 class _HessianBuffer:
-    """A worker's memory for one Hessian and the rows of its floors, with LAPACK, in one precision."""
+    """A worker's memory for a Hessian and its floor rows in single or double precision, with LAPACK functions."""
 
     def __init__(self, layout: BlockLayout, *, single: bool) -> None:
         kind = np.float32 if single else np.float64
@@ -44,9 +44,9 @@ class _HessianBuffer:
 
 
 class FilledKernel(Pairs):
-    """A packed factor for each block, in single precision unless that fails.
+    """A kernel with one packed factor for each block, in single precision unless its factorisation fails.
 
-    A tile has one block: the blocks of a larger tile would all continue until the last of them is priced.
+    Each tile has one block. Otherwise, all blocks of a tile would iterate until the last of them is priced.
     """
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
@@ -54,7 +54,7 @@ class FilledKernel(Pairs):
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
         self.rough = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
-        # Factors of the blocks that failed in single precision.
+        # Double-precision factors of the blocks whose factorisation in single precision failed.
         self._doubles: dict[int, Floats] = {}
         self._places = self._low * layout.width + self._high
         self._single = [_HessianBuffer(layout, single=True) for _ in range(threads)]
@@ -104,7 +104,7 @@ class FilledKernel(Pairs):
     def _hessian(
         self, buffer: _HessianBuffer, worker: int, blocks: slice, index: int, root: int, edge: Floats, corner: float
     ) -> Any:
-        """Return the upper triangle of M for a block of the batch, in a worker's memory."""
+        """Compute the upper triangle of M for a block of the batch in a worker's memory."""
         tile, matrix, n = self._tile(blocks), buffer.matrix, self.layout.rows
         matrix[:] = 0.0
         matrix.reshape(-1)[self._places] = -tile.entries[:, index]
@@ -124,10 +124,10 @@ class FilledKernel(Pairs):
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
-        raise InputError("options.extra.arrays", "prices columns only", value="filled")
+        raise InputError("options.extra.arrays", "can only price columns", value="filled")
 
     def schur(self) -> Floats:
-        raise InputError("options.extra.arrays", "prices columns only", value="filled")
+        raise InputError("options.extra.arrays", "can only price columns", value="filled")
 
     def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         for block in range(blocks.start, blocks.stop):

@@ -1,10 +1,11 @@
 """Dense linear algebra of one block through LAPACK: Cholesky factors, inverses and solutions.
 
-Single precision takes half the time of double precision. SciPy's wrappers hold the interpreter's lock. The function
-pointers of `scipy.linalg.cython_lapack`, called through ctypes, do not, so that threads run in parallel. Small matrices
-are an exception: handing over the lock would take longer than the call. Matrices are symmetric arrays in C order, given
-by their address. The factor is stored in the upper triangle of the array, which is LAPACK's lower triangle of the
-transpose. Stored factors are packed row after row: this halves the memory, and substitution reads it sequentially.
+LAPACK takes half the time in single precision. SciPy's wrappers keep the global interpreter lock. The function pointers
+of `scipy.linalg.cython_lapack`, called through ctypes, release this lock, so threads run in parallel. For small
+matrices, calls keep the lock, because releasing it would take longer than the call. Matrices are symmetric arrays in C
+order, and are passed by address. The factor is stored in the upper triangle of the array, which LAPACK regards as the
+lower triangle of the transpose. Stored factors are packed row by row, which halves the memory, and substitution reads
+them sequentially.
 
 Theory: interior_point, Single precision.
 """
@@ -23,15 +24,15 @@ import scipy.linalg.cython_lapack
 from mechdesign.base._arrays import Floats, Singles
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 
-# Size below which triangles are inverted by one call [rows].
+# Largest size of a triangle that one call inverts [rows].
 _INVERSION_LEAF_ROWS = 48
-# Sizes up to which a call holds the interpreter's lock [rows].
+# Largest sizes for which a call keeps the interpreter lock [rows].
 _LOCKED_SOLVE_ROWS = 160
 _LOCKED_FACTOR_ROWS = 80
 
 
 def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
-    """Return the function that releases the interpreter's lock, and the one that holds it."""
+    """Return two versions of a function: one releases the interpreter lock, the other keeps it."""
     capsule = module.__pyx_capi__[name]
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -66,7 +67,7 @@ def address(array: Floats | Singles) -> int:
 
 
 class Lapack:
-    """LAPACK for matrices of one size and precision; one object per thread, as each has its own `info`."""
+    """LAPACK for matrices of a given size and precision; each thread needs its own object for the output `info`."""
 
     def __init__(self, size: int, *, single: bool = False) -> None:
         library = _SINGLE if single else _DOUBLE
@@ -99,7 +100,8 @@ class Lapack:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
         The lower triangle is unchanged. If rounding has made the matrix indefinite, its diagonal is multiplied by
-        1 + δ, with the least δ of `REGULARISATIONS` that works; infinity if none does. Single precision tries none.
+        1 + δ, with the least sufficient δ of `REGULARISATIONS`. The result is infinity if no δ suffices. In single
+        precision, the matrix is not regularised.
         """
         diagonal = matrix.diagonal().copy()
         for delta in (0.0, *self._regularisations):
@@ -111,30 +113,30 @@ class Lapack:
         return np.inf
 
     def factors(self, matrix: Floats | Singles) -> bool:
-        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether it exists.
+        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether the factorisation succeeds.
 
-        Overflow in single precision gives an infinite entry, which LAPACK does not report.
+        In single precision, an overflow gives an infinite entry, which LAPACK does not report as an error.
         """
         self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
         return self._info.value == 0 and (not self._single or bool(np.isfinite(matrix.diagonal()).all()))
 
     def add_product(self, rows: Floats | Singles, matrix: int) -> None:
-        """Add rowsᵀ rows, with `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
+        """Add rowsᵀ rows to the upper triangle of the first j rows and columns; `rows` (k, j) is contiguous."""
         count, width = (self._integer(length) for length in rows.shape)
         one = self._at(1.0)
         fixed = self._lower, self._plain, width, count, one, address(rows), width
         self._syrk(*fixed, one, matrix, self._size_at)
 
     def invert(self, factor: int) -> None:
-        """Replace the factor by the upper triangle of the inverse of the factored matrix."""
+        """Replace a factor by the upper triangle of the inverse of the matrix that was factored."""
         for step in self._inversion:
             step(factor)
         self._lauum(self._lower, self._size_at, factor, self._size_at, self._info_at)
 
     def _plan_inversion(self, start: int, size: int) -> None:
-        """List the calls that invert the triangle of `size` rows at the offset `start`.
+        """Append the calls that invert the triangle of `size` rows at the offset `start`.
 
-        [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
+        The inverse of [[A, 0], [B, C]] is [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
         """
         lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
         if size <= _INVERSION_LEAF_ROWS:

@@ -1,6 +1,6 @@
 """The kernel with passes compiled by Numba: every pass reads and writes each large array once, without temporaries.
 
-ρ, z and q are recomputed wherever they are needed, which takes less time than reading them from memory.
+The passes recompute ρ, z and q, because that takes less time than reading them from memory.
 
 Theory: interior_point, Single precision.
 """
@@ -27,7 +27,7 @@ _COMPILE_OPTIONS: dict[str, Any] = {
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on the first call; the result is cached on disk if a folder is writable."""
+    """Compile a function on its first call, and cache the result on disk if a folder is writable."""
     try:
         compiled: Callable[..., Any] = numba.njit(cache=True, **_COMPILE_OPTIONS)(function)
     except RuntimeError:
@@ -35,17 +35,18 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-# Size of the squares of a blocked transposition [rows].
+# Size of the square tiles in which a matrix is transposed [rows].
 _SQUARE_ROWS = 16
-# Relative gap down to which multipliers have single precision, which halves memory traffic.
+# Smallest relative gap with multipliers in single precision, which halve the memory traffic.
 _MULTIPLIERS_GAP = 1e-5
-# Largest exp(ε·d) for single precision. Multipliers are roughly inverse to it, and small ones would underflow.
+# Largest exp(ε·d) with which multipliers have single precision. Multipliers are roughly proportional to exp(−ε·d), and
+# small multipliers would underflow.
 _MAX_SINGLE_RATIO = 1e15
 
 
 @_compile
 def _least(values: Floats) -> float:
-    """Return the least value; compiling NumPy's function would take seconds."""
+    """Return the least value, without NumPy's function, which takes seconds to compile."""
     least = np.inf
     for value in values:
         least = min(least, value)
@@ -64,7 +65,7 @@ def _start(ratios: Floats, slope: Floats, x: Floats, mu: float, y: Floats) -> No
 
 @_compile
 def _assemble(ratios: Floats, x: Floats, y: Floats, adjoint: Floats, products: Floats, hessian: Floats) -> float:
-    """Return the least slack; `_symmetrise` completes the Hessians."""
+    """Assemble the Hessians, Bᵀy and Σ y z; return the least slack."""
     blocks, n = x.shape
     least = np.empty(n)
     least[:] = np.inf
@@ -103,7 +104,7 @@ def _assemble(ratios: Floats, x: Floats, y: Floats, adjoint: Floats, products: F
 
 @_compile
 def _symmetrise(matrix: Floats, n: int) -> None:
-    """Add the transpose to the leading n rows and columns of a matrix, square by square."""
+    """Add the transpose to the leading n rows and columns of a matrix, one square tile at a time."""
     square = np.empty((_SQUARE_ROWS, _SQUARE_ROWS))
     for first in range(0, n, _SQUARE_ROWS):
         rows = min(_SQUARE_ROWS, n - first)
@@ -124,7 +125,7 @@ def _symmetrise(matrix: Floats, n: int) -> None:
 
 @_compile
 def _weigh(error: Floats, some: Integers, x: Floats, ratio: Floats, weighted: Floats, part: Floats) -> None:
-    """Write √ratio · error ∘ x of some estimates to `weighted` (j, n), and its sum, times √ratio, to `part` (n,)."""
+    """Write the rows √ratio · error ∘ x to `weighted` (j, n), and the sum of √ratio times these rows to `part` (n,)."""
     part[:] = 0.0
     for j in range(some.size):
         root = math.sqrt(ratio[some[j]])
@@ -136,7 +137,7 @@ def _weigh(error: Floats, some: Integers, x: Floats, ratio: Floats, weighted: Fl
 
 @_compile
 def _mirror(matrix: Floats, n: int) -> None:
-    """Copy the upper triangle of the leading n rows and columns to the lower one, square by square."""
+    """Copy the upper triangle of the leading n rows and columns to the lower triangle, one square tile at a time."""
     for first in range(0, n, _SQUARE_ROWS):
         for start in range(first, n, _SQUARE_ROWS):
             for i in range(first, min(first + _SQUARE_ROWS, n)):
@@ -159,9 +160,10 @@ def _accumulate(inverse: Floats, root: int, scale: Floats, count: float, total: 
 
 @_compile
 def _substitute(factors: Floats, right: Floats) -> None:
-    """Solve for each of the right sides (b, N) with packed factors (b, N (N + 1) / 2), upper triangles U of UᵀU.
+    """Solve UᵀU x = b for right-hand sides (b, N), with packed upper triangles U (b, N (N + 1) / 2).
 
-    Four rows at a time: only the factors are read from memory, and results stay in the nearest cache.
+    Four rows are processed at a time. Only the factors are read from memory, and the results remain in the first-level
+    cache.
     """
     blocks, n = right.shape
     first = n % 4
@@ -218,7 +220,7 @@ def _substitute(factors: Floats, right: Floats) -> None:
 @_compile
 def _affine_ratio_test(ratios: Floats, x: Floats, u: Floats) -> tuple[float, float]:
     blocks, n = x.shape
-    # One minimum for each column costs almost nothing, unlike a single minimum.
+    # A separate minimum for each column takes almost no time; a single minimum over all columns would be slow.
     low, high = np.empty(n), np.empty(n)
     low[:] = np.inf
     high[:] = -np.inf
@@ -315,20 +317,20 @@ def _advance(ratios: Floats, x: Floats, u: Floats, targets: Singles, dual: float
 
 
 def _keeps_singles(layout: BlockLayout, gap: float) -> bool:
-    """Return whether the multipliers have single precision at this relative gap."""
+    """Return whether the multipliers are stored in single precision at this relative gap."""
     largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
     return gap > _MULTIPLIERS_GAP and not layout.floors and bool(largest <= _MAX_SINGLE_RATIO)
 
 
 def is_compiled() -> bool:
-    """Return whether the passes were compiled before, in this process or in one that cached them."""
+    """Return whether the passes are compiled already, in this process or in the cache on disk."""
     folder = _advance.stats.cache_path  # type: ignore[attr-defined]
     kept = folder is not None and any(Path(folder).glob(f"*.{_advance.__name__}-*.nbi"))
     return kept or bool(_advance.signatures)  # type: ignore[attr-defined]
 
 
 class NumbaKernel(Dense):
-    """Arrays in addition to y and the factors: two sets of targets in single precision, and a copy of y on request."""
+    """A dense kernel that also stores two sets of targets in single precision and, after `keep`, a copy of y."""
 
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
@@ -388,7 +390,7 @@ class NumbaKernel(Dense):
             matrix[place, :n] = matrix[:n, place] = -w * total
             matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
             add_product(weighted, address(matrix))
-            # Products fill one triangle; the other one is filled after all floors are added.
+            # Products fill one triangle; it is copied to the other triangle after all floors are added.
             if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
                 _mirror(matrix, n)
 

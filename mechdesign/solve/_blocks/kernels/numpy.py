@@ -18,30 +18,32 @@ from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN, MIN_MU
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a tile. With fewer, NumPy calls are so short that threads wait for the interpreter's lock. Half the tile
-# and a quarter of the batch make an iteration 5 to 25 % slower on two threads (100 to 1,024 rows).
+# Number of entries of a tile. In smaller tiles, NumPy calls are so short that threads wait for the interpreter lock.
+# With half of this number and a quarter of `_BATCH_ENTRIES`, an iteration is 5 to 25 % slower (two threads, 100 to
+# 1,024 rows).
 _TILE_ENTRIES = 98_304
-# Entries of a batch, the unit of work of a thread.
+# Number of entries of a batch, the unit of work of a thread.
 _BATCH_ENTRIES = 400_000
-# Rows of a strip of a blocked transposition.
+# Number of rows of the strips in which matrices are transposed.
 _STRIP_ROWS = 64
-# Relative gap down to which factors, and so directions, have single precision; the path is unchanged (300 and 1,024
-# cells).
+# Smallest relative gap with factors and directions in single precision. The number of iterations is the same with 300
+# and 1,024 cells.
 SINGLE_FACTORS_GAP = 1e-2
-# The same for inverses, which only the Schur complement uses.
+# Smallest relative gap with inverses in single precision. Only the Schur complement uses inverses.
 _SINGLE_INVERSES_GAP = 1e-4
-# Smaller blocks gain too little from single precision [rows].
+# Smallest number of rows with which single precision saves enough time.
 SINGLE_MIN_ROWS = 100
-# The same with floors, whose off-diagonal entries have both signs. Single-precision factors below this gap shorten the
-# steps: with 122 columns and 1,024 cells, 79 instead of 18 iterations from 2.6e-3 to 1e-3.
+# Smallest relative gaps with floors, whose Hessians have off-diagonal entries of both signs. At smaller gaps,
+# single-precision factors shorten the steps. With 122 columns and 1,024 cells, a solve then takes 79 instead of 18
+# iterations from 2.6e-3 to 1e-3.
 _FLOOR_FACTORS_GAP = 5e-3
 _FLOOR_INVERSES_GAP = 1e-4
-# With floors, single precision pays only if factors and inverses dominate an iteration [rows].
+# Smallest number of rows with floors for which factors and inverses take most of the time of an iteration.
 _FLOOR_SINGLE_MIN_ROWS = 512
 
 
 class DenseMemory:
-    """A worker's memory for three arrays of one shape, or twice as many in single precision."""
+    """A worker's memory for three arrays of the same shape, in double or in single precision."""
 
     def __init__(self, shape: tuple[int, int, int], memory: Floats) -> None:
         size = math.prod(shape)
@@ -50,7 +52,7 @@ class DenseMemory:
 
 
 class DenseTile:
-    """Some blocks, or some rows of one block, with memory for three arrays (b, r, n) in double precision."""
+    """A tile of whole blocks, or of rows of one block, with a worker's memory for three arrays (b, r, n)."""
 
     def __init__(self, blocks: slice, rows: slice, room: DenseMemory) -> None:
         self.blocks, self.rows, self.whole = blocks, rows, (blocks, rows)
@@ -58,9 +60,9 @@ class DenseTile:
 
 
 class Dense:
-    """The common part of dense kernels: y, the targets, and LAPACK on the Hessians.
+    """The common part of dense kernels: the multipliers y, the factors, and the Hessians.
 
-    The Hessians of a batch are assembled, factored and inverted in a worker's memory; factors are stored packed.
+    The Hessians of a batch are assembled, factored and inverted in a worker's memory; packed factors are stored.
     """
 
     SPARSE: ClassVar[bool] = False
@@ -72,8 +74,8 @@ class Dense:
     def __init__(self, layout: BlockLayout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
-        # Several batches for each thread, so that all threads end at about the same time; two if batches would be
-        # smaller than a tile.
+        # Each thread gets at least four batches, so that all threads finish at about the same time. If these batches
+        # would be smaller than a tile, each thread gets at least two.
         share = max(-(-blocks // (4 * threads)), min(_TILE_ENTRIES // (n * n), -(-blocks // (2 * threads))))
         self.batch = max(1, min(share, _BATCH_ENTRIES // (n * n), blocks))
         self.y = np.zeros((blocks, n, n))
@@ -81,11 +83,11 @@ class Dense:
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
-        # Copies in single precision of a batch's Hessians, or of one factor.
+        # Single-precision copies of the Hessians of a batch, or of one factor.
         self._single = [Lapack(width, single=True) for _ in range(threads)]
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
         self.rough = False
-        # Factors in double precision of the blocks that failed in single precision.
+        # Double-precision factors of the blocks whose factorisation in single precision failed.
         self._doubles: dict[int, Floats] = {}
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
@@ -133,9 +135,10 @@ class Dense:
             weighted = self._weighted[worker][: some.size]
             np.multiply(error if some.size == len(error) else error[some], point, out=weighted)
             weighted *= roots[some, None]
-            # For a product of a matrix with its transpose, BLAS does half the work and fills one triangle.
+            # The BLAS function for a product of a matrix with its transpose does half of the work, and fills one
+            # triangle.
             lapack.add_product(weighted, address(matrix))
-        # Products fill one triangle; the other one is filled after all floors are added.
+        # Products fill one triangle; it is copied to the other triangle after all floors are added.
         if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
             _mirror(matrices[:, :n, :n])
 
@@ -159,13 +162,13 @@ class Dense:
         return largest
 
     def _factor_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
-        """Factor a copy of a matrix in single precision, or the matrix itself if that fails."""
+        """Factor the copy of a matrix in single precision; if that fails, factor the matrix in double precision."""
         single, double = self._single[worker], self._lapack[worker]
         if single.factors(copy):
             self._doubles.pop(block, None)
             single.pack(address(copy), address(self.factors[block]))
             return 0.0
-        # Shifting the diagonal also needs the lower triangle.
+        # The regularisation also needs the lower triangle.
         _mirror(matrix[None])
         regularisation = double.factor(matrix)
         packed = self._doubles[block] = np.empty(self.factors.shape[1])
@@ -182,7 +185,7 @@ class Dense:
             columns[block, :root] = inverse[:root, root]
             columns[block, root:] = inverse[root, root:]
             inverse[root, :] = inverse[:, root] = 0.0
-            # The lower triangle does not belong to the inverse.
+            # The lower triangle contains unrelated values, which are ignored later.
             product = inverse
             if self.layout.members:
                 product = (np.triu(inverse) + np.triu(inverse, 1).T)[np.ix_(linked, linked)]
@@ -191,7 +194,7 @@ class Dense:
             total += product
 
     def _inverses(self, worker: int, blocks: slice) -> Iterator[Floats | Singles]:
-        """Yield the inverse of each block of a batch, valid in its upper triangle, from its factor."""
+        """Yield the upper triangle of the inverse of each block of a batch, computed from its factor."""
         factors: Any = self._matrices(worker, blocks)
         copies = self._copies[worker]
         copied = self.rough and self.factors.dtype != np.float32
@@ -215,7 +218,7 @@ class Dense:
         """Return the worker's memory for the Hessians of a batch (b, N, N)."""
         size = blocks.stop - blocks.start
         if size > self.batch:
-            # Compiled code would write past the end of the array.
+            # A larger batch would make compiled code write past the end of the array.
             raise ValueError(f"a batch has at most {self.batch} blocks, not {size}")
         return self._hessians[worker][:size]
 
@@ -225,7 +228,7 @@ class Dense:
 
     @contextlib.contextmanager
     def _exactly(self, worker: int, blocks: slice, right: Floats) -> Iterator[None]:
-        """Solve for the blocks of a batch that have a factor in double precision, before their rows are overwritten."""
+        """Solve for the blocks with double-precision factors; the `with` block may overwrite their rows of `right`."""
         mine = [block for block in range(blocks.start, blocks.stop) if block in self._doubles]
         vectors = right[mine]
         for block, vector in zip(mine, vectors, strict=True):
@@ -234,7 +237,7 @@ class Dense:
         right[mine] = vectors
 
     def _substitute(self, worker: int, blocks: slice, right: Floats) -> None:
-        """Solve for a batch with the stored factors of all blocks."""
+        """Solve for all blocks of a batch with the factors in `factors`."""
         single = self.factors.dtype == np.float32
         solve = (self._single if single else self._lapack)[worker].solve
         vectors = right[blocks].astype(np.float32) if single else right[blocks]
@@ -247,7 +250,7 @@ class Dense:
 
 
 def _mirror(matrices: Floats) -> None:
-    """Copy the upper triangles of matrices (b, n, n) to the lower ones."""
+    """Copy the upper triangles of matrices (b, n, n) to the lower triangles."""
     n = matrices.shape[1]
     for start in range(0, n, _STRIP_ROWS):
         rows, rest = slice(start, start + _STRIP_ROWS), slice(start + _STRIP_ROWS, None)
@@ -257,10 +260,10 @@ def _mirror(matrices: Floats) -> None:
 
 
 class NumpyKernel(Dense):
-    """Further arrays in single precision: ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
+    """A dense kernel that also stores ρ, κ for the centre μ₀, q, and two sets of targets in single precision.
 
-    Single precision halves the time of an operation. It suffices for targets and step lengths. Only the step of y needs
-    the q from which the direction was computed.
+    Single precision halves the time of an operation, and suffices for targets and step lengths. Only the step of y
+    recomputes q in double precision.
     """
 
     LIBRARY_BYTES: ClassVar[int] = 0
@@ -274,7 +277,8 @@ class NumpyKernel(Dense):
         shape, n = self.y.shape, layout.rows
         self._rho: Singles = np.empty(shape, dtype=np.float32)
         self._kappa: Singles = np.empty(shape, dtype=np.float32)
-        # Targets, q of the last ratio test, and the other targets; the last two together have the size of y.
+        # The first set of targets, q of the last ratio test, and the second set of targets. The last two arrays
+        # together have the size of y.
         self._singles: Singles = np.empty((3, *shape), dtype=np.float32)
         self._q: Singles = self._singles[1]
         self._unit = 1.0
@@ -310,14 +314,14 @@ class NumpyKernel(Dense):
                 yield DenseTile(deep, rows, self._room(worker, deep.stop - first, rows.stop - start))
 
     def _room(self, worker: int, deep: int, height: int) -> DenseMemory:
-        """Return the worker's memory in this shape; making it takes as long as a NumPy call and holds the lock."""
+        """Return the worker's memory in this shape; it is cached, because creating it keeps the interpreter lock."""
         rooms = self._rooms[worker]
         if (deep, height) not in rooms:
             rooms[deep, height] = DenseMemory((deep, height, self.layout.rows), self._memory[worker])
         return rooms[deep, height]
 
     def _growth(self, tile: DenseTile, x: Floats) -> tuple[Floats, Floats] | None:
-        """Return ρ and z, in the first buffers, or None if some z is not positive."""
+        """Return ρ and z, which are stored in the first two buffers, or None if a slack z is not positive."""
         rho, z = tile.buffers[:2]
         blocks, rows = tile.whole
         np.multiply(self.layout.ratios[rows], x[blocks, None, :], out=rho)
@@ -328,7 +332,7 @@ class NumpyKernel(Dense):
         return rho, z
 
     def _add_adjoint(self, tile: DenseTile, values: Floats, out: Floats) -> None:
-        """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is overwritten."""
+        """Add Bᵀ values to `out` (B, n), with (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr; the second buffer is overwritten."""
         blocks, rows = tile.whole
         scaled = tile.buffers[1]
         np.multiply(values, self.layout.ratios[rows], out=scaled)
@@ -381,7 +385,7 @@ class NumpyKernel(Dense):
         return True
 
     def _complete(self, hessian: Floats, diagonal: Floats) -> None:
-        """Add the transposes to Hessians (b, n, n); `diagonal` (b, n) is the required sum of each row."""
+        """Add the transposes to Hessians (b, n, n), and set the diagonals to give the row sums `diagonal` (b, n)."""
         n = self.layout.rows
         diagonal -= hessian @ self._ones + self._ones @ hessian
         diagonal += 2 * hessian.diagonal(axis1=1, axis2=2)
@@ -394,7 +398,7 @@ class NumpyKernel(Dense):
         hessian[:, index, index] = diagonal
 
     def _relative(self, tile: DenseTile, u: Floats) -> Singles:
-        """Return q in single precision, from differences of u in double precision."""
+        """Return q in single precision, computed from differences of u in double precision."""
         q: Singles = tile.singles[0]
         blocks, rows = tile.whole
         np.subtract(u[blocks, None, :], u[blocks, rows, None], out=q, casting="same_kind")
@@ -451,7 +455,8 @@ class NumpyKernel(Dense):
             np.subtract(u[tile.blocks, None, :], own, out=other)
             change *= other
             change += own
-            # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
+            # The new y is y (1 + α (φ − 1 − q)), which remains positive even if single precision makes the step too
+            # long.
             np.subtract(self._targets(slot)[tile.whole], change, out=change)
             change *= dual
             change += 1.0 - dual
@@ -463,9 +468,9 @@ def correct_targets(
     phi: Singles, q: Singles, kappa: Singles, lengths: tuple[float, float], aim: float, spare: Sequence[Singles],
     out: Singles,
 ) -> None:  # fmt: skip
-    """Write the targets φ with Gondzio's correction to `out`, for steps of these lengths; `spare` is overwritten.
+    """Write the targets φ with Gondzio's correction for the step lengths `lengths` to `out`, and overwrite `spare`.
 
-    Products v/(y z) outside [0.1, 10] κ·aim are moved to it, none lowered by more than 10 κ·aim.
+    Products v/(y z) outside [0.1, 10] κ·aim are moved to this interval, but are decreased by at most 10 κ·aim.
     """
     product, bound, clipped = spare
     primal, dual = lengths

@@ -1,8 +1,8 @@
-"""Few bounds for each row: multipliers of these pairs only, and passes over them for many blocks at a time.
+"""The common part of kernels for few bounds per row: multipliers of bounded pairs, and passes over many blocks.
 
-The pairs (s, t) with a bound and the rows x_s >= 0 have multipliers and targets. These are E numbers for each block,
-stored as arrays (E, b) of b consecutive blocks. A Hessian has a diagonal and entries for the pairs; derived kernels
-factor it.
+Multipliers and targets exist only for pairs (s, t) with a bound and for the rows x_s >= 0. Each block has E
+multipliers, and b consecutive blocks are stored as arrays (E, b). A Hessian has a diagonal and entries for the pairs.
+Subclasses factor the Hessian.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -21,42 +21,42 @@ from mechdesign.solve._blocks.kernels.contract import MIN_MULTIPLIER_SHARE
 from mechdesign.solve._blocks.kernels.numpy import correct_targets
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a tile; an eighth of it makes an iteration 1.3 to 1.6 times slower.
+# Number of entries of a tile. With an eighth of this number, an iteration takes 1.3 to 1.6 times as long.
 _TILE_ENTRIES = 400_000
 
 
 def _summing(size: int, places: Integers, columns: Integers, values: Floats) -> sparse.csr_array:
-    """Return the matrix that adds `values` times numbers at their places."""
+    """Return the sparse matrix (size, E) with `values` at (places, columns)."""
     return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
 def _least(values: Singles) -> Floats:
     """Return the least value of each column (b,) of values (E, b)."""
-    # NumPy is slow when it reduces along a contiguous axis.
+    # A single column is reshaped to a vector, because NumPy computes its minimum along axis 0 slowly.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
     return least.astype(np.float64)
 
 
 class PairTile:
-    """The arrays (E, b) of pairs of b consecutive blocks, in the order of the rows, and their Hessians."""
+    """The arrays (E, b) of the pairs of b consecutive blocks, and their Hessians, in the order of the rows."""
 
     def __init__(self, blocks: slice, rows: int, pairs: int, edges: int) -> None:
         size = blocks.stop - blocks.start
         self.blocks, self.size = blocks, size
         self.y = np.empty((pairs, size))
-        # ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
+        # The arrays are ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
         self.rho, self.kappa, self.q, *self.targets = np.empty((5, pairs, size), dtype=np.float32)
         # The diagonals of the Hessians, and their negated off-diagonal entries.
         self.diagonal, self.entries = np.empty((rows, size)), np.empty((edges, size))
 
     def release(self) -> None:
-        """Free memory that only iterating needs."""
+        """Free the memory that is needed only for further iterations."""
         self.targets = []
         self.rho, self.kappa, self.q = np.empty((3, 0), dtype=np.float32)
 
 
 class PairLists:
-    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and matrices that sum over them.
+    """The pairs with a bound and the rows x_s >= 0 in a given order of the rows, with matrices that sum over them.
 
     Args:
         layout: Layout of the program.
@@ -64,16 +64,16 @@ class PairLists:
 
     Attributes:
         order: The order of the rows.
-        position: Position of each row in that order (n,).
-        pairs: Rows s and t of the pairs.
-        s: Positions of the rows s of all entries, those of x_s >= 0 first (E,).
-        t: Positions of the rows t (E,).
+        position: Position of each row in `order` (n,).
+        pairs: The rows s and t of the pairs with a bound.
+        s: Positions of the rows s of all entries (E,), starting with the entries of x_s >= 0.
+        t: Positions of the rows t of all entries (E,).
         ratios: Coefficients g (E, 1).
-        slope: Weights over coefficients (E, 1).
+        slope: Weights divided by coefficients (E, 1).
         adjoint: Matrix from y to Bᵀy (n, E).
         low: Smaller position of each off-diagonal entry of a Hessian.
         high: Larger position of each off-diagonal entry of a Hessian.
-        edges: Matrix that adds both directions of a pair.
+        edges: Matrix that adds the entries of (s, t) and (t, s) for each pair.
         ends: Matrix that adds the entries of a Hessian by rows.
     """
 
@@ -103,9 +103,9 @@ class PairLists:
 
 
 class Pairs:
-    """Arrays in single precision, in addition to y: ρ, κ, q of the last direction, and two sets of targets.
+    """The kernel that stores y and, in single precision, ρ, κ, q of the last direction, and two sets of targets.
 
-    `order` (n,) lists the rows in the order of stored vectors.
+    The attribute `order` (n,) contains the rows in the order in which vectors are stored.
     """
 
     SPARSE: ClassVar[bool] = True
@@ -113,7 +113,7 @@ class Pairs:
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: BlockLayout, threads: int, lists: PairLists, entries: int | None = None) -> None:
-        """Put blocks with this many `entries` together into a tile, and at least one block."""
+        """Divide the blocks into tiles with at most `entries` entries, and with at least one block."""
         self.layout, self.threads = layout, threads
         self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
         self._s, self._t, self._ratios, self._slope = lists.s, lists.t, lists.ratios, lists.slope
@@ -175,15 +175,15 @@ class Pairs:
         return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
     def _order_rows(self, tile: PairTile, vectors: Floats) -> Floats:
-        """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in that order."""
+        """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in the stored order of the rows."""
         return vectors[tile.blocks].T[self.order]
 
     def _add(self, tile: PairTile, values: Floats, out: Floats) -> None:
-        """Add columns (n, b) in that order to the rows of `out` (B, n)."""
+        """Add columns (n, b), which are in the stored order of the rows, to the rows of `out` (B, n)."""
         out[tile.blocks] += values[self.position].T
 
     def _growth(self, tile: PairTile, point: Floats, rho: Floats, z: Floats) -> bool:
-        """Write ρ and z for the columns `point` (n, b); return whether all z are positive."""
+        """Compute ρ and z for the columns `point` (n, b); return whether all z are positive."""
         np.take(point, self._t, axis=0, out=rho, mode="clip")
         rho *= self._ratios
         np.take(point, self._s, axis=0, out=z, mode="clip")
@@ -209,7 +209,7 @@ class Pairs:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
         point = self._order_rows(tile, x)
-        # The bound of multipliers does not depend on the point.
+        # Bᵀy is added even if a slack is not positive, because the lower bound depends only on the multipliers.
         added = self._adjoint @ tile.y
         self._add(tile, added, adjoint)
         if not self._growth(tile, point, rho, z):
@@ -231,7 +231,7 @@ class Pairs:
         return True
 
     def _relative(self, worker: int, tile: PairTile, u: Floats, q: Singles) -> Singles:
-        """Write q in single precision, from differences of u in double precision."""
+        """Compute q in single precision from differences of u in double precision."""
         first, second, _ = self._room(worker, tile)
         steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=first, mode="clip")
@@ -285,18 +285,18 @@ class Pairs:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
         positive = self._growth(tile, self._order_rows(tile, x), rho, z)
-        assert positive, "the point was assembled"
+        assert positive, "the point has been assembled with positive slacks"
         steps = self._order_rows(tile, u)
         np.take(steps, self._s, axis=0, out=z, mode="clip")
         np.take(steps, self._t, axis=0, out=change, mode="clip")
         change -= z
         change *= rho
         change += z
-        # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
+        # The new y is y (1 + α (φ − 1 − q)), which remains positive even if single precision makes the step too long.
         np.subtract(tile.targets[slot], change, out=change)
         change *= dual
         change += 1.0 - dual
         np.maximum(change, MIN_MULTIPLIER_SHARE, out=change)
-        # A column that does not move may have a direction that is not finite.
+        # The direction of a column may contain infinite values or NaN if the column does not move.
         np.copyto(change, 1.0, where=np.equal(dual, 0.0))
         tile.y *= change

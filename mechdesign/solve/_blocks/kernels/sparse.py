@@ -1,11 +1,13 @@
-"""The kernel for sparse blocks, in which each row has few bounds: lists of pairs, block tridiagonal Hessians.
+"""The kernel for sparse blocks, whose rows have few bounds: lists of pairs, and block tridiagonal Hessians.
 
-In a breadth-first order of the rows a Hessian is block tridiagonal; on roads and grids the levels have about √n rows.
-A block's contribution to the Schur complement takes about n² √n operations instead of n³. A solve takes n √n instead
-of n².
+In a breadth-first order of the rows, a Hessian is block tridiagonal. For road networks and grids, the levels have about
+√n rows. The contribution of a block to the Schur complement then takes about n² √n operations instead of n³. Solving
+with a block takes n √n operations instead of n².
 
-Only H_r, the Hessian without row and column r of the root, is sparse and factored; row and column r of M are a border.
-Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b is b'_r = (b_r − f·b) / σ and H_r⁻¹ b − f b'_r.
+Only H_r is sparse and factored: the Hessian without row and column r of the root. Row and column r of M form a border
+    around H_r.
+Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b has the entry b'_r = (b_r − f·b) / σ, and the
+other entries are H_r⁻¹ b − f b'_r.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -24,20 +26,21 @@ from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, PairTile
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of the inverses that are summed together. Larger panels access a matrix beyond the cache less often. With
-# 2,500 road places an iteration takes 14 s, and 21 s with 750,000 entries and half the tile.
+# Number of entries of the inverses that are summed together. The sum does not fit into the cache, and is accessed less
+# often with larger panels. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, an
+# iteration takes 21 s.
 _PANEL_ENTRIES = 4_000_000
-# Relative gap down to which factors, and so directions, have single precision; with 1e-3 the iteration stalls (900 road
-# places).
+# Smallest relative gap with factors and directions in single precision. With a smallest gap of 1e-3, the iteration
+# stalls with 900 road places.
 _SINGLE_FACTORS_GAP = 3e-2
-# The same for inverses, which are sums of terms of one sign.
+# Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign.
 _SINGLE_INVERSES_GAP = 1e-4
-# Residual of a right side from which a second solve pays, relative to the largest terms.
+# Residual, relative to the terms of an equation, above which the solution is refined.
 _REFINED_RESIDUAL = 1e-12
 
 
 class SparseTile(PairTile):
-    """A tile with the factors of the Hessians."""
+    """A tile that also contains the factors of the Hessians."""
 
     def __init__(self, blocks: slice, rows: int, pairs: int, shape: Shape, edges: int) -> None:
         super().__init__(blocks, rows, pairs, edges)
@@ -62,13 +65,15 @@ def _derive(layout: BlockLayout) -> tuple[Levels, PairLists, Shape]:
 
 
 class SparseKernel(Pairs):
-    """Rows in the order of the levels, and factors for each block."""
+    """The kernel with rows in the order of the levels, and block tridiagonal factors for each block."""
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         n = layout.rows
         if layout.floors:
             raise InputError(
-                "options.extra.arrays", "does not support distortion floors, which fill the blocks", value="sparse"
+                "options.extra.arrays",
+                "does not support distortion floors, because they make Hessians dense",
+                value="sparse",
             )
         self.levels, lists, self._shape = layout.geometry.derive("sparse", lambda: _derive(layout))
         super().__init__(layout, threads, lists)
@@ -98,7 +103,7 @@ class SparseKernel(Pairs):
         return before != (self.rough, self._kind)
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
-        raise InputError("floors", "fill the Hessians of blocks; the sparse kernel does not support them")
+        raise InputError("floors", "are not supported by the sparse kernel, because they make Hessians dense")
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         tile = self._tile(blocks)
@@ -110,7 +115,7 @@ class SparseKernel(Pairs):
         sides[each, mine] = 0.0
         diagonal = tile.diagonal.copy()
         buffers = self._matrices[worker].view(self._kind)
-        # Matrices that fail in single precision are factored in double precision.
+        # If the factorisation fails in single precision, the caller repeats it in double precision.
         for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
             np.multiply(diagonal, 1 + delta, out=tile.diagonal)
             if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
@@ -122,7 +127,7 @@ class SparseKernel(Pairs):
         return np.inf
 
     def _without_roots(self, tile: SparseTile, roots: Integers) -> None:
-        """Replace row and column r of each block by those of the unit matrix."""
+        """Replace row and column r of each block by row and column r of the unit matrix."""
         ends = self._ends
         for block, root in enumerate(roots.tolist()):
             tile.entries[ends.indices[ends.indptr[root] : ends.indptr[root + 1]], block] = 0.0
@@ -144,11 +149,11 @@ class SparseKernel(Pairs):
         for first in range(0, tile.size, self._together):
             some = slice(first, min(first + self._together, tile.size))
             tile.factors.add_inverse(scaled[some], self._schur[worker], self._panels[worker], some)
-        # One rank-one term for each block; `schur` adds all of them in a single product.
+        # Each block has one rank-one term; `schur` adds all these terms in a single product.
         np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
 
     def _accumulate_linked(self, worker: int, tile: SparseTile, scale: Floats, counts: Floats) -> None:
-        """Do the work of `accumulate` block by block, for linking rows that contain variables several times."""
+        """Accumulate the inverses one block at a time, if several linking rows refer to the same variable."""
         n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
         some = np.ones((1, n))
         panels = self._panels[worker][:, :1]
@@ -183,16 +188,18 @@ class SparseKernel(Pairs):
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
         shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
-        # In single precision only the final direction is refined, with the linking rows.
+        # In single precision, this solution is not refined. Only the final direction is refined, together with the
+        # linking rows.
         found = self._solve_ordered(tile, found, refined=self._kind is np.float64)
         found -= tile.along * shift[:, None]
         found[each, tile.roots] = shift
         right[blocks] = found[:, self.levels.position]
 
     def _solve_ordered(self, tile: SparseTile, right: Floats, *, refined: bool) -> Floats:
-        """Solve for right sides (b, n) in the order of the levels, with refinement of large residuals.
+        """Solve for right-hand sides (b, n) in the order of the levels, and refine solutions with large residuals.
 
-        Products with explicit inverses lose more digits than substitution if entries differ widely.
+        If the entries span many orders of magnitude, products with explicit inverses are less accurate than
+        substitution.
         """
         found = self._product(tile, right)
         if not refined:
@@ -206,7 +213,7 @@ class SparseKernel(Pairs):
         return found
 
     def _product(self, tile: SparseTile, right: Floats) -> Floats:
-        """Return the inverses of the factored matrices times vectors (b, n)."""
+        """Multiply vectors (b, n) with the inverses of the factored matrices."""
         found = right.astype(tile.factors.kind, order="C")
         tile.factors.solve(found[:, :, None])
         return found.astype(np.float64, copy=False)

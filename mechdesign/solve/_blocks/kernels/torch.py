@@ -1,4 +1,4 @@
-"""The kernel on PyTorch: whole batches of blocks at a time, on the CPU; `accelerator` builds on it.
+"""The kernel on PyTorch, which processes whole batches of blocks on the CPU; `accelerator.py` extends it.
 
 All arrays except vectors stay on the device; vectors are transferred once for each batch. As in the NumPy kernel,
 four arrays have single precision: ρ, κ for the centre μ₀, q of the last direction, and the targets. The multipliers and
@@ -26,12 +26,12 @@ from mechdesign.solve._blocks.kernels.contract import (
 )
 from mechdesign.solve._blocks.layout import BlockLayout
 
-# Entries of a batch, the unit of work of a thread.
+# Number of entries of a batch, the unit of work of a thread.
 _BATCH_ENTRIES = 100_000
 
 
 class TorchKernel:
-    """Batches of blocks as tensors on the CPU: several callers, each with one PyTorch thread."""
+    """Batches of blocks as tensors on the CPU, for several callers that use one PyTorch thread each."""
 
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
@@ -55,8 +55,8 @@ class TorchKernel:
         self._schur = torch.zeros((threads, layout.links, layout.links), **double)
         self._rho = torch.empty((blocks, n, n), **single)
         self._kappa = torch.empty((blocks, n, n), **single)
-        # Targets, q of the last ratio test, and the other targets; the last two together have the size of y. All parts
-        # start at even offsets.
+        # The first set of targets, q of the last ratio test, and the second set of targets. The last two arrays
+        # together have the size of y. All arrays start at even offsets.
         size = blocks * n * n
         self._pool = torch.empty((3, size + size % 2), **single)
         self._singles = [part[:size].view(blocks, n, n) for part in self._pool]
@@ -71,7 +71,7 @@ class TorchKernel:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def _send(self, *parts: Floats) -> tuple[torch.Tensor, ...]:
-        """Copy rows (b, ·) of several arrays to the device in one transfer."""
+        """Copy several arrays with b rows to the device in one transfer."""
         whole = torch.from_numpy(np.concatenate(parts, axis=1)).to(self.device)
         split: tuple[torch.Tensor, ...] = whole.split([part.shape[1] for part in parts], dim=1)
         return split
@@ -81,7 +81,7 @@ class TorchKernel:
         return [buffer[: count * n * n].view(count, n, n) for buffer in self._work[worker]]
 
     def _halves(self, worker: int, blocks: slice) -> list[torch.Tensor]:
-        """Return the buffers in single precision."""
+        """Return the worker's buffers as single-precision arrays."""
         n, count = self.layout.rows, blocks.stop - blocks.start
         return [buffer.view(torch.float32)[: count * n * n].view(count, n, n) for buffer in self._work[worker]]
 
@@ -117,14 +117,14 @@ class TorchKernel:
         return read
 
     def _growth(self, worker: int, blocks: slice, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ρ and z, in the first buffers."""
+        """Return ρ and z, which are stored in the first two buffers."""
         rho, z, _ = self._doubles(worker, blocks)
         torch.mul(self._ratios, x[:, None, :], out=rho)
         torch.sub(rho, x[:, :, None], out=z)
         return rho.div_(z), z
 
     def _adjoint(self, worker: int, blocks: slice, values: torch.Tensor) -> torch.Tensor:
-        """Return Bᵀ values (b, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is overwritten."""
+        """Return Bᵀ values (b, n), with (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr; the second buffer is overwritten."""
         scaled = self._doubles(worker, blocks)[1]
         torch.mul(values, self._ratios, out=scaled)
         return scaled.sum(dim=1).sub_(values.sum(dim=2))
@@ -242,14 +242,14 @@ class TorchKernel:
         right[blocks] = self._solutions(blocks, steps[:, :, None])[:, :, 0].cpu().numpy()
 
     def _solutions(self, blocks: slice, right: torch.Tensor) -> torch.Tensor:
-        """Return the solutions for right sides (b, N, 1), which are overwritten."""
+        """Return the solutions for right-hand sides (b, N, 1), which may be overwritten."""
         factors = self._factors[blocks]
         inner = torch.linalg.solve_triangular(factors, right, upper=False)
         solutions: torch.Tensor = torch.linalg.solve_triangular(factors.mT, inner, upper=True)
         return solutions
 
     def _relative(self, worker: int, blocks: slice, u: Floats) -> torch.Tensor:
-        """Return q in single precision, from differences of u in double precision."""
+        """Return q in single precision, computed from differences of u in double precision."""
         (steps,) = self._send(u[blocks])
         q = self._halves(worker, blocks)[0]
         torch.sub(steps[:, None, :], steps[:, :, None], out=q)
@@ -300,7 +300,7 @@ class TorchKernel:
         change, other = self._growth(worker, blocks, points)
         torch.sub(steps[:, None, :], steps[:, :, None], out=other)
         change.mul_(other).add_(steps[:, :, None])
-        # y (1 + α (φ − 1 − q)), kept positive if single precision made the step too long.
+        # The new y is y (1 + α (φ − 1 − q)), which remains positive even if single precision makes the step too long.
         torch.sub(self._targets(slot)[blocks], change, out=change)
         change.mul_(dual).add_(1.0 - dual).clamp_(min=MIN_MULTIPLIER_SHARE)
         self._y[blocks].mul_(change)

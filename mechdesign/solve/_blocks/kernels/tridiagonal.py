@@ -1,13 +1,13 @@
-"""Sparse symmetric matrices as block tridiagonal ones: breadth-first levels of their graph, factors, inverses.
+"""Block tridiagonal forms of sparse symmetric matrices: levels of their graphs, factors and inverses.
 
-In a breadth-first order each row has entries only in its own level and the two adjacent ones. Let A_i be the diagonal
-blocks and C_i the blocks below them. The factors are D_1 = A_1 and D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ. With
-K_i = −D_i⁻¹ C_iᵀ the inverse P is
+In a breadth-first order, each row has entries only in its own level and in the two adjacent levels. Let A_i be the
+diagonal blocks, and let C_i be the blocks below them. The factors are D_1 = A_1 and D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ.
+With K_i = −D_i⁻¹ C_iᵀ, the inverse P has the blocks
 
     P_ij = K_i P_i+1,j for j > i,     P_ii = D_i⁻¹ + K_i P_i+1,i+1 K_iᵀ.
 
-The matrices are positive definite without positive off-diagonal entries. Therefore D_i⁻¹, K_i and P have no negative
-entries, and the formulas for P involve no cancellation, however widely entries differ.
+The matrices are positive definite, and their off-diagonal entries are at most 0. Therefore, all entries of D_i⁻¹, K_i
+and P are at least 0, and the formulas for P involve no cancellation.
 
 Theory: interior_point, Sparse blocks.
 """
@@ -26,7 +26,7 @@ from mechdesign.base._arrays import Floats, Integers, Singles
 
 Panels = Floats | Singles
 
-# Size up to which LAPACK inverts a matrix; larger ones are split [rows].
+# Largest size of a matrix that LAPACK inverts; larger matrices are split [rows].
 _LEAF_ROWS = 16
 
 
@@ -57,18 +57,18 @@ class Levels:
 
     @property
     def slices(self) -> list[slice]:
-        """The rows of each level, in the order."""
+        """The positions of the rows of each level."""
         return [slice(start, stop) for start, stop in itertools.pairwise(self.starts.tolist())]
 
 
 def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
-    """Return narrow levels of the graph with edges between `sources` and `targets`, component by component."""
+    """Return narrow levels of the graph with the edges (`sources`, `targets`), one component after the other."""
     graph = sparse.coo_array((np.ones(sources.size), (sources, targets)), shape=(size, size)).tocsr()
     graph = (graph + graph.T).tocsr()
     order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
     position = np.empty(size, dtype=np.int64)
     position[order] = np.arange(size)
-    # The last neighbour, in the order, of each row and all earlier ones.
+    # `reach[i]` is the last position of all neighbours of the rows at positions up to i.
     reach = np.arange(size)
     np.maximum.at(reach, position[sources], position[targets])
     np.maximum.at(reach, position[targets], position[sources])
@@ -83,7 +83,7 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
 
 
 class Shape:
-    """The positions of the entries of a matrix with a given graph in its blocks.
+    """The positions at which the entries of sparse matrices with a given graph are stored in blocks.
 
     Attributes:
         levels: The levels.
@@ -91,7 +91,7 @@ class Shape:
     """
 
     def __init__(self, levels: Levels, rows: Integers, columns: Integers) -> None:
-        """Take rows and columns of the entries below the diagonal, in the order of the levels (rows > columns)."""
+        """Compute the positions of entries below the diagonal (rows > columns), given in the order of the levels."""
         widths, starts = levels.widths, levels.starts
         self.levels = levels
         level = np.repeat(np.arange(widths.size), widths)
@@ -106,7 +106,7 @@ class Shape:
         base, width = self._own[level[r]], widths[level[r]]
         self._inside = np.concatenate([base + place[r] * width + place[c], base + place[c] * width + place[r]])
         r, c = rows[~within], columns[~within]
-        # A_i,i+1 = C_iᵀ has one row for each row of level i.
+        # The block C_iᵀ at (i, i + 1) has one row for each row of level i.
         self._beside = self._next[level[c]] + place[c] * widths[level[r]] + place[r]
 
     @property
@@ -117,9 +117,9 @@ class Shape:
     def spread(
         self, diagonal: Floats, entries: Floats, own: Floats, beside: Floats
     ) -> tuple[list[Floats], list[Floats]]:
-        """Write b matrices, given by diagonals (n, b) and negated entries (e, b), as blocks A_i and −C_iᵀ.
+        """Store b matrices as blocks A_i and −C_iᵀ, given their diagonals (n, b) and negated entries (e, b).
 
-        `own` and `beside` are buffers with b · `size` entries together, which contain the result.
+        The buffers `own` and `beside`, which have b · `size` entries together, contain the result.
         """
         blocks = diagonal.shape[1]
         own = own[: blocks * self._own[-1]].reshape(blocks, -1)
@@ -149,7 +149,7 @@ class Factors:
         self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
     def factor(self, own: list[Floats], beside: list[Floats]) -> bool:
-        """Factor matrices given as A_i, which are overwritten, and −C_iᵀ; return whether rounding allowed it."""
+        """Factor matrices with blocks A_i and −C_iᵀ, and overwrite A_i; return whether the factorisation succeeds."""
         try:
             for i, block in enumerate(own):
                 if i:
@@ -165,7 +165,7 @@ class Factors:
         return True
 
     def solve(self, right: Floats) -> None:
-        """Replace right sides (b, n, k), in the order of the levels, by solutions."""
+        """Replace right-hand sides (b, n, k), in the order of the levels, by solutions."""
         parts = [right[:, rows] for rows in self.levels.slices]
         for i, carry in enumerate(self.carries):
             parts[i + 1] += carry.swapaxes(1, 2) @ parts[i]
@@ -177,8 +177,8 @@ class Factors:
     def add_inverse(self, scale: Floats, total: Floats, panels: Panels, some: slice = slice(None)) -> None:
         """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
-        Rows and columns are multiplied by `scale` (b, n), which is positive except for rows without off-diagonal
-        entries. `panels` are two buffers (2, b, widest level, n) with the precision of the inverses.
+        Rows and columns of P are multiplied by `scale` (b, n), which is positive except for rows without off-diagonal
+        entries. The array `panels` contains two buffers (2, b, widest level, n) with the precision of the inverses.
         """
         slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -200,11 +200,11 @@ class Factors:
 
 
 def _invert(matrices: Floats, out: Floats) -> None:
-    """Write the inverses of symmetric matrices (b, w, w) without positive off-diagonal entries to `out`.
+    """Write the inverses of symmetric matrices (b, w, w) to `out`; off-diagonal entries must be at most 0.
 
-    Let the halves be [[A, −B], [−Bᵀ, C]], K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is
-    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]: sums of terms of one sign. Products of matrices compute it in about half the time
-    of inverting the whole matrix. Raises `LinAlgError` for a singular matrix.
+    Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks, K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is
+    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are sums of terms of one sign. These matrix products
+    take about half the time of a direct inversion. A singular matrix raises `LinAlgError`.
     """
     width = matrices.shape[1]
     if width <= _LEAF_ROWS:
