@@ -40,7 +40,8 @@ RAYS = "rays"
 
 # Up to this number of rows the simplex method reaches an exact vertex in well under a second. With 20 secrets and 20
 # observables, the simplex method is as fast as the block method. With 25 secrets, the simplex method takes two to ten
-# times as long as the block method, but its solution is exact to the last digits. With 30 secrets, beyond this limit,
+# times as long as the block method. However, its solution is exact to the last digits. With 30 secrets, beyond this
+# limit,
 # the simplex method takes five to fifty times as long.
 MAX_SIMPLEX_ROWS = 12_000
 

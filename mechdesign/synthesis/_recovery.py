@@ -9,8 +9,8 @@ Polishing the multipliers reduces this loss. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
-a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This lowers r[s,o] by only v/g. The new
-deficits are treated in the same way, and vanish after a few steps.
+a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This decrease lowers r[s,o] by only v/g. The
+new deficits are treated in the same way, and vanish after a few steps.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _NEGLIGIBLE_SHARE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The w weights to choose for the floors.
+    """The w weights of estimates that the solution chooses for the floors.
 
     Attributes:
         lacks: Amount that each weight adds to the lacks, shape (w, r).
