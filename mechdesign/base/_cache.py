@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from mechdesign.base._atomic import make_folder, write_file
-from mechdesign.base._errors import CacheWarning, ExportError
+from mechdesign.base._errors import CacheWarning, ExportError, InputError
 from mechdesign.base._files import read_own, why_not_above, why_not_own
 from mechdesign.base._warnings import warn
 
@@ -131,7 +131,11 @@ def folder() -> Path | None:
     named = os.environ.get(VARIABLE, "").strip()
     if _OFF.get() or named.lower() in ("off", "0", "none"):
         return None
-    return Path(named).expanduser() if named else user_cache_path("mechdesign", appauthor=False)
+    try:
+        return Path(named).expanduser() if named else user_cache_path("mechdesign", appauthor=False)
+    except RuntimeError as error:
+        bound = "a folder, or off"
+        raise InputError(VARIABLE, "names the home folder of an unknown user", value=named, bound=bound) from error
 
 
 def path_of(kind: str, key: str) -> Path | None:
@@ -222,8 +226,10 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
     left: list[Path] = []
     with contextlib.suppress(OSError):
         for path in sorted(root.iterdir()):
-            is_ours = path.name in KINDS and path.is_dir() and not path.is_symlink()
-            left.extend(sorted(path.iterdir()) if is_ours else [path] if path.name != _LIMIT else [])
+            if path.name in KINDS and path.is_dir() and not path.is_symlink():
+                left.extend(sorted(path.iterdir()))
+            elif path.name != _LIMIT or not path.is_file() or path.is_symlink():
+                left.append(path)
     return removed, left
 
 
@@ -324,6 +330,8 @@ def _is_ignored(root: Path, *places: Path) -> bool:
 
 
 def _explain(place: Path, root: Path) -> str:
+    if place != root and place.is_symlink():
+        return f"contains {place.relative_to(root)}, which is a link"
     why = why_not_own(place.stat())
     return why if not why or place == root else f"contains {place.relative_to(root)}, which {why}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from fractions import Fraction
 
 import click
 
@@ -12,6 +13,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.cli._console import output, table
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_MAX_BYTES, _MAX_LENGTH = 10**18, 40
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 
 
@@ -85,14 +87,12 @@ def _bytes(size: str) -> int | None:
     """Return the bytes of a size such as "500MB", or None for "none"."""
     if size.strip().lower() == "none":
         return None
-    parts = _SIZE.fullmatch(size.strip())
-    if (
-        parts is None
-        or parts[2].upper() not in _UNITS
-        or not (found := int(float(parts[1]) * _UNITS[parts[2].upper()]))
-    ):
-        bound = "a positive number with a unit (B, KB, MB, GB, KiB, MiB, GiB), or none"
-        raise InputError("SIZE", "is not a size", value=size, bound=bound, remedy="such as 500MB")
+    parts = _SIZE.fullmatch(size.strip()) if len(size) <= _MAX_LENGTH else None
+    unit = None if parts is None else _UNITS.get(parts[2].upper())
+    found = 0 if parts is None or unit is None else int(Fraction(parts[1]) * unit)
+    if not 0 < found <= _MAX_BYTES:
+        bound = "from 1 B to 1,000,000,000 GB, with a unit (B, KB, MB, GB, KiB, MiB, GiB), or none"
+        raise InputError("SIZE", "is not a size", value=size[:_MAX_LENGTH], bound=bound, remedy="such as 500MB")
     return found
 
 

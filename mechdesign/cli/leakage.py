@@ -159,7 +159,7 @@ def _show_routes(
 
     with naming_options(_ROUTE_OPTIONS), warnings_once():
         found = leakage_by_routes(budgets, before, after, ROUTES[name])
-    apart = differences(found, before, after) if name == "all" else {}
+    apart = differences(found) if name == "all" else {}
     if as_json:
         lists = {
             route: {key: values.tolist() for key, values in each._asdict().items()} for route, each in found.items()
@@ -173,7 +173,7 @@ def _show_routes(
             for route, difference in apart.items():
                 shown.add_row(route, f"{difference.size:.3g}", str(difference.step))
             output().print(shown)
-    require_agreement(apart)
+    require_agreement(found, before, after)
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:

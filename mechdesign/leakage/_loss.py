@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
-from mechdesign.base._check import as_path
+from mechdesign.base._check import as_path, as_truth
 from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, StateError
 from mechdesign.base._values import cached_property
@@ -204,7 +204,7 @@ class LossFunction:
     smoothed: MarkovChain | None = None
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
-        self._find(*as_rows_and_ends(P, path), cache)
+        self._find(*as_rows_and_ends(P, path), None if cache is None else as_truth(cache, "cache"))
         self._note_smoothing(P, path)
 
     def _note_smoothing(self, P: Any, path: str) -> None:

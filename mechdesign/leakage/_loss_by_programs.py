@@ -25,7 +25,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, read_only
-from mechdesign.base._check import as_truth
+from mechdesign.base._check import as_truth, rename_path, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.leakage._row_pair import LARGEST_ALPHA, row_pair_program
 from mechdesign.leakage._transitions import as_alphas, as_transition, distinct_rows
@@ -131,6 +131,8 @@ def loss_by_programs(
     found, prune = find(solver), as_truth(prune, "prune")
     if found.takes != "rows":
         raise InputError("solver", "does not take linear programs", value=solver, bound="a solver of linear programs")
+    if options is not None:
+        require_kind(options, Options, "options", "an Options or None")
     options = (Options(feasibility=_TIGHT) if options is None else options).begun()
     task = _Task(rows, numbers, method, solver, options)
     maxima = [_maximise(task, alpha, prune) for alpha in values.tolist()]
@@ -174,7 +176,10 @@ def _as_rows(P: Any) -> tuple[Floats, Integers]:
 
 def _as_bounded_alphas(alphas: ArrayLike) -> Floats:
     """Return values of α from 0 to `LARGEST_ALPHA`, of shape (k,)."""
-    values = as_alphas(alphas)
+    try:
+        values = as_alphas(alphas)
+    except InputError as error:
+        raise rename_path(error, "alphas", "alpha") from error
     if values.ndim > 1 or values.size == 0:
         raise InputError(
             "alphas", "has the wrong shape", value=values.shape, bound="a number, or of shape (k,) with k >= 1"
@@ -257,8 +262,9 @@ def _polish(q: Floats, d: Floats, x: Floats, alpha: float) -> tuple[Floats, floa
     Returns:
         The better of both points, its loss rounded down, and whether the step changed the point for the better.
     """
-    low = math.exp(-alpha / 2) * (1 + _FEW_ROUNDINGS) if alpha else 1.0
-    high = max(math.exp(alpha / 2) * (1 - _FEW_ROUNDINGS), low) if alpha else 1.0
+    # For a tiny α only the point of equal entries is certain to lie in the box.
+    low = min(math.exp(-alpha / 2) * (1 + _FEW_ROUNDINGS), 1.0)
+    high = max(math.exp(alpha / 2) * (1 - _FEW_ROUNDINGS), 1.0) if low < 1.0 else 1.0
     x = np.clip(x, low, high)
     before = _loss_down(q, d, x)
     ratio = math.fsum((q * x).tolist()) / math.fsum((d * x).tolist())

@@ -76,9 +76,14 @@ def read_loss(path: Path) -> SavedLoss:
     matrix, ends, lines = _matrix(path, arrays), str(arrays["ends"]), lines_in(arrays)
     if lines is None or not are_pieces(lines):
         raise StateError(f"{path}: the pieces are not those of a loss function; {RESTORE}")
-    given: Any = OpenChain(matrix, ends) if ends else matrix  # type: ignore[arg-type]
-    if "counts" in arrays:
-        given = MarkovChain(matrix, smoothing=float(arrays["smoothing"]), counts=arrays["counts"])
+    given: Any = matrix
+    try:
+        if ends:
+            given = OpenChain(matrix, ends)  # type: ignore[arg-type]
+        if "counts" in arrays:
+            given = MarkovChain(matrix, smoothing=arrays["smoothing"].item(), counts=arrays["counts"])
+    except (InputError, ValueError) as error:
+        raise StateError(f"{path} {_DAMAGED}: {error}; {RESTORE}") from error
     return SavedLoss(given, str(arrays["matrix_sha256"]), lines)
 
 
@@ -108,13 +113,16 @@ def _require_format(source: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def _matrix(source: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
     """Return the matrix of the archive, dense or sparse."""
+    known = arrays["matrix"] if "matrix" in arrays else arrays["data"]
+    if known.dtype != np.float64:
+        raise StateError(f"{source} {_DAMAGED}: its matrix does not have the type float64; {RESTORE}")
     if "matrix" in arrays:
-        return arrays["matrix"]
-    n = len(arrays["indptr"]) - 1
+        return known
     try:
+        n = len(arrays["indptr"]) - 1
         matrix = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
         matrix.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise StateError(f"{source} {_DAMAGED}: its sparse matrix has indices out of range; {RESTORE}") from error
     return matrix
 

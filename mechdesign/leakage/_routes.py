@@ -42,15 +42,10 @@ class RouteLeakage(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The largest difference of a route from the first one: its size in nats, the release, and the pairs of rows.
-
-    `backward` and `forward` are the rows (q, d) that attain the losses of this release; (−1, −1) if there are none.
-    """
+    """The largest difference of a route from the first one in nats, and its release."""
 
     size: float
     step: int
-    backward: tuple[int, int]
-    forward: tuple[int, int]
 
 
 def leakage_by_routes(
@@ -69,33 +64,31 @@ def leakage_by_routes(
     return found
 
 
-def differences(
-    found: Mapping[str, RouteLeakage], before: LossFunction | None, after: LossFunction | None
-) -> dict[str, Difference]:
+def differences(found: Mapping[str, RouteLeakage]) -> dict[str, Difference]:
     """Return the largest difference of each other route from the first one."""
     (_, first), *others = found.items()
     result = {}
     for route, other in others:
         sizes = np.abs(other.temporal - first.temporal)
         step = int(np.argmax(sizes))
-        pairs = (
-            _pair(before, first.backward[step - 1] if step else 0.0),
-            _pair(after, first.forward[step + 1] if step + 1 < len(sizes) else 0.0),
-        )
-        result[route] = Difference(float(sizes[step]), step, *pairs)
+        result[route] = Difference(float(sizes[step]), step)
     return result
 
 
-def require_agreement(found: Mapping[str, Difference]) -> None:
+def require_agreement(
+    found: Mapping[str, RouteLeakage], before: LossFunction | None, after: LossFunction | None
+) -> None:
     """Raise `SolverError` that names route, release and pairs if a difference is larger than `MAX_DIFFERENCE`."""
-    for route, difference in found.items():
-        if not difference.size <= MAX_DIFFERENCE:
-            pairs = ((name, getattr(difference, name)) for name in ("backward", "forward"))
-            rows = " and ".join(
-                f"rows {q} and {d} of the {name} matrix" for name, (q, d) in pairs if (q, d) != (-1, -1)
-            )
+    first = next(iter(found.values()))
+    for route, (size, step) in differences(found).items():
+        if not size <= MAX_DIFFERENCE:
+            pairs = {
+                "backward": _pair(before, float(first.backward[step - 1]) if step else 0.0),
+                "forward": _pair(after, float(first.forward[step + 1]) if step + 1 < len(first.forward) else 0.0),
+            }
+            rows = " and ".join(f"rows {q} and {d} of the {name} matrix" for name, (q, d) in pairs.items() if q >= 0)
             raise SolverError(
-                f"the route {route} differs from the hull by {difference.size:.3g} nats at release {difference.step}"
+                f"the route {route} differs from the hull by {size:.3g} nats at release {step}"
                 + (f", which {rows} determine" if rows else "")
             )
 
@@ -119,7 +112,7 @@ def _loss_by(route: str, function: LossFunction | None, largest: float, name: st
         raise InputError(name, "has rows that are not numbers", bound="a row-stochastic matrix", remedy=remedy)
     matrix = function.matrix
     if route == PROGRAMS:
-        return lambda alpha: float(loss_by_programs(matrix, [alpha]).upper[0])
+        return lambda alpha: float(loss_by_programs(matrix, [alpha]).values[0])
     if route == "Algorithm 1":
         return lambda alpha: float(cao2019.algorithm1(matrix, alpha))
     tables = cao2019.algorithm2(matrix)

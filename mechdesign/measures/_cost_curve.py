@@ -16,13 +16,17 @@ from scipy.sparse.csgraph import shortest_path
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._arrays import Floats, as_nonnegative, require
+from mechdesign.base._check import as_truth
 from mechdesign.base._errors import InputError
+from mechdesign.base._version import __version__
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._budget_program import CostCurve
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kind import with_fields
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.solve._registry import find
 from mechdesign.synthesis._design import design
+from mechdesign.synthesis._settings import SolveSettings
 
 _KIND = "cost-curve-1"
 # A bound of the relative error of sums of exponents along a path.
@@ -68,12 +72,15 @@ def cost_curve(
         raise InputError("epsilons", "are empty", bound="shape (k,) with k >= 1")
     rising = np.append(True, budgets[1:] > budgets[:-1])
     require(rising, budgets, "epsilons", "larger than the one before", "sort the budgets, each once")
+    settings, cache = SolveSettings(solver, tolerance), True if cache is None else as_truth(cache, "cache")
+    if settings.solver != "auto":
+        find(settings.solver)
     place = _place_of_epsilon(problem)
     unit = _bound_per_epsilon(problem, place)
     if budgets[0] == 0:
         _require_constant_answer(problem)
-    key = _digest(problem, budgets, tolerance, solver)
-    stored = None if cache is False else _stored(key, len(budgets))
+    key = _digest(problem, budgets, settings)
+    stored = _stored(key, len(budgets)) if cache else None
     if stored is not None:
         return CostCurve(budgets, stored, cached=True)
     costs = [
@@ -83,7 +90,7 @@ def cost_curve(
         for budget in budgets.tolist()
     ]
     falling = np.minimum.accumulate(np.array(costs))
-    if cache is not False:
+    if cache:
         caching.store(_KIND, key, {"costs": falling})
     return CostCurve(budgets, falling)
 
@@ -157,9 +164,10 @@ def _stored(key: str, count: int) -> Floats | None:
     return costs if valid else None
 
 
-def _digest(problem: Problem, budgets: Floats, tolerance: float, solver: str) -> str:
-    """Return the SHA-256 of all that a curve depends on, but for versions of solvers."""
-    state = hashlib.sha256(f"{problem.objective} {tolerance!r} {solver}\n".encode())
+def _digest(problem: Problem, budgets: Floats, settings: SolveSettings) -> str:
+    """Return the SHA-256 of the problem, the budgets, the settings and the version of the package."""
+    stated = f"{__version__} {problem.objective} {float(settings.tolerance)!r} {settings.solver}\n"
+    state = hashlib.sha256(stated.encode())
 
     def add(name: str, array: NDArray[Any]) -> None:
         state.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -167,9 +175,9 @@ def _digest(problem: Problem, budgets: Floats, tolerance: float, solver: str) ->
 
     for name, array in {"prior": problem.prior, "cost": problem.cost, "epsilons": budgets}.items():
         add(name, array)
-    for stated in problem.stated:
-        numbers: Mapping[str, Fraction] = stated.numbers
-        state.update(f"{stated.kind} {stated.name} {stated.part} {sorted(numbers.items())}\n".encode())
-        for name in sorted(stated.arrays):
-            add(name, np.asarray(stated.arrays[name]))
+    for each in problem.stated:
+        numbers: Mapping[str, Fraction] = each.numbers
+        state.update(f"{each.kind} {each.name} {each.part} {sorted(numbers.items())}\n".encode())
+        for name in sorted(each.arrays):
+            add(name, np.asarray(each.arrays[name]))
     return state.hexdigest()

@@ -269,12 +269,14 @@ def test_clear_removes_known_entries_and_nothing_else(folder: Path, tmp_path: Pa
     (folder / "other-kind-9" / f"{KEY}.npz").write_bytes(b"")
     (folder / cache.KINDS[0] / f"{KEY}.npz").symlink_to(target)
     (folder / cache.KINDS[0] / "notes.txt").write_text("mine")
+    (folder / "limit-bytes").mkdir()
     (folder / cache.KINDS[1]).symlink_to(tmp_path)
     removed, left = cache.clear()
     assert [each.path for each in removed] == [ours]
     assert not ours.exists()
     assert target.read_bytes() == b"mine"
     assert {path.relative_to(folder).as_posix() for path in left} == {
+        "limit-bytes",
         "notes.txt",
         "other-kind-9",
         cache.KINDS[1],
@@ -379,3 +381,12 @@ def test_a_folder_that_others_can_write_is_left_alone(folder: Path) -> None:
     assert old.exists()
     folder.chmod(0o700)
     assert len(cache.entries()) == 1
+
+
+def test_a_kind_behind_a_link_is_not_used(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(0o700)
+    folder.mkdir(0o700)
+    (folder / "kind").symlink_to(tmp_path / "elsewhere")
+    with pytest.warns(CacheWarning, match="contains kind, which is a link"):
+        cache.store("kind", KEY, ARRAYS)
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -57,7 +57,26 @@ def test_limit(folder: Path, P: Any) -> None:
     assert "no limit" in run("cache", "list").output
 
 
-@pytest.mark.parametrize("size", ["", "0", "0MB", "MB", "-5", "5XB", "5 5", "1e3MB", "nan", "inf", "٥MB", "500MB;"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        "",
+        "0",
+        "0MB",
+        "MB",
+        "-5",
+        "5XB",
+        "5 5",
+        "1e3MB",
+        "nan",
+        "inf",
+        "٥MB",
+        "500MB;",
+        "9" * 400,
+        "0.1B",
+        "2000000000GB",
+    ],
+)
 def test_wrong_sizes_are_refused(folder: Path, size: str) -> None:
     result = run("cache", "limit", "--", size)
     assert result.exit_code == 2
@@ -71,6 +90,17 @@ def test_all_say_that_the_cache_is_off(words: tuple[str, ...], monkeypatch: pyte
     result = run("cache", *words)
     assert result.exit_code == 0
     assert result.output == "the cache is off (MECHDESIGN_CACHE=off)\n"
+
+
+def test_the_home_folder_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, "~nobody-of-this-name/cache")
+    result = run("cache", "list")
+    assert result.exit_code == 2
+    assert "MECHDESIGN_CACHE: names the home folder of an unknown user" in result.stderr
+
+
+def test_limits_keep_every_digit(folder: Path) -> None:
+    assert run("cache", "limit", "9007199254740993").output == "limit 9,007,199,254,740,993 bytes\n"
 
 
 def test_commands_say_cached_but_files_do_not(folder: Path, P: Any, tmp_path: Path) -> None:

@@ -106,6 +106,15 @@ def test_the_point_attains_the_value() -> None:
     assert not result.values.flags.writeable
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-16, 4e-15, 1e-14])
+def test_points_lie_in_the_box_for_tiny_alpha(alpha: float) -> None:
+    x = loss_by_programs([[0.8, 0.2], [0.2, 0.8]], alpha).x[0]
+    with localcontext() as context:
+        context.prec = 60
+        half = Decimal(alpha) / 2
+        assert all((-half).exp() <= Decimal(float(entry)) <= half.exp() for entry in x)
+
+
 def test_equal_rows_have_no_pair() -> None:
     result = loss_by_programs(np.full((4, 4), 0.25), [0.0, 3.0])
     assert result.values.tolist() == result.upper.tolist() == [0.0, 0.0]
@@ -213,7 +222,7 @@ def test_an_upper_end_below_the_maximum_is_not_proved() -> None:
 
 GOOD = [[0.8, 0.2], [0.3, 0.7]]
 WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "negative alpha": ((GOOD, [-0.1]), {}, "alpha"),
+    "negative alpha": ((GOOD, [-0.1]), {}, "alphas: is not accepted"),
     "infinite alpha": ((GOOD, [np.inf]), {}, r"alphas\[0\]: is out of the range.*between 0 and 20"),
     "alpha above 20": ((GOOD, [1.0, 20.001]), {}, r"alphas\[1\]"),
     "alpha that is not a number": ((GOOD, [np.nan]), {}, "alpha"),
@@ -240,6 +249,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "unknown solver": ((GOOD, 1.0), {"solver": "cplex"}, "solver: is not known"),
     "a solver of blocks": ((GOOD, 1.0), {"solver": "block"}, "solver: does not take linear programs"),
     "a solver that is not a name": ((GOOD, 1.0), {"solver": 3}, "solver"),
+    "options that are not": ((GOOD, 1.0), {"options": 3}, "options"),
     "prune as a text": ((GOOD, 1.0), {"prune": "no"}, "prune"),
 }
 

@@ -88,6 +88,11 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], bool, type[MechdesignE
     "no format": (lambda a: a.pop("format"), True, InputError, "a saved loss function"),
     "an unknown word": (lambda a: a.update(ends=np.array("maybe")), True, StateError, "the word for its ends"),
     "a row that does not sum to 1": (lambda a: a.update(matrix=P * 2), True, InputError, "does not sum to 1"),
+    "smoothing that is a text": (lambda a: a.update(smoothing=np.array("x"), counts=P), True, StateError, "smoothing"),
+    "several smoothings": (lambda a: a.update(smoothing=np.ones(2), counts=P), True, StateError, "damaged or changed"),
+    "counts of another shape": (lambda a: a.update(smoothing=np.array(1.0), counts=P[:2]), True, StateError, "counts"),
+    "any row but no unknown one": (lambda a: a.update(ends=np.array("any")), True, StateError, "damaged or changed"),
+    "a matrix of integers": (lambda a: a.update(matrix=np.eye(3, dtype=int)), True, StateError, "type float64"),
     "a matrix that is not square": (lambda a: a.update(matrix=P[:2]), True, InputError, "square"),
 }  # fmt: skip
 
@@ -104,13 +109,22 @@ def test_changed_files_are_refused(name: str, tmp_path: Path) -> None:
         LossFunction.load(path)
 
 
-def test_sparse_indices_out_of_range_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("indices", np.full(7, 100), "indices out of range"),
+        ("indptr", np.array(3), "indices out of range"),
+        ("indptr", np.array([0, 9, 9, 9]), "indices out of range"),
+        ("data", np.array(["a"] * 7), "type float64"),
+    ],
+)
+def test_damaged_sparse_matrices_are_refused(name: str, value: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "loss.npz"
     LossFunction(sparse.csr_array(P)).save(path)
     arrays = arrays_of(path)
-    arrays["indices"] = arrays["indices"] + 100
+    arrays[name] = value
     write(path, arrays, sign=True)
-    with pytest.raises(StateError, match="indices out of range"):
+    with pytest.raises(StateError, match=message):
         LossFunction.load(path)
 
 

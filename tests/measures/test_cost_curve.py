@@ -157,6 +157,9 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     ),
     "tolerance of 0": (responses(), [1.0], {"tolerance": 0.0}, "tolerance"),
     "tolerance that is a text": (responses(), [1.0], {"tolerance": "low"}, "tolerance"),
+    "an unknown solver at 0": (responses(), [0.0], {"solver": "cplex"}, "solver: is not known"),
+    "a wrong tolerance at 0": (responses(), [0.0], {"tolerance": -3}, "tolerance"),
+    "cache as a text": (responses(), [1.0], {"cache": "no"}, "cache"),
     "an unknown solver": (responses(), [1.0], {"solver": "cplex"}, "solver: is not known"),
 }  # fmt: skip
 
