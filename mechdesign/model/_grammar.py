@@ -65,7 +65,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """Return the key among `names` that the table contains; raise `InputError` unless there is exactly one.
 
         Args:
-            names: Keys of which a table may contain only one.
+            names: Keys of the table that exclude each other.
 
         Returns:
             The key.

@@ -126,7 +126,7 @@ class MarkovChain:
         Raises:
             InputError: A state is out of range, or no trace leaves some state and there is no smoothing.
         """
-        traces = as_list(traces, "traces", "a list of traces, each of states, such as the cells of Visits")
+        traces = as_list(traces, "traces", "a list of traces, each a sequence of states, such as the cells of Visits")
         n = as_integer(n, "n", 1)
         if traces and all(isinstance(state, int | np.integer) for state in traces):
             remedy = "put one trace in a list: [trace]"
@@ -162,13 +162,13 @@ class MarkovChain:
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size and smoothing == 0:
-            which = f"no trace ever leaves state {never_left[0]} ({never_left.size} such states of {n})"
+            which = f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)"
             if ends is None:
                 raise InputError(
                     "traces",
                     which,
                     bound="at least one step from each state",
-                    remedy='give ends="stay", which puts a 1 on the diagonal, or fewer and larger cells',
+                    remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
                 )
             if ends != "stay":
                 raise InputError("ends", f"does not give a Markov chain: {which}", value=ends, remedy=CLOSED)
@@ -236,7 +236,7 @@ class MarkovChain:
                 "matrix",
                 f"has {closed.size} closed sets of states, such as those with states {first} and {second}",
                 bound="one closed set",
-                remedy="study each set by itself",
+                remedy="study each closed set separately",
             )
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)

@@ -53,7 +53,12 @@ class OpenChain:
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
         if as_ends(self.ends) == "stay":
-            raise InputError("ends", "makes a Markov chain", value="stay", remedy="put a 1 on the diagonal")
+            raise InputError(
+                "ends",
+                "is not an option of an open chain",
+                value="stay",
+                remedy="use a MarkovChain with a 1 on the diagonal",
+            )
         object.__setattr__(self, "matrix", as_rows(self.matrix, ends=True))
 
     @property

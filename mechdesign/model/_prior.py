@@ -45,7 +45,7 @@ class Prior:
                 "does not sum to 1",
                 value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="divide it by its sum, or make a prior of counts with Prior.from_counts",
+                remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
             )
         object.__setattr__(self, "probabilities", probabilities)
 

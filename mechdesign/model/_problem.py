@@ -276,12 +276,12 @@ def _check_reachable(
         releasing = "nothing" if sets == 1 else f"only which of {sets} sets with disjoint answers contains the secret"
         whose = "this prior" if floor.prior is None else "the prior of this requirement"
         if len(floors) > 1:
-            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
-        remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
+            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows the least error)"
+        remedy = "Lower the minimum, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         unit = _unit(floor.error, secrets)
         raise InfeasibleError(
             f"no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
-            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
+            f"{whose}; the largest possible error, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
             path,
         )
 
@@ -309,9 +309,9 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
         if beyond.size:
             place = path if len(floors) == 1 else f"{path}[{index}]"
             warn(
-                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
-                f"first {int(beyond[0])}, with probability 0 under the prior of the problem. Answers for such secrets "
-                "cost nothing, so random answers for them may suffice to meet the floor. The error about the secrets "
+                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s) "
+                f"with probability 0 under the prior of the problem, such as {int(beyond[0])}. Answers for these "
+                "secrets cost nothing, so random answers for them may suffice to meet the floor. The error about the secrets "
                 "that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent this",
                 PriorWarning,
                 stacklevel=4,

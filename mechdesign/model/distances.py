@@ -285,7 +285,7 @@ def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: 
     if array.shape[0] == array.shape[1] >= least and not array.diagonal().any():
         raise InputError(
             path,
-            "is square with a zero diagonal like distances, but points are expected",
+            "is square with a zero diagonal, like a matrix of distances, but points are expected",
             value=array.shape,
             bound="a domain, or points of shape (n, d)",
             remedy=f"{remedy}; if they are points, give Domain.from_points(points)",
@@ -592,7 +592,10 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
     points = domain.points if isinstance(domain, Domain) else as_floats(domain, path, "(n, d)")
     if points.shape[1] == 0:
         raise InputError(
-            path, "has no places, so no distances", value=points.shape, remedy="use hamming, or your own matrix"
+            path,
+            "has no places, so distances are not defined",
+            value=points.shape,
+            remedy="use hamming, or your own matrix",
         )
     if isinstance(domain, Domain) and domain.plane is not None and not domain.plane.shorter:
         raise InputError(
@@ -662,13 +665,16 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
     second = _points(other, "other")
     if first.shape[1] != second.shape[1]:
         raise InputError(
-            "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
+            "other",
+            "has a different number of dimensions",
+            value=second.shape[1],
+            bound=f"{first.shape[1]} as in domain",
         )
     if isinstance(domain, Domain) and isinstance(other, Domain) and domain is not other:
         if (domain.coordinates is None) != (other.coordinates is None):
             raise InputError(
                 "other",
-                "has another kind of coordinates than domain",
+                "has a different kind of coordinates from domain",
                 bound="both on the plane, or both in latitude and longitude",
             )
         if domain.unit != other.unit:

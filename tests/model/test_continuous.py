@@ -384,12 +384,12 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
         (lambda: problem(cost=[[-1.0]]), "cost[0,0]: is not accepted"),
         (
             lambda: problem(observables=md.Domain.from_labels(["a"])),
-            "observables: have another kind of coordinates than the anchors",
+            "observables: have a different kind of coordinates from the anchors",
         ),
-        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have another unit"),
+        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have a different unit"),
         (
             lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
-            "observables: have another kind of coordinates than the anchors; found Domain(size: 4, cells: 2 × 2",
+            "observables: have a different kind of coordinates from the anchors; found Domain(size: 4, cells: 2 × 2",
         ),
         (lambda: problem(requirements=[]), "requirements: have no anchors"),
     ],
@@ -457,13 +457,13 @@ def test_sample_at_answers_for_raw_coordinates():
     drawn = design.sample_at(1.234, 2.345, size=20_000, rng=2).index
     exact_shares = [float(p) for p in exact_row(design, 1.234, 2.345)]
     np.testing.assert_allclose(np.bincount(drawn, minlength=12) / 20_000, exact_shares, atol=0.015)
-    with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the anchors"):
+    with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the rectangle of the anchors"):
         design.sample_at(9.0, 9.0, size=3, outside="nearest")
     with pytest.raises(InputError, match="place: lies outside the anchors"):
         design.sample_at(9.0, 9.0)
     with pytest.raises(InputError, match="outside: is not known; found 'border'"):
         design.sample_at(1.0, 1.0, outside="border")
-    with pytest.raises(InputError, match="reach: does not belong to this domain"):
+    with pytest.raises(InputError, match="reach: does not apply to this domain"):
         design.sample_at(1.0, 1.0, reach=1.0)
     with pytest.raises(InputError, match="size: cannot be combined"):
         design.sample_at([1.0], [1.0], size=2)

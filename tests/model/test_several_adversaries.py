@@ -185,7 +185,9 @@ def test_just_inside_and_just_outside_the_largest_floor():
         InfeasibleError, match=r"requirements\[0\].minimum: .*0\.500001 under the prior of this requ.* is 0\.5\."
     ):
         md.Problem(prior, HAMMING, [md.DistortionPrivacy("0.500001", HAMMING, prior=belief)])
-    with pytest.raises(InfeasibleError, match=r"under all 2 priors of this requirement \(prior\[1\] allows least\)"):
+    with pytest.raises(
+        InfeasibleError, match=r"under all 2 priors of this requirement \(prior\[1\] allows the least error\)"
+    ):
         md.Problem(prior, HAMMING, [md.DistortionPrivacy(0.6, HAMMING, prior=[prior, belief])])
 
 
