@@ -209,8 +209,8 @@ def sample_at(
         anchors, missed = dither(lattice, places, size, generator)
         if missed:
             warn(
-                f"place: {missed} of {anchors.size} draws are for places outside the rectangle of the anchors; these places "
-                "were projected onto its border",
+                f"place: {missed} of {anchors.size} draws are for places outside the rectangle of the anchors; these "
+                "places were projected onto its border",
                 OutsideWarning,
                 stacklevel=3,
             )

@@ -563,7 +563,8 @@ class Domain:
         plane = box.plane
         if not plane.shorter:
             raise InputError(
-                "north", "belongs to a box without a plane in which no distance exceeds the great-circle distance", value=(south, north, west, east),
+                "north", "belongs to a box without a plane whose distances are at most great-circle distances",
+                value=(south, north, west, east),
                 bound="a box away from the poles, and narrower than 180 degrees",
             )  # fmt: skip
         # Rounded down: steps that are too long would weaken the guarantee.
@@ -693,7 +694,8 @@ def _warn_of_order(box: BoundingBox) -> None:
     """Warn about a box whose numbers, read as west, south, east and north, give a far smaller box."""
     if (box.north - box.south) * (box.east - box.west) > _SUSPICIOUS_AREA_RATIO * _reorder_area(box):
         warn(
-            f"{box} is large: the numbers look like west, south, east and north. The expected order is south, north, west, east",
+            f"{box} is large: the numbers look like west, south, east and north. The expected order is south, north, "
+            "west, east",
             InterchangedWarning,
             stacklevel=3,
         )
@@ -722,7 +724,7 @@ def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bo
 
 
 def _middles(count: int, side: float) -> Floats:
-    """Return the midpoints of `count` equal parts of a side, each rounded once; the repr of `side` is exact."""
+    """Return the rounded midpoints of `count` equal parts of a side, which is read as the decimal in its repr."""
     number = np.arange(count, dtype=np.float64) + 0.5
     rest = float(as_decimal(side) - Fraction(side))
     high, low = expansions.two_product(number, np.full(count, side))

@@ -28,7 +28,7 @@ INTERCHANGED = "latitude and longitude look interchanged"
 """The hint in errors about an invalid latitude that would be a valid longitude."""
 
 Outside = Literal["refuse", "nearest"]
-""""refuse" raises an error for an outside place; "nearest" takes the nearest cell, place, or point of the rectangle."""
+"""The treatment of outside places: an error ("refuse"), or the nearest cell, place or border point ("nearest")."""
 
 _Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -156,7 +156,7 @@ class Area:
 
     @property
     def margin(self) -> float:
-        """The tolerance for distances between rounded coordinates: 4 units in the last place of the largest one."""
+        """The tolerance for rounded coordinates: 4 units in the last place of the largest coordinate."""
         return (
             _COORDINATE_MARGIN_ULPS
             * float(np.spacing(np.abs(self.known).max()))
@@ -383,7 +383,7 @@ def _refusal(place: list[float], path: str, missed: int, area: Area, limit: floa
     nearest = 'take the nearest cell with outside="nearest"'
     box, exchanged, swapped = area.borders or area.corners, place[::-1], False
     if box is None:
-        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of its places"
+        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of these places"
         remedy = 'leave it out, give a larger reach, or take the nearest place with outside="nearest"'
         swapped = _may_be(exchanged, area.axes) and float(area.spread(exchanged).min()) <= limit
     elif _holds(box, place):
@@ -417,7 +417,7 @@ def _ranges(axes: Axes, borders: Borders) -> str:
 
 
 Between = tuple[int, Fraction]
-"""The position of a coordinate: the column or row before it, and its relative position, in [0, 1], before the next."""
+"""A position: the index of a column or row, and the relative distance, in [0, 1], from it to the next column or row."""
 
 
 @dataclass(frozen=True, eq=False)
