@@ -43,10 +43,10 @@ class Plane:
         """Return the plane over a box in degrees, with its origin in the south-west corner.
 
         The factor c is cos φ_v, rounded down, with tan φ_v = tan φ_max / cos((east − west)/2). Here φ_max is the
-        largest absolute latitude of the box. No great circle between two places of the box crosses the latitude φ_v. A
-        step dλ along a great circle therefore contributes a length of at least R c dλ, and no distance in the plane
-        exceeds the great-circle distance. (The cosine of φ_max would be too large: a great circle between two northern
-        places runs farther north than the places.)
+        largest absolute latitude of the box. No great circle between two places of the box crosses the latitude φ_v.
+        Along a great circle, a step dλ therefore has a length of at least R c dλ. No distance in the plane exceeds the
+        great-circle distance. (The cosine of φ_max would be too large: a great circle between two northern places runs
+        farther north than the places.)
 
         If the box touches a pole, or is half as wide as the globe, no positive c has this property. The plane then has
         c = cos((south + north)/2), for drawing only, and is not `shorter`.

@@ -42,7 +42,7 @@ class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
     A forbidden answer has infinite cost. If o is forbidden to s, bounds on pairs may also forbid o to other secrets;
-    the field `cost` is infinite for these pairs as well.
+    the field `cost` is then also infinite for them.
 
     Args:
         prior: Probabilities π of the secrets, (n,).
@@ -312,7 +312,8 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
                 f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s) "
                 f"with probability 0 under the prior of the problem, such as {int(beyond[0])}. Answers for these "
                 "secrets cost nothing, so random answers for them may suffice to meet the floor. The error about the "
-                "secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent this",
+                "secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent "
+                "this",
                 PriorWarning,
                 stacklevel=4,
             )

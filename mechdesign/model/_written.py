@@ -142,7 +142,7 @@ def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, no
 
 
 class Norm(ABC):
-    """A norm whose lengths are computed in double-double arithmetic, or in integer arithmetic if the result is ambiguous."""
+    """A norm. Lengths are computed in double-double arithmetic, or in integer arithmetic if the result is ambiguous."""
 
     power: int = 1
 
@@ -187,7 +187,7 @@ class Norm(ABC):
         return found
 
     def _decide(self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: Flags) -> Floats:
-        """Return the largest float64 not above each length; unless `hard`, this is `value` or the float64 below `value`."""
+        """Return the largest float64 not above each length; unless `hard`, this is `value` or the float64 below it."""
         pairs = list(zip(first.whole.T, second.whole.T, strict=True))
         scale = first.scale
         found = np.empty(len(i))

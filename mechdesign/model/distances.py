@@ -553,7 +553,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
 
 
 def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], float]:
-    """Check the edge lengths. Return the length of each directed edge, the shortest of parallel edges, without loops."""
+    """Check all lengths. Return the smallest length of parallel directed edges for each pair, without loops."""
     shortest: dict[tuple[int, int], float] = {}
     for start, end, attributes in graph.edges(data=True):
         if weight is None:
