@@ -1,13 +1,13 @@
 """Distances between secrets, rounded down.
 
 A privacy requirement allows a loss of ε·d(s, s'). A distance that is rounded up would weaken this requirement, and
-could exclude a pair at exactly a radius. Every distance of this module is therefore a float64 *not above* the exact
-distance between the exact coordinates. The float of a coordinate is read as the decimal in its repr, and neighbouring
-cells of a grid are exactly one step apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` return the largest
-float64 that is not above the exact distance. The docstrings of `haversine`, `shortest_path` and `euclidean` state the
-margins for graphs and for latitudes and longitudes. Matrices are read-only float64 of shape (n, m), with rows for the
-first argument and columns for the second. With one argument, matrices are exactly symmetric with zeros on the diagonal.
-Coordinates must be zero or between 1e-100 and 1e100 in magnitude; sums of their products are then exact.
+could exclude a pair whose distance equals a radius. Every distance of this module is therefore a float64 *not above*
+the exact distance between the exact coordinates. The float of a coordinate is read as the decimal in its repr, and
+neighbouring cells of a grid are exactly one step apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` return the
+largest float64 that is not above the exact distance. The docstrings of `haversine`, `shortest_path` and `euclidean`
+state the margins for graphs and for latitudes and longitudes. Matrices are read-only float64 of shape (n, m), with rows
+for the first argument and columns for the second. With one argument, matrices are exactly symmetric with zeros on the
+diagonal. Coordinates must be zero or between 1e-100 and 1e100 in magnitude; sums of their products are then exact.
 
 If only floats are known (a user's matrix, places in degrees, computed coordinates), rounding may have lengthened a
 distance. `reach` therefore returns the largest distance that is treated as within a radius.
@@ -380,8 +380,8 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
 
     The length of an edge is read as the decimal in its repr. No result exceeds the exact length. Let all lengths be
     multiples of one decimal, such as 1 or 0.1, and all paths at most 2⁵³ times as long. Then each result is the largest
-    float64 not above the exact length. Otherwise its relative error is at most (3k + 3) · 2⁻⁵³, for paths with up to k
-    edges.
+    float64 not above the exact length. Otherwise the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths
+    with up to k edges.
 
     Args:
         graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is the length of the path from i to

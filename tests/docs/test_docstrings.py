@@ -17,7 +17,6 @@ import mechdesign
 # Rooms whose docstrings are still to be written.
 ROOMS_TO_DO: tuple[str, ...] = (
     "mechanisms",
-    "model",
 )
 OPTIONAL = ("torch", "accelerator", "__main__")
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"

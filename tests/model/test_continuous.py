@@ -509,7 +509,7 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
     assert not md.verify(tmp_path).differences(design.certificate)
     assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
-    with pytest.raises(InputError, match="north: has no plane"):
+    with pytest.raises(InputError, match="north: belongs to a box without a plane"):
         md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)
 
 
