@@ -103,8 +103,8 @@ class Answers:
     Attributes:
         index: Indices of observables: an integer, or an int64 array of the requested shape.
         label: Labels of the observables: a text, or an array of texts with the shape of `index`.
-        place: Coordinates of the observables, along a last axis of length 2. They are latitude and longitude in
-            degrees, or x and y in the unit of the observables. The value is None if the observables have no places.
+        place: Coordinates of the observables, along a last axis of length 2, or None if the observables have no places.
+            Coordinates are latitude and longitude in degrees, or x and y in the unit of the observables.
 
     >>> Answers(index=1, label="b", place=None)
     Answers(index=1, label='b', place=None)
@@ -180,9 +180,9 @@ def sample_at(
         y: Alternative name of the second argument, for places on the plane.
         outside: "refuse" raises an error for outside places (see `Domain.cell_of`); "nearest" takes the nearest secret.
             With anchors, "nearest" projects outside places onto the rectangle, and an `OutsideWarning` counts them.
-        reach: The largest permitted distance between a place and its nearest secret, in the unit of the secrets. It
-            applies only to secrets that are neither cells nor anchors. None means the largest distance between a secret
-            and its nearest neighbour.
+        reach: The largest permitted distance between a place and its nearest secret, in the unit of the secrets. This
+            limit applies only to secrets that are neither cells nor anchors. None means the largest distance between a
+            secret and its nearest neighbour.
 
     Returns:
         The answers, with indices, labels and places.

@@ -127,8 +127,8 @@ class Channel:
         Args:
             secret: An index, a label, or an array of indices, one for each draw.
             size: The number (or shape) of draws; must be None if `secret` is an array.
-            rng: A NumPy generator or a seed, for simulations only: its state can reveal the secret. None takes the bits
-                from the operating system.
+            rng: A NumPy generator or a seed, for simulations only, because the state of a generator can reveal the
+                secret. None takes the bits from the operating system.
 
         Returns:
             Indices of observables, int64 of shape `size` or of the shape of `secret`.
@@ -156,9 +156,9 @@ class Channel:
     def from_matrix(cls, matrix: ArrayLike, secrets: Sequence[str] = (), observables: Sequence[str] = ()) -> Channel:
         """Return the channel of integers nearest to a matrix of probabilities.
 
-        Each row is divided by its exact sum and rounded down to multiples of 2**-62; the remainder is added to its
-        largest entry. Rounding may slightly violate a bound that the matrix satisfies exactly; `mechdesign.audit`
-        measures the guarantee of the rounded channel.
+        Each row is divided by its exact sum and rounded down to multiples of 2**-62. The largest entry of the row
+        receives the remainder. Rounding may slightly violate a bound that the matrix satisfies exactly;
+        `mechdesign.audit` measures the guarantee of the rounded channel.
 
         Args:
             matrix: Probabilities p(o|s), finite and not negative, of shape (n, m); rows sum to 1 within 1e-6.

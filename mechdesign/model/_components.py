@@ -95,7 +95,8 @@ def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
     labels = label_tied_secrets(n, claims)
     secrets, observables = np.nonzero(np.isfinite(cost))
     members = int(labels.max()) + 1
-    # The nodes are groups of tied secrets, then answers. Secrets come first, so their labels count from 0 without gaps.
+    # The nodes are groups of tied secrets, then answers. Secrets come first, so the labels of secrets start at 0 and
+    # have no gaps.
     return label_components(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 

@@ -51,7 +51,8 @@ def anchor_means(
     Args:
         anchors: A domain of n anchors.
         points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees if the
-            anchors have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
+            anchors have coordinates in degrees. Points outside the rectangle are projected onto it, and an
+            `OutsideWarning` counts them.
         values: Numbers for each visit, (k, m), such as costs of answers or errors of estimates.
         weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
         quiet: Whether to suppress the warning about points outside the rectangle.
@@ -154,7 +155,9 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
 def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
     """Return checked coordinates (k, 2), and weights (k,) that sum to 1."""
     if anchors.lattice is None:
-        raise InputError("anchors", "is not a domain of anchors", value=anchors, remedy="make it with Domain.anchors")
+        raise InputError(
+            "anchors", "is not a domain of anchors", value=anchors, remedy="build the anchors with Domain.anchors"
+        )
     visits = as_floats(points, "points", "(k, 2)")
     if visits.shape[1] != 2 or not len(visits):
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")

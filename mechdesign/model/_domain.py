@@ -81,8 +81,8 @@ class Grid:
 class BoundingBox:
     """A box in latitude and longitude (WGS84 degrees), closed on all sides.
 
-    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. For this box,
-    `east` may be given below `west` or above 180; it is stored as a value above 180.
+    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. The argument `east`
+    of this box may be below `west` or above 180; its stored value is above 180.
 
     Attributes:
         south: The southern latitude, from -90 to 90 and below `north`.
@@ -190,14 +190,14 @@ class Domain:
         points: Places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain without places.
         labels: n distinct, non-empty names; ``"0"``, ``"1"``, … by default.
         unit: The unit of `points`, such as ``"km"``; empty if there is none.
-        cells: The `Grid` if the points are its cell centres, or None.
+        cells: The `Grid` whose cell centres are the points, or None.
         geographic: The `BoundingBox` that the grid covers, or None.
         coordinates: Latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None. In a
             domain across the 180th meridian, longitudes continue above 180; see `degrees`.
         plane: The `Plane` that contains the points, or None. If there is a plane, distances are computed from
             `coordinates`, because the points are rounded.
-        lattice: The `Lattice` if the points are its anchors, or None.
-        within: The `GridPart` if the points are some cells of a grid, or None.
+        lattice: The `Lattice` whose anchors are the points, or None.
+        within: The `GridPart` that selects the points from the cells of a grid, or None.
 
     >>> Domain.from_points([[0.0, 0.0], [3.0, 4.0]], labels=["home", "work"], unit="km")
     Domain(size: 2, dimensions: 2, unit: km)
@@ -314,7 +314,7 @@ class Domain:
             A domain of size k.
 
         Raises:
-            InputError: There are no indices, or they are out of range or not ascending.
+            InputError: `members` is empty, out of range, or not in ascending order.
 
         >>> Domain.from_labels(["a", "b", "c"]).part([0, 2]).labels
         ('a', 'c')
@@ -423,9 +423,9 @@ class Domain:
         A cell includes its southern and western borders; the last row and column also include the border of the grid.
         If the domain has no cells, the first of several equally near members is returned.
 
-        A place is outside a grid if it lies beyond the box, or in a cell that is not a member. It is outside a domain
-        of anchors if it lies beyond their rectangle. It is outside any other domain if the nearest member is farther
-        away than `reach`.
+        A place is outside a grid if it lies beyond the box, or in a cell that is not a member. A place is outside a
+        domain of anchors if it lies beyond their rectangle. A place is outside any other domain if the nearest member
+        is farther away than `reach`.
 
         Args:
             latitude: Latitude in degrees, or x on the plane; a number or an array.
@@ -434,8 +434,9 @@ class Domain:
             y: Alternative name of the second argument, for places on the plane.
             outside: "refuse" raises an error for outside places; "nearest" returns the nearest member.
             reach: The largest distance between an inside place and its nearest member, in the unit of the domain (km
-                for places in degrees). It applies only to domains without cells and anchors. None means the largest
-                distance between a member and its nearest neighbour; if all members coincide, a value is required.
+                for places in degrees). This limit applies only to domains without cells and anchors. None means the
+                largest distance between a member and its nearest neighbour; if all members coincide, a value is
+                required.
 
         Returns:
             An index, or an int64 array of the shape of the coordinates.
@@ -660,7 +661,7 @@ class Domain:
 
 
 def _check_axes(axes: object) -> None:
-    """Raise `InputError` unless `axes` is one of the two known pairs of coordinate names."""
+    """Raise `InputError` unless `axes` is `DEGREES` or `PLANE`."""
     if not isinstance(axes, tuple) or axes not in (DEGREES, PLANE):
         raise InputError("axes", "are not known", value=axes, bound=f"{DEGREES} or {PLANE}")
 

@@ -1,10 +1,10 @@
 """Exact elementwise arithmetic on float64 arrays, by error-free transformations.
 
-An *expansion* is a list of float64 arrays of one shape, the components; it represents their exact sum. The components
-of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component therefore has the
-sign of the number (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates,
-1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no product with bits below
-2^-1074. Callers bound their inputs to satisfy these assumptions.
+An *expansion* is a list of float64 arrays of one shape, the components; it represents the exact sum of its components.
+The components of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component
+therefore has the sign of the number (Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
+Predicates, 1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no product with
+bits below 2^-1074. Callers bound their inputs to satisfy these assumptions.
 """
 
 from __future__ import annotations

@@ -322,7 +322,7 @@ class CategoriesFile(Table, frozen=True):
 
 
 class BudgetsFile(Table, frozen=True):
-    """The ε of successive releases; the specification then describes one problem for each distinct ε.
+    """A file with the ε of each successive release; the specification then describes one problem for each distinct ε.
 
     The budgets bound the leakage of releases in which ε holds for every pair of secrets. Such requirements are
     ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, and a complete graph.
@@ -418,7 +418,9 @@ class ChainTable(Table, frozen=True):
     plt: Annotated[Trajectories | None, says("a folder of trajectories.")] = None
     neighbours: Annotated[
         int | None,
-        says("4 or 8: people stay or move to one of this number of neighbouring cells, all with equal probability."),
+        says(
+            "4 or 8: the number of neighbouring cells to which people move; staying and each move are equally likely."
+        ),
     ] = None
     smoothing: Annotated[
         float | None, says("the number added to each count of steps; with `estimated`, `checkins` or `plt`.")

@@ -22,7 +22,7 @@ Borders = tuple[Floats, Floats]
 DEGREES: Axes = ("latitude", "longitude")
 """The names of coordinates on the Earth, in degrees."""
 PLANE: Axes = ("x", "y")
-"""The names of coordinates on the plane, in the unit of their domain."""
+"""The names of coordinates on the plane, in the unit of the domain."""
 
 INTERCHANGED = "latitude and longitude look interchanged"
 """The hint in errors about an invalid latitude that would be a valid longitude."""
@@ -45,15 +45,15 @@ _LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
 class Area:
     """The places of the members of a domain, and the region inside the domain.
 
-    A place is outside a grid if it lies beyond the box, or in a cell that is not a member. It is outside a domain of
-    anchors if it lies beyond their rectangle. It is outside any other domain if the nearest member is farther away than
-    a distance, the reach.
+    A place is outside a grid if it lies beyond the box, or in a cell that is not a member. A place is outside a domain
+    of anchors if it lies beyond their rectangle. A place is outside any other domain if the nearest member is farther
+    away than a distance, the reach.
 
     Attributes:
         known: Coordinates of the members, (n, 2), in the order of `axes`.
         axes: `DEGREES` or `PLANE`.
         borders: The borders between the cells of a grid along each axis, or None.
-        members: For each cell of the grid, the index of its member, int64, or −1; None if all cells are members.
+        members: For each cell of the grid, the index of its member or −1, int64; None if all cells are members.
         corners: The two ends of the rectangle of anchors along each axis, or None.
         unit: The unit of the plane; distances between places in degrees are in km.
 
@@ -104,8 +104,8 @@ class Area:
     def spread(self, place: list[float]) -> Floats:
         """Return an increasing function of the distance between a place and each member, (n,).
 
-        The function is the squared Euclidean distance on the plane. In degrees it is sin²(d / 2R), where d is the
-        great-circle distance.
+        The function is the squared Euclidean distance on the plane. In degrees, the function is sin²(d / 2R), where d
+        is the great-circle distance.
 
         Args:
             place: The two coordinates of the place, in the order of `axes`.
@@ -206,7 +206,8 @@ class Area:
 def as_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
     """Convert the coordinates of places to two float64 arrays of one shape, in the order of `axes`.
 
-    `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may replace them.
+    `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may replace `first` and
+    `second`.
 
     Args:
         axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
@@ -219,7 +220,8 @@ def as_places(axes: Axes, first: object, second: object, x: object = None, y: ob
         The two coordinate arrays.
 
     Raises:
-        InputError: Coordinates are missing, not finite, out of range, of different shapes, or named by the other axes.
+        InputError: Coordinates are missing, not finite, out of range, of different shapes, or given under the names of
+            other axes.
     """
     if axes == PLANE and first is None and second is None:
         first, second = x, y
@@ -267,7 +269,7 @@ def wrap_longitudes(longitude: Floats, west: float, east: float) -> Floats:
 
 
 def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
-    """Return whether some latitudes are invalid, and an exchange of the coordinates makes all these places valid."""
+    """Return whether some latitudes are invalid, and an exchange of coordinates makes each of these places valid."""
     wrong = np.abs(latitude) > 90
     swapped = (latitude >= -180) & (latitude <= 360) & (np.abs(longitude) <= 90)
     return bool(wrong.any() and swapped[wrong].all())
@@ -278,16 +280,16 @@ def locate(
 ) -> tuple[Integers, int]:
     """Return the member to which each place belongs, and the number of outside places.
 
-    A place belongs to the grid cell that contains it. If the area has no cells, it belongs to the nearest member, or to
-    the first of several equally near members.
+    A place belongs to the grid cell that contains it. If the area has no cells, a place belongs to the nearest member,
+    or to the first of several equally near members.
 
     Args:
         area: The places of the members.
         places: Two arrays of one shape with finite coordinates, in the order of the axes of the area.
         outside: "refuse" raises an error for outside places; "nearest" takes the nearest member. In a complete grid,
             this is the cell that is nearest along each axis.
-        reach: The largest distance between an inside place and its nearest member, in the unit of the area. It applies
-            only to areas without cells and anchors; None means `Area.reach`.
+        reach: The largest distance between an inside place and its nearest member, in the unit of the area. This limit
+            applies only to areas without cells and anchors; None means `Area.reach`.
 
     Returns:
         Indices of members, int64, shaped like the coordinates, and the number of outside places.
@@ -315,7 +317,7 @@ def locate(
 
 
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
-    """Return the number of places beyond the rectangle of anchors; raise `InputError` for them if "refuse" is given."""
+    """Return the number of places beyond the rectangle of anchors; raise `InputError` if these are refused."""
     assert area.corners is not None
     _check_outside(outside)
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
@@ -451,8 +453,8 @@ class Lattice:
         width: The width of the rectangle; a float is read as the decimal in its repr.
         height: The height of the rectangle.
         box: (south, north, west, east) in degrees, or None. With a box, points are latitudes and longitudes, and their
-            relative positions are computed in degrees. `width` and `height` are then lower bounds on the lengths of its
-            sides.
+            relative positions are computed in degrees. `width` and `height` are then lower bounds on the lengths of the
+            sides of the box.
 
     >>> Lattice(columns=3, rows=2, width=1.0, height=1.0).steps
     (Fraction(1, 2), Fraction(1, 1))
@@ -528,7 +530,7 @@ class Lattice:
         return Corners(indices, weights, ~inside)
 
     def place(self, first: float, second: float) -> tuple[Between, Between, bool]:
-        """Return the exact position of one point: its column, its row, and whether it was projected from outside.
+        """Return the exact position of one point: its column, its row, and whether the point is outside.
 
         Column and row are `Between` values. Coordinates are treated as exact binary numbers.
 

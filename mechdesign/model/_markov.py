@@ -235,7 +235,7 @@ class MarkovChain:
             first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
             raise InputError(
                 "matrix",
-                f"has {closed.size} closed sets of states, such as those with states {first} and {second}",
+                f"has {closed.size} closed sets of states, such as the sets that contain states {first} and {second}",
                 bound="one closed set",
                 remedy="study each closed set separately",
             )
@@ -262,7 +262,7 @@ class VaryingChain:
     cyclic: bool = False
 
     def __post_init__(self) -> None:
-        """Check that there is at least one chain and that all have the same states."""
+        """Check that there is at least one chain, and that all chains have the same states."""
         object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
         chains = tuple(self.chains)
         if not chains:
@@ -366,7 +366,7 @@ def reversed_rows(joint: Floats) -> Floats:
     >>> reversed_rows(np.array([[1.0, 1.0], [0.0, 3.0]])).tolist()
     [[1.0, 0.0], [0.25, 0.75]]
     """
-    # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
+    # Divide each column by its largest entry, because a column of tiny numbers would lose precision.
     largest = joint.max(axis=0)
     backward = (joint / np.where(largest > 0, largest, 1.0)).T
     totals = backward.sum(axis=1, keepdims=True)
@@ -393,7 +393,7 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # The row of an end becomes uniform. Its counts are zero, so the unsmoothed chain never leaves the end.
+        # The row of an end becomes uniform. The end has zero counts, so the unsmoothed chain never leaves the end.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
@@ -413,7 +413,7 @@ def _eliminate(matrix: Floats) -> Floats:
     """Return the stationary distribution of an irreducible chain."""
     reduced = matrix.copy()
     n = len(reduced)
-    # Eliminate states from the last one: a step to an eliminated state becomes a step to its successors.
+    # Eliminate states in reverse order: a step to an eliminated state becomes a step to its successors.
     for last in range(n - 1, 0, -1):
         reduced[:last, last] /= reduced[last, :last].sum()
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])

@@ -34,7 +34,7 @@ class OpenChain:
     """A chain with ends: states whose rows are unknown because no observed step leaves them.
 
     Functions that compute leakage accept an open chain in place of a matrix. Functions that need a Markov chain reject
-    it.
+    an open chain.
 
     Attributes:
         matrix: Float64 of shape (n, n), read-only: a row of zeros for each end, and a distribution for each other

@@ -29,7 +29,7 @@ _OTHER_PRIORS = ("uniform", "probabilities", "simulated")
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a problem, as its author states it. A design stores it, but the certificate does not prove it.
+    """The origin of a problem, as its author states it. A design stores its origin without proof.
 
     Attributes:
         specification: The text of the specification, without comments.

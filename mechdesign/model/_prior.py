@@ -56,7 +56,7 @@ class Prior:
         return np.flatnonzero(self.probabilities == 0)
 
     def __repr__(self) -> str:
-        """Return the number of secrets and the most likely one, without the array."""
+        """Return the number of secrets and the most likely secret, without the array."""
         return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
@@ -159,8 +159,8 @@ class Prior:
     ) -> tuple[Prior, ...]:
         """Return priors from bootstrap samples, which have the size of the data and are drawn with replacement.
 
-        Their spread shows the uncertainty of a prior that is estimated from few data; `DistortionPrivacy` accepts
-        several priors at once.
+        The spread of these priors shows the uncertainty of a prior that is estimated from few data; `DistortionPrivacy`
+        accepts several priors at once.
 
         Args:
             counts: Whole numbers >= 0, (n,), such as the number of visits to each place.

@@ -42,7 +42,7 @@ class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
     A forbidden answer has infinite cost. If o is forbidden to s, bounds on pairs may also forbid o to other secrets;
-    the field `cost` is then also infinite for them.
+    the field `cost` is infinite in all these cases.
 
     Args:
         prior: Probabilities π of the secrets, (n,).
@@ -54,7 +54,7 @@ class Problem:
         observables: The domain of the observables (columns), or None.
         title: The name of the mechanism.
         facts: Remarks from functions that build problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
-            "edges_added", as in `SolveSummary`. They do not affect the channel; the certificate shows them.
+            "edges_added", as in `SolveSummary`. These remarks do not affect the channel; the certificate shows them.
 
     Raises:
         InputError: An argument has the wrong shape, sign or sum.
@@ -96,7 +96,9 @@ class Problem:
         require(costs >= 0, costs, "cost", "a number >= 0, or infinity to forbid an answer")
         barred = np.isinf(costs).all(axis=1)
         if barred.any():
-            raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
+            raise InputError(
+                f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one answer"
+            )
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         required = as_requirements(requirements, n)
@@ -152,7 +154,7 @@ class Problem:
             require_kind(each, Requirement, f"requirements[{index}]", "MetricPrivacy, …")
         anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
         if anchors is None:
-            raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")
+            raise InputError("requirements", "have no anchors", bound="at least one ContinuousPrivacy")
         if not isinstance(observables, Domain):
             raise InputError("observables", "is not a domain", value=observables)
         costs = (
@@ -233,7 +235,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
 
 
 def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -> None:
-    """Raise `InputError` if the labels of a prior or cost table are in another order than the labels of the domains."""
+    """Raise `InputError` unless the labels of a prior or cost table are in the order of the labels of the domains."""
     if isinstance(secrets, Domain) and secrets.labels:
         require_order(prior, "prior", secrets.labels)
         require_order(cost, "cost", secrets.labels)

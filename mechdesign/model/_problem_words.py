@@ -31,7 +31,7 @@ def attack_measure(problem: Problem) -> Measure:
 
     A problem with distortion floors uses the error of the first floor. Without a floor, the error is the Euclidean
     distance between secrets, or the great-circle distance if plane distances may exceed it. For secrets without places,
-    it is the Hamming distance.
+    the error is the Hamming distance.
     """
     for floor in problem.floors.values():
         return recognise_measure(floor.error, problem.secrets, problem.secrets)

@@ -42,7 +42,7 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def power(value: float, rounding: str = ROUND_CEILING) -> str:
-    """Write a bound >= 0 with one or two significant digits; by default, it is rounded up.
+    """Write a bound >= 0 with one or two significant digits, rounded up by default.
 
     >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
     ('9×10⁻⁸', '10⁻¹²', '0.032', '0')

@@ -29,7 +29,7 @@ from mechdesign.model._domain import Domain
 _MAX_STEPS = 4
 _LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
-# Differences of integers up to this magnitude, and scales up to it, are exact in float64.
+# Integers up to this magnitude, and their differences, are exact in float64.
 _LARGEST_WHOLE = 2.0**51
 
 # In double-double arithmetic, the relative error of a sum of k products is below k + 4 times this constant.
@@ -142,7 +142,7 @@ def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, no
 
 
 class Norm(ABC):
-    """A norm. Lengths are computed in double-double arithmetic, or in integer arithmetic if the result is ambiguous."""
+    """A norm of displacements, computed in double-double arithmetic, or in integer arithmetic for ambiguous results."""
 
     power: int = 1
 

@@ -10,7 +10,7 @@ for the first argument and columns for the second. With one argument, matrices a
 diagonal. Coordinates must be zero or between 1e-100 and 1e100 in magnitude; sums of their products are then exact.
 
 If only floats are known (a user's matrix, places in degrees, computed coordinates), rounding may have lengthened a
-distance. `reach` therefore returns the largest distance that is treated as within a radius.
+distance. The function `reach` therefore returns the largest distance that is treated as within a radius.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def margin(domain: Domain | ArrayLike) -> float:
 
 
 def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: int = 2) -> None:
-    """Raise `InputError` for a square array of at least `least` rows with a zero diagonal: it may contain distances.
+    """Raise `InputError` for a square array of at least `least` rows with a zero diagonal, which may contain distances.
 
     An array of points may also have this form; points in a `Domain` are always accepted.
     """
