@@ -216,7 +216,7 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
     if not masses:
         raise InputError("masses", "are empty", bound="a probability for each value of the noise")
-    values = np.array([_whole(value) for value in masses])
+    values = np.array([_as_noise_value(value) for value in masses])
     weights = as_nonnegative(list(masses.values()), "masses", 1)
     total = math.fsum(weights)
     if abs(total - 1) > _FARTHEST_SUM:
@@ -228,7 +228,7 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     return matrix
 
 
-def _whole(value: Any) -> int:
+def _as_noise_value(value: Any) -> int:
     """Return a noise value; raise `InputError` unless it is an integer of moderate magnitude."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
@@ -237,7 +237,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def falling(apart: Floats, rate: float) -> Floats:
+def exponential_rows(apart: Floats, rate: float) -> Floats:
     """Return normalised rows with entries proportional to exp(-rate · d).
 
     The least distance of each row is subtracted first, so that the weights of a row do not all underflow.
@@ -315,10 +315,10 @@ class Exponential(FiniteMechanism):
                 value=apart.shape,
                 bound=f"({len(self.nodes)}, m), m >= 1",
             )
-        return falling(apart, rate / 2)
+        return exponential_rows(apart, rate / 2)
 
     def _masses(self, rate: float) -> Floats:
-        return falling(self.distance, rate / 2)
+        return exponential_rows(self.distance, rate / 2)
 
 
 class Geometric(FiniteMechanism):
@@ -415,4 +415,4 @@ class RandomisedResponse(FiniteMechanism):
         return made
 
     def _masses(self, rate: float) -> Floats:
-        return falling(self.distance, rate)
+        return exponential_rows(self.distance, rate)

@@ -115,10 +115,10 @@ LARGEST_DIMENSION = 2
 """The largest affine dimension of K for which masses are computed."""
 
 # The largest accepted deviation of a row sum from 1. Rows are divided by their sums.
-_SOUND = 1e-10
+_MAX_SUM_ERROR = 1e-10
 
 # The number of polygons that are processed together.
-_BLOCK = 2**17
+_MAX_POLYGONS = 2**17
 
 # Two grid boundaries are treated as equal if they differ by at most this share of the extent of the grid.
 _SAME = 2.0**-46
@@ -152,7 +152,7 @@ def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     flat, heights = _project(hull, sites - origin)
     within = (places - origin) @ hull.basis.T
     masses = _in_plane(corners, rate, within, plane_diagram(flat, heights))
-    if not _sound(masses):
+    if not _has_unit_sums(masses):
         masses = _in_plane(corners, rate, within, all_pairs(flat, heights))
     return _normalise(masses)
 
@@ -166,13 +166,13 @@ def _project(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
     return flat, heights
 
 
-def _sound(masses: Floats) -> bool:
-    return bool((np.abs(masses.sum(axis=1) - 1) <= _SOUND).all())
+def _has_unit_sums(masses: Floats) -> bool:
+    return bool((np.abs(masses.sum(axis=1) - 1) <= _MAX_SUM_ERROR).all())
 
 
 def _normalise(masses: Floats) -> Floats:
     sums = masses.sum(axis=1)
-    if not _sound(masses):
+    if not _has_unit_sums(masses):
         worst = int(np.abs(sums - 1).argmax())
         raise CertificateError(f"the masses of the cells sum to {sums[worst]!r} instead of 1 for place {worst}")
     normalised: Floats = masses / sums[:, None]
@@ -202,7 +202,7 @@ def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Float
 def _in_plane(corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> Floats:
     """Integrate the density around each place over the cells of a power diagram, separately for each sector of K."""
     masses = np.zeros((len(places), len(diagram.sites)))
-    step = max(1, _BLOCK // (len(corners) * len(diagram.owners)))
+    step = max(1, _MAX_POLYGONS // (len(corners) * len(diagram.owners)))
     for start in range(0, len(places), step):
         _add_cells(masses[start : start + step], corners, rate, places[start : start + step], diagram)
     return masses
@@ -289,7 +289,7 @@ def _rectangle_masses(corners: Floats, rate: float, x: Floats, y: Floats) -> Flo
     """Return the masses (k,) of rectangles [x0, x1] × [y0, y1] relative to the place; bounds may be infinite."""
     masses = np.zeros(len(x))
     facets = len(corners)
-    step = max(1, _BLOCK // facets)
+    step = max(1, _MAX_POLYGONS // facets)
     for start in range(0, len(x), step):
         some = np.arange(start, min(start + step, len(x)))
         rectangle, facet = np.repeat(some, facets), np.tile(np.arange(facets), len(some))

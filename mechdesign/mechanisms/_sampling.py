@@ -40,7 +40,7 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Integers
 from mechdesign.base._check import as_generator
 
-# The number of additional bits in `exp_minus`. The bounds then differ by 1 unless exp(-x) is near a multiple of 2**-bits.
+# The number of additional bits in `exp_minus`. The bounds differ by 1 unless exp(-x) is near a multiple of 2**-bits.
 _GUARD_DIGITS = 16
 
 
@@ -146,7 +146,7 @@ def thresholds(law: Law, bits: int) -> Thresholds:
         if high <= 1:
             break
         before = after
-    # Because g is convex, the ratios of consecutive weights do not increase. A geometric series bounds the later weights.
+    # As g is convex, the ratios of consecutive weights do not increase. A geometric series bounds the later weights.
     _, ratio = exp_minus(after - before, _WORD)
     tail = -(-high * ratio // ((1 << _WORD) - ratio))
     total_low, total_high = sums_low[-1], sums_high[-1] + tail
