@@ -69,6 +69,9 @@ class ClaimedPrivacy(Requirement):
         Args:
             stated: The statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         return cls(stated, secrets)
 
@@ -77,6 +80,9 @@ class ClaimedPrivacy(Requirement):
 
         Args:
             words: Unused; a claim has no distance.
+
+        Returns:
+            The name for reports.
         """
         return f"{self.kind} privacy"
 
@@ -85,6 +91,9 @@ class ClaimedPrivacy(Requirement):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         return "; they can ".join(_limit(claim, words) for claim in self.claims())
 

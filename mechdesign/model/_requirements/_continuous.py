@@ -153,6 +153,9 @@ class ContinuousPrivacy(RequirementKind):
         Args:
             channel: Any channel with a row for each anchor.
 
+        Returns:
+            The least ε in nats per unit of distance, or infinity.
+
         >>> anchors = Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
         >>> snapped = Channel.from_matrix([[0.75, 0.25], [0.5, 0.5], [0.75, 0.25], [0.5, 0.5]])
         >>> ContinuousPrivacy(1, anchors).least_epsilon(snapped)
@@ -170,6 +173,9 @@ class ContinuousPrivacy(RequirementKind):
         Args:
             stated: Its three statements.
             secrets: The number of anchors.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 3)
         between, along_x, along_y = stated
@@ -197,6 +203,9 @@ class ContinuousPrivacy(RequirementKind):
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         if reading.secrets.lattice is None:
@@ -209,6 +218,9 @@ class ContinuousPrivacy(RequirementKind):
         Args:
             secrets: Indices of all anchors.
             floors: Unused; the requirement has no floors.
+
+        Returns:
+            An unchanged copy of the requirement.
         """
         if len(secrets) != self.size:
             problem = "are some of the anchors, but the requirement needs all of them"
@@ -220,6 +232,9 @@ class ContinuousPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         unit = words.measure(distances.euclidean(self.domain)).unit
         return f"continuous privacy, ε per {unit or 'unit of distance'} ({_NAMES[self.distance]} distance, all points)"
@@ -229,6 +244,9 @@ class ContinuousPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            One name for each of the three statements.
         """
         return self.title(words), "between neighbouring anchors along x", "between neighbouring anchors along y"
 
@@ -237,6 +255,9 @@ class ContinuousPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         found = words.measure(distances.euclidean(self.domain))
         length = 1.0

@@ -153,6 +153,9 @@ class DistortionPrivacy(RequirementKind):
         Args:
             stated: Its floors.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated)
         first = stated[0]
@@ -168,6 +171,9 @@ class DistortionPrivacy(RequirementKind):
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         error = reading.measure(table, any_rows=True)
@@ -180,6 +186,9 @@ class DistortionPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         unit, name = f" in {found.unit}" if found.unit else "", f" ({found.name})" if found.name else ""
@@ -191,6 +200,9 @@ class DistortionPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
         if not self.priors:

@@ -137,6 +137,9 @@ class GraphPrivacy(RequirementKind):
         Args:
             stated: Its statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -151,6 +154,9 @@ class GraphPrivacy(RequirementKind):
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.policy_graph(table))
@@ -161,6 +167,9 @@ class GraphPrivacy(RequirementKind):
         Args:
             secrets: Ascending indices, renumbered from 0.
             floors: Unused; the requirement has no floors.
+
+        Returns:
+            The requirement on the subset.
         """
         chosen = as_indices(secrets, "secrets", self.size)
         number = {secret: index for index, secret in enumerate(chosen.tolist())}
@@ -173,6 +182,9 @@ class GraphPrivacy(RequirementKind):
 
         Args:
             words: Unused; an edge has no distance.
+
+        Returns:
+            The name for reports.
         """
         edges = len(self.edges)
         return f"graph privacy, ε per edge ({edges} edge{'' if edges == 1 else 's'})"
@@ -182,6 +194,9 @@ class GraphPrivacy(RequirementKind):
 
         Args:
             words: The format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         factor = words.factor(float(self.epsilon))
         return (

@@ -42,6 +42,9 @@ class Reading(Protocol):
         Args:
             name: The label of the secret, or its position as an integer.
             key: The key that contains it, for errors.
+
+        Returns:
+            The index, from 0.
         """
 
     def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
@@ -50,6 +53,9 @@ class Reading(Protocol):
         Args:
             table: The table.
             any_rows: Whether a matrix from a file may have any number of rows.
+
+        Returns:
+            The distances or errors, float64.
         """
 
     def margin(self, table: Any) -> float:
@@ -57,6 +63,9 @@ class Reading(Protocol):
 
         Args:
             table: The table.
+
+        Returns:
+            The rounding error in the unit of the distances.
         """
 
     def prior(self, table: PriorTable, key: str) -> Prior:
@@ -65,6 +74,9 @@ class Reading(Protocol):
         Args:
             table: A table with the keys of ``[prior]``.
             key: The key that contains it, for errors.
+
+        Returns:
+            The prior.
         """
 
     def policy_graph(self, table: Any) -> nx.Graph:
@@ -72,6 +84,9 @@ class Reading(Protocol):
 
         Args:
             table: A table with the keys of a policy graph.
+
+        Returns:
+            The graph.
         """
 
 
@@ -103,6 +118,9 @@ class RequirementKind(Requirement):
         Args:
             table: A ``[[privacy]]`` table, an instance of the class attribute `table`.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
 
 

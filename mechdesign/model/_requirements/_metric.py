@@ -88,6 +88,9 @@ class MetricPrivacy(RequirementKind):
         Args:
             stated: Its statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -100,6 +103,9 @@ class MetricPrivacy(RequirementKind):
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
@@ -110,6 +116,9 @@ class MetricPrivacy(RequirementKind):
         Args:
             secrets: Ascending indices, renumbered from 0.
             floors: Unused; the requirement has no floors.
+
+        Returns:
+            The requirement on the subset.
         """
         kept = as_indices(secrets, "secrets", self.size)
         return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
@@ -119,6 +128,9 @@ class MetricPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
@@ -129,6 +141,9 @@ class MetricPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         found = words.measure(self.distance)
         length, exponent = self._example()

@@ -58,6 +58,9 @@ class Requirement(ABC):
         Args:
             stated: The statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Requirement:
@@ -85,6 +88,9 @@ class Requirement(ABC):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The name for reports.
         """
 
     def titles(self, words: Words) -> tuple[str, ...]:
@@ -92,6 +98,9 @@ class Requirement(ABC):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            One name for each statement.
         """
         return (self.title(words),) * len(self.stated())
 
@@ -101,6 +110,9 @@ class Requirement(ABC):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence.
         """
 
     def left_free(self, margin: float = 0.0) -> int:
@@ -110,6 +122,9 @@ class Requirement(ABC):
 
         Args:
             margin: The possible rounding error of distances, in addition to 1e-9 of the radius; see `distances.margin`.
+
+        Returns:
+            The number of pairs, which is 0 for all other requirements.
         """
         return 0
 

@@ -88,6 +88,9 @@ class ThresholdPrivacy(RequirementKind):
         Args:
             stated: Its statement.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -101,6 +104,9 @@ class ThresholdPrivacy(RequirementKind):
 
         Args:
             margin: The possible rounding error of distances; see `distances.margin`.
+
+        Returns:
+            The number of pairs.
         """
         return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
 
@@ -111,6 +117,9 @@ class ThresholdPrivacy(RequirementKind):
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
@@ -120,6 +129,9 @@ class ThresholdPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
@@ -130,6 +142,9 @@ class ThresholdPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         within = words.measure(self.distance).with_unit(words.decimal(self.radius))
         factor = words.factor(float(self.epsilon))
