@@ -2,7 +2,7 @@
 
 Both distributions are defined by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020).
 Their parameters are rational. The draws follow the distributions exactly, as `mechdesign.mechanisms._sampling`
-explains. The probabilities can be enclosed with any number of bits.
+explains. The method `mass` encloses the probabilities with any number of bits.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class DiscreteNoise(ABC):
     def add(self, values: Integers, rng: np.random.Generator | int | None = None) -> Integers:
         """Add independent noise to integer values.
 
-        The sums are clipped to ±2**61. Draws beyond ±2**62 are replaced by ±2**62 before the addition. This replacement
-        changes no result, because the sums of these draws are clipped in either case.
+        The sums are clipped to the range ±2**61. Draws beyond ±2**62 are replaced by ±2**62 before the addition. This
+        replacement changes no result, because the sums of these draws are clipped in either case.
 
         Args:
             values: Integers of any shape, with magnitudes of at most 2**61.
@@ -242,7 +242,7 @@ class DiscreteGaussian(DiscreteNoise):
     def variance(self) -> float:
         """Return the variance.
 
-        It is below σ² by a relative difference of about exp(-2π²σ²), which is negligible in floats for σ >= 2.
+        The variance is below σ² by a relative difference of about exp(-2π²σ²), which is negligible for σ >= 2.
         """
         if self.sigma_squared >= 4:
             return float(self.sigma_squared)
@@ -256,7 +256,7 @@ class DiscreteGaussian(DiscreteNoise):
         """Return an integer t with P(|X| > t) <= 1 - confidence; it is the least one for σ < 64.
 
         For larger σ, t follows from the bound P(X >= t + 1) <= P(N(0, σ²) >= t) (Canonne, Kamath and Steinke 2020,
-        Proposition 25). It can then exceed the least integer by 1.
+        Proposition 25). In this case, t can exceed the least such integer by 1.
         """
         outside = 1 - as_confidence(confidence)
         if self.spread >= _SMALL:

@@ -1,6 +1,7 @@
 """Mechanisms with finitely many answers: exponential, geometric and randomised response.
 
-The functions `snapping` and `additive` return the matrices of common rules, for audits. They certify nothing.
+The functions `snapping` and `additive` return the matrices of common rules, for audits. These matrices are not
+certified.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ class FiniteMechanism(Mechanism):
     Args:
         epsilon: ε > 0, in nats per unit of distance.
         distance: The metric d, symmetric, shape (n, n). An infinite entry means that the pair has no requirement.
-        graph: A graph with n nodes, which number the secrets. By default the nodes are 0 to n − 1, and an edge joins
-            every two secrets at a finite distance.
+        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
+            secrets at a finite distance.
 
     Attributes:
         epsilon: The exact ε, in nats per unit of distance.
         distance: The metric d, float64 of shape (n, n), read-only. Secrets at an infinite distance share no answer.
         graph: The graph of the secrets, frozen.
-        nodes: The sorted nodes of the graph. They index the rows and columns of `matrix`.
+        nodes: The sorted nodes of the graph, which index the rows and columns of `matrix`.
 
     >>> mechanism = RandomisedResponse("0.5", 2)
     >>> isinstance(mechanism, FiniteMechanism), mechanism.distance.tolist()
@@ -95,7 +96,7 @@ class FiniteMechanism(Mechanism):
             return Channel(numerators)
         size = observables.size if isinstance(observables, Domain) else len(as_array(observables, "observables"))
         if size <= int(self.nodes[-1]):
-            raise InputError("observables", "lack some of the nodes", value=size, bound=f"> {int(self.nodes[-1])}")
+            raise InputError("observables", "do not include all nodes", value=size, bound=f"> {int(self.nodes[-1])}")
         placed = np.zeros((len(self.nodes), size), dtype=np.int64)
         placed[:, self.nodes] = numerators
         if not isinstance(observables, Domain):
@@ -159,7 +160,7 @@ def _metric(values: ArrayLike) -> Floats:
 
 # Above this value, neighbouring floats differ by 1 or more.
 _LARGEST_MULTIPLE = 2.0**52
-# The largest accepted magnitude of the noise. It limits the number of columns.
+# The largest accepted magnitude of the noise. This bound limits the number of columns.
 _LARGEST_NOISE = 10**7
 # A sum of probabilities may differ from 1 by this much because of rounding. An audit uses the same limit.
 _FARTHEST_SUM = 0.001
@@ -251,14 +252,14 @@ def exponential_rows(apart: Floats, rate: float) -> Floats:
 class Exponential(FiniteMechanism):
     """The exponential mechanism, p(o|s) ∝ exp(−ε d(s, o) / 2) (McSherry and Talwar 2007).
 
-    It guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for a metric d, because the numerator and the normalising sum each
-    change by a factor of at most exp(ε d / 2).
+    The mechanism guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for a metric d, because the numerator and the normalising
+    sum each change by a factor of at most exp(ε d / 2).
 
     Args:
         epsilon: ε > 0, in nats per unit of distance.
         distance: The metric d, shape (n, n). An infinite entry means that the pair has no requirement.
-        graph: A graph with n nodes, which number the secrets. By default the nodes are 0 to n − 1, and an edge joins
-            every two secrets at a finite distance.
+        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
+            secrets at a finite distance.
 
     Raises:
         InputError: The distance is not a metric, or ε is not positive.
@@ -280,7 +281,7 @@ class Exponential(FiniteMechanism):
             graph: The policy graph.
 
         Returns:
-            The mechanism. Its answers are the nodes of the secret's connected component.
+            The mechanism, whose answers are the nodes of the secret's connected component.
 
         >>> Exponential.of_graph(2, nx.path_graph(2))
         Exponential(epsilon=2, 2 secrets)
@@ -324,8 +325,8 @@ class Exponential(FiniteMechanism):
 class Geometric(FiniteMechanism):
     """The truncated geometric mechanism on 0, …, n−1 (Ghosh, Roughgarden and Sundararajan 2009).
 
-    The mechanism adds two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε. It then clips the sum to
-    the range from 0 to n−1. A secret k steps from an end of the range gives this end with probability α^k/(1 + α).
+    The mechanism adds two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε. The sum is then clipped
+    to the range from 0 to n−1. A secret k steps from an end of the range gives this end with probability α^k/(1 + α).
     Neighbours are ε-indistinguishable. Followed by a Bayes-optimal remap, the mechanism is optimal for every cost that
     never decreases with distance. Without the remap it can be suboptimal.
 

@@ -51,8 +51,8 @@ class KNormMechanism(Mechanism):
     Args:
         epsilon: ε > 0, in nats per edge.
         points: The places f(s): a domain, or an array (n, d) with d >= 1.
-        graph: The policy graph. Its nodes are indices of `points`. The graph of a constrained domain has only some of
-            these indices as nodes.
+        graph: The policy graph, whose nodes are indices of `points`. For a constrained domain, only the
+            possible secrets are nodes.
         hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
             component, and "graph" means all edges.
 
@@ -60,7 +60,7 @@ class KNormMechanism(Mechanism):
         epsilon: The exact ε, in nats per edge.
         points: The places f(s), float64 of shape (n, d), read-only.
         graph: The policy graph, frozen.
-        nodes: The sorted nodes, int64. They index the rows of `matrix` and `channel` and the columns of `likelihood`.
+        nodes: The sorted nodes, int64, which index the rows of `matrix` and `channel` and the columns of `likelihood`.
 
     Raises:
         InputError: ε is not positive, the points are not finite, the graph has other nodes, or `hull` is unknown.
@@ -125,7 +125,7 @@ class KNormMechanism(Mechanism):
             node: A node of the graph.
 
         Returns:
-            The body K. It is {0} for a node that is released without noise.
+            The body K, which is {0} for a node that is released without noise.
         """
         return self._hulls[int(self._member[self._row(node)])]
 
@@ -138,7 +138,7 @@ class KNormMechanism(Mechanism):
         Talwar 2010). If K = {0}, every draw is the place of the node.
 
         The rounding of these floats depends on the node, so ε is not guaranteed for them, with or without `rng`. Use
-        them for rehearsals only. For a release, draw from `channel`, whose guarantee is exact.
+        the method for rehearsals only. For a release, draw from `channel`, whose guarantee is exact.
 
         Args:
             node: A node of the graph.
@@ -177,8 +177,8 @@ class KNormMechanism(Mechanism):
     def likelihood(self, z: ArrayLike) -> Floats:
         """Return the likelihood Pr(z | s) of each node s for Bayes' rule, up to a common factor.
 
-        Only nodes that can output z with the lowest dimension of their noise have a positive likelihood, which is the
-        density of this noise. Noise of a higher dimension outputs z with probability 0.
+        Let k be the lowest dimension of the noise among the nodes that can output z. The likelihood of a node with
+        noise of dimension k is the density of its noise. The likelihood of any other node is 0.
 
         Args:
             z: Coordinates, shape (…, d).
@@ -216,13 +216,13 @@ class KNormMechanism(Mechanism):
         Otherwise its time is proportional to nodes × observables × sides of K.
 
         Args:
-            observables: A domain with places, or an array (m, d). By default they are the points of the mechanism.
+            observables: A domain with places, or an array (m, d). The default is the points of the mechanism.
 
         Returns:
             The probabilities, shape (number of nodes, m).
 
         Raises:
-            InputError: K has more than two dimensions. Or the observables are empty, coincide, or do not have the
+            InputError: K has more than two dimensions, or the observables are empty, coincide, or do not have the
                 dimension of the points.
         """
         sites = self.points if observables is None else observables
@@ -232,13 +232,13 @@ class KNormMechanism(Mechanism):
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
         """Return the certified integer channel for noisy coordinates that are snapped to the nearest observable.
 
-        To compensate for rounding, the channel differs from `matrix` in two ways. Its probabilities are computed for an
-        ε that is smaller by about 1e-12. A constant c = 2 + 3 / (e^ε - 1), rounded up, is added to the numerators.
+        To compensate for rounding, the channel differs from `matrix` in two ways. The probabilities are computed for an
+        ε' that is about 1e-12 below ε. A constant c = 2 + 3 / (e^ε - 1), rounded up, is added to the numerators.
         Exact arithmetic proves N[s,o] <= e^ε N[t,o] in both directions of every edge.
 
         Args:
-            observables: A domain with places, or an array (m, d). They must be the places that the nodes index if
-                `within` is "component".
+            observables: A domain with places, or an array (m, d). If `within` is "component", the observables must
+                be the places that the nodes index.
             within: The value "map" snaps to all observables. The value "component" snaps only to the nodes of the
                 secret's connected component. The policy allows answers to reveal this component.
 
@@ -246,7 +246,7 @@ class KNormMechanism(Mechanism):
             The channel with one row per node and one column per observable, with the labels of the domains.
 
         Raises:
-            InputError: `matrix` would raise it, ε is below about 1e-12 · m, or `within` is unknown.
+            InputError: The observables are invalid for `matrix`, ε is below about 1e-12 · m, or `within` is unknown.
             CertificateError: The proof fails.
         """
         sites = _observables(observables, self.points.shape[1])
@@ -268,8 +268,8 @@ class KNormMechanism(Mechanism):
     def degrees(self) -> dict[int, int]:
         """Return the degree of protection of each node (DPHMM, Xiao et al. 2017, Definition 5.2).
 
-        It is the number of nodes that are ε-indistinguishable from the node, including itself. These nodes have the
-        same body K, and the difference of the two places lies in K.
+        The degree is the number of nodes that are ε-indistinguishable from the node, including itself. Two such nodes
+        have the same body K, and the difference between their places lies in K.
 
         Returns:
             The degree of protection of each node, by node.
@@ -287,10 +287,10 @@ class KNormMechanism(Mechanism):
     def level(self) -> float:
         """Return an upper bound, in nats, on the privacy loss between any two nodes (DPHMM, Theorems 5.3 and 6.3).
 
-        It is ε times the largest K-norm of the difference of two places.
+        The bound is ε times the largest K-norm of the difference between two places.
 
         Returns:
-            The bound in nats. It is infinite if the nodes have different bodies K.
+            The bound in nats, or infinity if the nodes have different bodies K.
         """
         body = self._hulls[0]
         if any(other is not body for other in self._hulls):
@@ -387,7 +387,7 @@ class Laplace(KNormMechanism):
     Args:
         epsilon: ε > 0, in nats per edge.
         points: The places f(s): a domain, or an array (n, d) with d >= 1.
-        graph: The policy graph. Its nodes are indices of `points`.
+        graph: The policy graph, whose nodes are indices of `points`.
         hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
             component, and "graph" means all edges.
 
@@ -430,7 +430,7 @@ class PlanarIsotropic(KNormMechanism):
     Args:
         epsilon: ε > 0, in nats per edge.
         points: The places f(s): a domain, or an array (n, d) with d >= 1.
-        graph: The policy graph. Its nodes are indices of `points`.
+        graph: The policy graph, whose nodes are indices of `points`.
         hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
             component, and "graph" means all edges.
 
@@ -448,7 +448,7 @@ class PlanarIsotropic(KNormMechanism):
         return [sensitivity_hull(places, graph)] * len(components(graph))
 
     def degrees(self) -> dict[int, int]:
-        """Return the degree of protection of each node, where nodes with equal hulls are compared.
+        """Return the degree of protection of each node; only nodes with equal hulls are counted.
 
         Returns:
             The degree of protection of each node, by node.

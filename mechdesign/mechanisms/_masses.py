@@ -36,7 +36,7 @@ from mechdesign.model._components import label_components
 _LEAST_GAP = 2.0**-42
 _TRIES = 5
 
-# The largest share of a row that the added constants may use.
+# The largest share of a row sum that the added constants may use.
 _LARGEST_SHARE = 1e-6
 
 
@@ -49,14 +49,14 @@ def certify_numerators(
     """Return numerators N (n, m) over 2**62 with N[s,o] <= e^{ε w} N[t,o] exactly for the pairs (s, t) of `bound`.
 
     The function `masses` returns the probabilities (n, m) at a given ε, up to rounding errors. Two corrections
-    compensate for these errors. The masses are computed at an ε' that is about 1e-12 below ε, because of their relative
-    errors. A constant c is added to every entry before it is rounded to an integer. In each connected component of the
-    rows, only the columns that some row of the component uses get this constant.
+    compensate for these errors. To compensate for relative errors, the masses are computed at an ε' that is about 1e-12
+    below ε. To compensate for rounding to integers, a constant c is added to the numerators. The constant is added only
+    in columns that some row of the same connected component uses.
 
     Let g = e^{ε w} for the least positive w, and c >= (2 g + 1) / (g - 1). If P_s <= g P_t, then N_s <= g N_t for all
     integers N at most 1 above and at most 2 below P + c. A row with a true entry in `filled` (n,) uses all columns,
     even if some of its masses underflow to 0. Exact arithmetic then decides whether the rounded numerators meet the
-    bound. If they do not, ε' is reduced further, up to a fixed number of trials.
+    bound. If the bound is violated, ε' is reduced and the rounding is repeated, up to a fixed number of trials.
 
     Raises `InputError` if ε is so small that c would dominate the masses. Raises `CertificateError` if all trials fail.
     """
@@ -88,10 +88,10 @@ def certify_numerators(
 
 
 def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags) -> Integers:
-    """Round each row to integers with the sum 2**62.
+    """Round each row to integers whose sum is 2**62.
 
-    Each integer is at most 1 above and at most 2 below the scaled mass plus the constant. In each connected component,
-    the columns that none of its rows uses stay 0. A component that uses only one column needs no constant.
+    Each integer is at most 1 above and at most 2 below the scaled mass plus the constant. A column that no row of a
+    connected component uses stays 0 in this component. A component that uses only one column needs no constant.
     """
     member = label_components(len(rows), np.column_stack((bound.sources, bound.targets)))
     used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
@@ -100,7 +100,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
     added = used * np.where(counts > 1, constant, 0)[:, None]
     whole = (1 << EXPONENT) - added.sum(axis=1)[member]
     numerators: Integers = np.floor(rows * whole[:, None]).astype(np.int64)
-    # The units lost by rounding down are distributed in proportion to the row; the last ones are added one by one.
+    # The units lost by rounding down are distributed in proportion to the row, and the last ones one by one.
     missing = whole - numerators.sum(axis=1)
     numerators += np.floor(rows * missing[:, None]).astype(np.int64)
     missing = whole - numerators.sum(axis=1)
@@ -117,7 +117,7 @@ LARGEST_DIMENSION = 2
 # The largest accepted deviation of a row sum from 1. Rows are divided by their sums.
 _MAX_SUM_ERROR = 1e-10
 
-# The number of polygons that are processed together.
+# The largest number of polygons that are processed together.
 _MAX_POLYGONS = 2**17
 
 # Two grid boundaries are treated as equal if they differ by at most this share of the extent of the grid.
@@ -251,7 +251,10 @@ def _shares(corners: Floats) -> Floats:
 
 
 def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, offset: Floats) -> Floats:
-    """Rewrite normal · z <= offset in the coordinates (a, b) of a sector: z = (a v + b v') / rate, corners v and v'."""
+    """Return normal · z <= offset in the coordinates (a, b) of a sector.
+
+    The coordinates satisfy z = (a v + b v') / rate, where v and v' are the two corners of K in the sector.
+    """
     first = (normal * corners[facet]).sum(axis=1)
     second = (normal * np.roll(corners, -1, axis=0)[facet]).sum(axis=1)
     planes = np.column_stack((first, second, rate * offset))
@@ -276,7 +279,7 @@ def _on_grid(corners: Floats, rate: float, places: Floats, grid: Rectangles) -> 
 
 
 def _intervals(coordinate: Floats, boundaries: Floats) -> tuple[Floats, Integers]:
-    """Return the distinct intervals (k, 2) relative to the places, and the index (n, m) of each interval in them."""
+    """Return the distinct grid intervals (k, 2) relative to the places, and their indices (n, m) for each place."""
     seen = boundaries - coordinate[:, None]
     pairs = np.stack((seen[:, :-1], seen[:, 1:]), axis=2).reshape(-1, 2)
     finite = np.concatenate((boundaries[1:-1], coordinate))

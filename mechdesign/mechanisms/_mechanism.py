@@ -25,7 +25,7 @@ class Mechanism(ABC):
     Attributes:
         epsilon: The exact ε, in nats per edge.
         graph: The policy graph, frozen.
-        nodes: The sorted nodes of the policy graph, int64. They index the rows of `channel`.
+        nodes: The sorted nodes of the policy graph, int64, which index the rows of `channel`.
 
     >>> import mechdesign as md
     >>> mechanism = md.mechanisms.RandomisedResponse("0.5", 3)
@@ -44,11 +44,10 @@ class Mechanism(ABC):
         Args:
             observables: The possible answers, as a domain or as an array of places.
             within: The value "map" allows every observable. The value "component" allows only the nodes of the
-                secret's connected component. The `observables` must then be the domain or the places that the nodes
-                index.
+                secret's connected component, and requires that the `observables` are the places that the nodes index.
 
         Returns:
-            The channel. Its guarantee has been proved in exact arithmetic.
+            The channel, whose guarantee is proved in exact arithmetic.
         """
 
     def _row(self, node: int) -> int:
@@ -58,8 +57,8 @@ class Mechanism(ABC):
     def degrees(self) -> dict[int, int]:
         """Return the degree of protection of each node.
 
-        It is the number of nodes that are ε-indistinguishable from the node, including itself. By default the method
-        counts the node and its neighbours in the policy graph.
+        The degree is the number of nodes that are ε-indistinguishable from the node, including itself. By default the
+        method counts the node and its neighbours in the policy graph.
 
         Returns:
             The degree of protection of each node, by node.

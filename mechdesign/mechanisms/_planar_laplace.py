@@ -1,8 +1,8 @@
 """The planar Laplace mechanism with answers snapped to finitely many places (Andrés et al. 2013, section 4).
 
-The noise z has the density ε²/(2π) exp(−ε‖z‖) in the plane. Its norm exceeds r with the probability
-S(r) = (1 + εr) e^(−εr) (equation 5). Points outside the region of the places are snapped to the nearest place, too.
-This truncation is post-processing, so it costs no privacy.
+The noise z has the density ε²/(2π) exp(−ε‖z‖) in the plane. The norm of the noise exceeds r with the probability S(r) =
+(1 + εr) e^(−εr) (equation 5). Noisy points outside the region of the places are snapped to the nearest place, too. This
+truncation is post-processing, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FLAT = 1e-9
 
 @in_own_arithmetic
 def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
-    """Return Pr(the nearest site is o | true place s), shape (n, m), up to rounding and quadrature.
+    """Return Pr(the nearest site is o | true place s), shape (n, m), up to rounding and quadrature errors.
 
     The mass of a cell is the integral 1/(2π) ∮ (1 − S(r(θ))) dθ along its boundary, at distance r(θ) in direction θ.
     For a cell that does not contain s, the constant terms cancel and only the terms with S are summed. The small masses
@@ -72,9 +72,9 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
 class PlanarLaplace:
     """The planar Laplace mechanism (Andrés et al. 2013) for places in the plane.
 
-    It guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for the Euclidean distance d. The method `matrix` returns the
-    probabilities of the noisy places after they are snapped to the nearest observable. The method `density` normalises
-    densities instead, which gives different probabilities.
+    The mechanism guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for the Euclidean distance d. The method `matrix` returns
+    the probabilities of the noisy places after they are snapped to the nearest observable. The method `density` returns
+    normalised densities, which differ from these probabilities.
 
     Args:
         epsilon: ε, in nats per unit of distance.
@@ -102,7 +102,7 @@ class PlanarLaplace:
         The noise z has the density ε²/(2π) exp(−ε‖z‖).
 
         Args:
-            observables: The m distinct places that may be released. By default they are the points.
+            observables: The m distinct places that may be released. The default is the points.
 
         Returns:
             The probabilities, shape (n, m).
@@ -122,12 +122,12 @@ class PlanarLaplace:
     def density(self, observables: Domain | None = None) -> Floats:
         """Return p(o|s) ∝ exp(−ε‖s − o‖), the density of the noise at the observables, normalised in each row.
 
-        These are not the probabilities of the planar Laplace mechanism; see `matrix`. The rows are more concentrated
-        than those of `matrix` if ε times the distance of neighbouring places is 1 or more. The normalising sum depends
-        on the secret, so the guarantee is weaker than that of the mechanism.
+        The result differs from the probabilities of the planar Laplace mechanism; see `matrix`. The rows are more
+        concentrated than those of `matrix` if ε times the distance of neighbouring places is 1 or more. The normalising
+        sum depends on the secret, so the guarantee is weaker than for `matrix`.
 
         Args:
-            observables: The m places that may be released. By default they are the points.
+            observables: The m places that may be released. The default is the points.
 
         Returns:
             The normalised densities, shape (n, m).
@@ -216,7 +216,7 @@ def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
     """Return the probability of each cell for noise around a place."""
     count, owners, along = len(edges.open), edges.owners, edges.along
     middles = edges.middles - place
-    # The signed distance of the place from the line of each edge, positive if the edge runs counterclockwise around it.
+    # The signed distance of the place from the line of each edge, positive if the edge runs counterclockwise.
     heights = middles[:, 0] * along[:, 1] - middles[:, 1] * along[:, 0]
     away = np.abs(heights)
     # An edge whose line contains the place covers no angle, so it contributes nothing.
@@ -227,7 +227,7 @@ def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
     seen = edges.open + np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
     # For a place outside a cell, the angles of its edges cancel up to rounding.
     seen[np.abs(seen) < 1e-9] = 0.0
-    # With tan ψ = sinh v, the integrand is S(a cosh v) / cosh v. It is smooth even for lines close to the place.
+    # With tan ψ = sinh v, the integrand is S(a cosh v) / cosh v, which is smooth even for lines close to the place.
     with np.errstate(divide="ignore", over="ignore"):
         near = np.minimum(rate * safe, 2 * _MAX_RADIUS)
         most = np.minimum(np.arccosh(np.maximum(_MAX_RADIUS / near, 1.0)), _MAX_V)

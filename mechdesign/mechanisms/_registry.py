@@ -25,10 +25,10 @@ class MechanismKind:
 
     Attributes:
         name: The name that specifications, traces and comparisons use.
-        build: A function of ε, the places, the policy graph and the choice of hull. It returns the mechanism.
+        build: A function that builds the mechanism from ε, the places, the policy graph and the choice of hull.
         summary: One line that describes the mechanism.
-        coordinates: Whether the mechanism can release coordinates, with `sample` and `log_likelihood`. Otherwise it
-            releases nodes only.
+        coordinates: Whether the mechanism can release coordinates, with `sample` and `log_likelihood`. Other mechanisms
+            release nodes only.
 
     >>> kind = find("laplace")
     >>> kind.summary, kind.coordinates
@@ -51,7 +51,7 @@ def register(kind: MechanismKind) -> None:
     """Add a mechanism to the registry, so that specifications and traces can refer to it by name.
 
     Args:
-        kind: The mechanism with its name.
+        kind: The entry to add.
 
     Raises:
         InputError: The name is already registered.

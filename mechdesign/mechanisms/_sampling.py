@@ -10,10 +10,10 @@ The probability of an integer k is proportional to exp(-g(|k|)). The non-negativ
 For each sign, k is accepted with a probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)). Zero is
 accepted with the positive sign only. With s = 0, step 2 accepts every number.
 
-**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. In step 1, t =
-(w_0 + … + w_j) / Σ w. In step 2, t = exp(-(g(k) - g(j·2**s))). Rigorous rounding gives integers with low <= 2**64·t <=
-high. The first 64 bits of U decide the comparison unless they lie between these bounds. Otherwise, 64 more bits of U
-are drawn, and t is enclosed with 64 more bits, until the comparison is decided. No comparison is approximate.
+**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. In step 1, t = (w_0 +
+… + w_j) / Σ w. In step 2, t = exp(-(g(k) - g(j·2**s))). Rigorous rounding gives integers low and high with low <=
+2**64·t <= high. The first 64 bits of U decide the comparison unless they lie between these bounds. Otherwise, 64 more
+bits of U are drawn, and t is enclosed with 64 more bits, until the comparison is decided. No comparison is approximate.
 
 **Why it is fast.** One vectorised binary search compares the words of all draws with the thresholds. Let D = g((j +
 1)·2**s) - g(j·2**s). In step 2, t >= 1 - D·(k - j·2**s)/2**s, because g is convex and exp(-x) >= 1 - x. Most words are
@@ -64,13 +64,14 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
 
 Words = Callable[[int], NDArray[np.uint64]]
 
-# Draws of a larger magnitude are replaced by this number. At a scale of 2**50, its probability is below exp(-4000).
+# Draws of a larger magnitude are replaced by this number. Scales are at most 2**50, so this has a probability below
+# exp(-4000).
 LARGEST_NOISE = 2**62
 
 _WORD = 64
 # The number of additional bits of the weights; they absorb the errors of a few thousand terms and of the tail.
 _GUARD = 40
-# The least number of blocks per unit of scale.
+# A block contains at most the scale divided by this number.
 _FINENESS = 32
 
 
@@ -93,7 +94,8 @@ class Law(Protocol):
 class Thresholds:
     """Enclosures low[j] <= 2**bits · t_j <= high[j] of the probabilities t_j that the block is one of 0, …, j.
 
-    The last entry covers its block and all later blocks. Its upper bound is 2**bits, which exceeds every word.
+    The last entry covers its block and all later blocks. The upper bound of this entry is 2**bits, which exceeds every
+    word.
     """
 
     low: tuple[int, ...]
@@ -133,7 +135,7 @@ def block_bits(law: Law) -> int:
 
 @lru_cache(maxsize=256)
 def thresholds(law: Law, bits: int) -> Thresholds:
-    """Return enclosures of the thresholds of step 1 with `bits` bits."""
+    """Return bounds on the thresholds of step 1, multiplied by 2**bits and rounded to integers."""
     shift, work = block_bits(law), bits + _GUARD
     sums_low, sums_high = [0], [0]
     before = Fraction(0)
@@ -178,7 +180,7 @@ def _candidates(law: Law, size: int, words: Words) -> Integers:
 def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
     """Perform step 1: return the block of each word in `drawn`, which gives the first 64 bits of U."""
     low, last = _arrays(law)
-    # The first block whose upper bound exceeds the word. The word may still lie within the enclosure.
+    # Find the first block whose upper bound exceeds the word. The word may still exceed the lower bound.
     blocks: Integers = np.searchsorted(last, drawn, side="left").astype(np.int64)
     for place in np.flatnonzero(drawn >= low[blocks]).tolist():
         blocks[place] = min(_refine_block(law, int(drawn[place]), words), LARGEST_NOISE)
@@ -187,7 +189,7 @@ def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
 
 @lru_cache(maxsize=64)
 def _arrays(law: Law) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the lower bounds of the thresholds with 64 bits, and the largest words below the upper bounds."""
+    """Return the 64-bit lower bounds of the thresholds, and the largest words below their upper bounds."""
     table = thresholds(law, _WORD)
     return np.array(table.low, dtype=np.uint64), np.array([high - 1 for high in table.high], dtype=np.uint64)
 
@@ -206,7 +208,7 @@ def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDAr
     """Perform step 2: return whether each offset is accepted; `drawn` gives the first 64 bits of U."""
     shift = block_bits(law)
     slopes = _slopes(law)
-    # The lower bound 2**64 - slope·offset is computed modulo 2**64. The product is below 2**64, because D < 1/2.
+    # The lower bound 2**64 - slope·offset is computed modulo 2**64. The product slope·offset is below 2**64.
     steep = slopes[np.minimum(blocks, len(slopes) - 1)]
     sure = drawn < np.uint64(0) - steep * offsets
     sure &= (steep > 0) & (blocks < len(slopes))
@@ -220,7 +222,7 @@ def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDAr
 
 @lru_cache(maxsize=64)
 def _slopes(law: Law) -> NDArray[np.uint64]:
-    """Return an upper bound of 2**64·D/2**s for each block; it is 0 if D >= 1/2, where it is not used."""
+    """Return an upper bound on 2**64·D/2**s for each block, or 0 for blocks with D >= 1/2, which do not use it."""
     shift = block_bits(law)
     edges = [law.exponent(block << shift) for block in range(len(thresholds(law, _WORD).low) + 1)]
     steps = [after - before for before, after in pairwise(edges)]
