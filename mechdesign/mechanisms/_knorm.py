@@ -213,7 +213,7 @@ class KNormMechanism(Mechanism):
 
         The entries are the exact probabilities of the Voronoi cells of the observables, up to a few rounding errors.
         Ties are resolved in favour of the lowest index. The computation is fast if the observables form a grid.
-        Otherwise its time is proportional to nodes × observables × sides of K.
+        For other observables, the computing time is proportional to nodes × observables × sides of K.
 
         Args:
             observables: A domain with places, or an array (m, d). The default is the points of the mechanism.
@@ -377,9 +377,9 @@ class Laplace(KNormMechanism):
     """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
 
     Each coordinate gets independent Laplace noise with the scale S/ε. S is the largest ‖f(s) - f(s')‖₁ over the *edges*
-    of the node's component, or of the graph. Definition 7 of PGLP takes the maximum over all pairs of the component.
-    The edges suffice, because privacy losses add up along a path. The mechanism is the K-norm mechanism with the
-    cross-polytope K = S·B₁, which contains the sensitivity hull.
+    of the node's component, or over all edges of the graph. Definition 7 of PGLP takes the maximum over all pairs of
+    the component. The edges suffice, because privacy losses add up along a path. The mechanism is the K-norm mechanism
+    with the cross-polytope K = S·B₁, which contains the sensitivity hull.
 
     The noise has the full dimension d if S > 0. If S = 0, **no noise** is added and the place is released exactly. This
     occurs for a node without edges if `hull` is "component".
@@ -420,8 +420,8 @@ class PlanarIsotropic(KNormMechanism):
     """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
 
     The noisy coordinates z have the density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K). K is the sensitivity hull and k is
-    its *affine* dimension. For a component of two nodes, the noise lies on the line through them and has the mean
-    K-norm 1/ε.
+    its *affine* dimension. If a component has only two nodes, the noise lies on the line through their places, with
+    the mean K-norm 1/ε.
 
     If `hull` is "component", K is the hull of the edges in the connected component of the node. A node without edges
     then gets **no noise**, and its place is released exactly. If `hull` is "graph", K is the hull of all edges (DPHMM,

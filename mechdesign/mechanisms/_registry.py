@@ -65,7 +65,7 @@ def register(kind: MechanismKind) -> None:
     MECHANISMS.register(kind.name, kind)
 
 
-register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise of the sensitivity hull", True))
+register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise, where K is the sensitivity hull", True))
 register(MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True))
 register(
     MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the number of hops")

@@ -17,8 +17,8 @@ bits of U are drawn, and t is enclosed with 64 more bits, until the comparison i
 
 **Why it is fast.** One vectorised binary search compares the words of all draws with the thresholds. Let D = g((j +
 1)·2**s) - g(j·2**s). In step 2, t >= 1 - D·(k - j·2**s)/2**s, because g is convex and exp(-x) >= 1 - x. Most words are
-below this bound, so they are accepted without computing an exponential. A block is at most 1/32 of the scale long.
-About one word in two thousand therefore needs an exponential.
+below this bound, so they are accepted without computing an exponential. The length of a block is at most 1/32 of the
+scale. About one word in two thousand therefore needs an exponential.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Integers
 from mechdesign.base._check import as_generator
 
-# The number of additional bits in `exp_minus`. The bounds differ by 1 unless exp(-x) is near a multiple of 2**-bits.
+# The number of additional bits in `exp_minus`. The bounds low and high differ by 1 unless exp(-x) is
+# near a multiple of 2**-bits.
 _GUARD_DIGITS = 16
 
 

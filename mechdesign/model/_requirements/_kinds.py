@@ -61,8 +61,7 @@ def register(kind: type[_K]) -> type[_K]:
 
     Raises:
         InputError: The argument is not a class derived from `RequirementKind`, its table has a different tag, or the
-        name
-            is already registered.
+            name is already registered.
 
     >>> register(MetricPrivacy)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -94,8 +93,8 @@ def look_for_kinds(tables: object) -> None:
 def load_extensions() -> None:
     """Import the entry points of the group `EXTENSIONS` in all installed packages, and register their kinds.
 
-    Kinds that are already registered remain registered. An entry point causes an `ExtensionWarning` and is skipped if
-    it cannot be loaded, is not a kind, or has a name that is already registered.
+    Kinds that are already registered remain registered. An entry point is skipped with an `ExtensionWarning` if it
+    cannot be loaded, is not a kind, or has the name of a registered kind.
 
     >>> load_extensions()
     """

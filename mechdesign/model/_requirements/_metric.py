@@ -88,7 +88,7 @@ class MetricPrivacy(RequirementKind):
         """Return the requirement with the given statements.
 
         Args:
-            stated: A list with the only statement.
+            stated: A list of exactly one statement.
             secrets: The number of secrets.
 
         Returns:

@@ -178,8 +178,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
         stated: The statement.
         secrets: The ascending indices of the subset. The result numbers these secrets from 0.
         floors: Whether floors keep their minimum instead of 0. In both cases, the prior of a floor is conditioned on
-        the
-            subset.
+            the subset.
 
     Returns:
         The statement on the subset.

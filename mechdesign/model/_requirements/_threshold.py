@@ -87,7 +87,7 @@ class ThresholdPrivacy(RequirementKind):
         """Return the requirement with the given statements, without correcting distances for rounding.
 
         Args:
-            stated: A list with the only statement.
+            stated: A list of exactly one statement.
             secrets: The number of secrets.
 
         Returns:
