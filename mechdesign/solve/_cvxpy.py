@@ -25,7 +25,7 @@ _STATUS = {
 }
 _SCS_INTERRUPTED = -5
 # Modules whose warnings only repeat the contents of their results.
-_WARNING_MODULES = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solvers\.cvxpy)(\.|$)"
+_WARNING_MODULES = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solve\._cvxpy)(\.|$)"
 
 # The SCS package has no list of its settings that a program can read.
 _SCS_NAMES = (

@@ -305,7 +305,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
     whole = {name: (Path("released") / name).read_bytes() for name in PUBLIC}
     result = run("release", "s.toml", "t.csv", "--truth", "mine")
     assert result.exit_code == 130
-    assert "stopped after 4 of 5 steps: released-interrupted contains them" in result.stderr
+    assert "stopped after 4 of 5 steps: released-interrupted contains these steps" in result.stderr
     # A finished run is kept.
     assert {name: (Path("released") / name).read_bytes() for name in PUBLIC} == whole
     assert len(outputs("released-interrupted")) == 4

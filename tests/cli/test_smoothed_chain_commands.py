@@ -140,7 +140,7 @@ def test_a_specification_with_a_smoothed_chain_warns(made: Path) -> None:
     text = (made / "s.toml").read_text() + "[release]\ntransition = { estimated = true, smoothing = 0.1 }\n"
     (made / "r.toml").write_text(text)
     with pytest.warns(
-        SmoothedChainWarning, match=r"makes all 9 steps possible; 3 of them occur in the counts\. With these"
+        SmoothedChainWarning, match=r"makes all 9 steps possible; 3 of them occur in the counts\. With the counts alone"
     ):
         chain = md.read_spec(made / "r.toml").release_settings.transition
     assert chain.smoothing == 0.1

@@ -496,7 +496,7 @@ def test_rows_of_visits_are_left_out_and_counted(tmp_path: Path, monkeypatch: py
     given = parse(plane)
     given.problem()
     notes = " ".join(given.notes)
-    assert "58 visits used" in notes
+    assert "58 visits are used" in notes
     assert "2 rows are left out: 1 with another number of fields, 1 without anything" in notes
     write(tmp_path / "v.csv", "x,y", *good, "0.5", "0.5,1,2", "1,", "3")
     with pytest.raises(SpecificationError, match=r"v\.csv, line 60 has the wrong number of fields.*4 of 62 rows would"):
