@@ -40,8 +40,8 @@ def find_untied(n: int, claims: Claims) -> Integers:
 def find_loose(n: int, claims: Claims) -> Integers:
     """Return, in ascending order, the tied secrets s without any bound p(o|s) <= g p(o|t) with g < 2^62.
 
-    Probabilities are multiples of 2^-62, so a larger g only implies p(o|s) = 0 where p(o|t) = 0. A bound p(o|t) <= g
-    p(o|s) does not limit p(o|s). An answer may therefore reveal s almost for certain.
+    Probabilities are multiples of 2^-62, so a bound with a larger g only implies p(o|s) = 0 where p(o|t) = 0. A bound
+    p(o|t) <= g p(o|s) does not limit p(o|s). An answer may therefore reveal s almost for certain.
     """
     tied = ~np.isin(np.arange(n), find_untied(n, claims))
     bounded = np.full(n, bool(claims.point_bounds))

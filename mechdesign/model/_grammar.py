@@ -324,8 +324,9 @@ class CategoriesFile(Table, frozen=True):
 class BudgetsFile(Table, frozen=True):
     """A file with the ε of each successive release; the specification then describes one problem for each distinct ε.
 
-    The budgets bound the leakage of releases in which ε holds for every pair of secrets. Such requirements are
-    ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, and a complete graph.
+    The budgets bound the leakage of releases in which ε holds for every pair of secrets. A requirement meets this
+    condition with ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, or a complete
+    graph.
 
     Attributes:
         budgets: A file with the columns ``step`` and ``epsilon``.

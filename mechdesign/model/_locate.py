@@ -385,7 +385,7 @@ def _refusal(place: list[float], path: str, missed: int, area: Area, limit: floa
     nearest = 'take the nearest cell with outside="nearest"'
     box, exchanged, swapped = area.borders or area.corners, place[::-1], False
     if box is None:
-        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of these places"
+        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of a place of the domain"
         remedy = 'leave it out, give a larger reach, or take the nearest place with outside="nearest"'
         swapped = _may_be(exchanged, area.axes) and float(area.spread(exchanged).min()) <= limit
     elif _holds(box, place):

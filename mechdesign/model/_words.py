@@ -90,7 +90,7 @@ _DISTANCE_TOLERANCE = 1e-9
 _LAST_BITS = 2e-15
 
 PLANE_DISTANCE = "plane distance ≤ great circle"
-"""The name of `distances.euclidean` between latitudes and longitudes."""
+"""The name of the distances that `distances.euclidean` returns for latitudes and longitudes."""
 
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 

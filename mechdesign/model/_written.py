@@ -126,7 +126,7 @@ def shape_of(grid: Domain) -> tuple[int, int]:
 
 
 def _alike(points: Floats, others: Floats) -> bool:
-    """Return whether places are equal up to the rounding errors of earlier versions."""
+    """Return whether places are equal up to the rounding errors of earlier versions of this library."""
     return points.shape == others.shape and bool((np.abs(points - others) <= 4 * np.spacing(np.abs(others))).all())
 
 

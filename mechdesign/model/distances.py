@@ -379,9 +379,9 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     """Return the lengths of the shortest paths between all nodes of a NetworkX graph, or inf if there is no path.
 
     The length of an edge is read as the decimal in its repr. No result exceeds the exact length. Let all lengths be
-    multiples of one decimal, such as 1 or 0.1, and all paths at most 2⁵³ times as long. Then each result is the largest
-    float64 not above the exact length. Otherwise the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths
-    with up to k edges.
+    multiples of a decimal u, such as 1 or 0.1, and all paths at most 2⁵³ u. Then each result is the largest float64 not
+    above the exact length. Otherwise the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths with up to k
+    edges.
 
     Args:
         graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is the length of the path from i to

@@ -80,7 +80,7 @@ def test_the_reach_of_places(designs: Path) -> None:
         found = run("sample", designs / "points", "--at", "35.66,139.6", *(() if reach is None else ("--reach", reach)))
         assert (reach, found.exit_code) == (reach, code)
     refused = run("sample", designs / "points", "--at", "35.66,139.6")
-    assert "must be within 2.224 km of one of these places. Leave it out, give a larger --reach" in refused.stderr
+    assert "must be within 2.224 km of a place of the domain. Leave it out, give a larger --reach" in refused.stderr
     assert run("sample", designs / "points", "--at", "35.65,139.6").exit_code == 0
 
 
