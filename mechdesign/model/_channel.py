@@ -119,7 +119,7 @@ class Channel:
         size: int | tuple[int, ...] | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Integers:
-        """Draw observables with exactly the probabilities of the secret's row, from 62 random bits each.
+        """Draw observables with exactly the probabilities of the secret's row; each draw uses 62 random bits.
 
         If one secret gets k answers, by `size` or by repeated indices, the guarantee holds with k·ε. For an array, k is
         ``np.unique(secret, return_counts=True)[1].max()``. The draws are not recorded in a ledger.

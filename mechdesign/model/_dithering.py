@@ -177,7 +177,7 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _plane(anchors: Domain, places: Floats) -> Floats:
-    """Convert places, which have the kind of coordinates of the anchors, to x and y in the plane of the anchors."""
+    """Convert places, in the kind of coordinates that the anchors have, to x and y in the plane of the anchors."""
     lattice = anchors.lattice
     assert lattice is not None
     if lattice.box is None:

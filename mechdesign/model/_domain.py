@@ -458,8 +458,8 @@ class Domain:
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
         """Return the domain of the cell centres of a rectangle, cut into `columns` × `rows` cells.
 
-        Cell (row, column) has index row · columns + column and its centre at
-        ((column + 1/2) · width / columns, (row + 1/2) · height / rows).
+        Cell (row, column) has index row · columns + column, and its centre lies at ((column + 1/2) · width / columns,
+        (row + 1/2) · height / rows).
 
         Args:
             columns: The number of columns, at least 1.
@@ -481,8 +481,8 @@ class Domain:
     def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
         """Return the corners of a grid over a rectangle: the anchors that `ContinuousPrivacy` needs.
 
-        Anchor (row, column) has index row · columns + column and the place
-        (column · width / (columns − 1), row · height / (rows − 1)).
+        Anchor (row, column) has index row · columns + column and lies at (column · width / (columns − 1), row · height
+        / (rows − 1)).
 
         Args:
             columns: The number of columns of anchors, at least 2.

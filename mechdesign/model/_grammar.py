@@ -255,8 +255,8 @@ class MatrixFile(Table, frozen=True):
         delimiter: The character between columns, or None.
         decimal: The decimal separator, or None.
         encoding: The encoding, or None.
-        header: Whether the first line contains names or numbers of the columns; None if the file decides.
-        numbered: Whether the first column contains names or numbers of the rows; None if the file decides.
+        header: Whether the first line contains names or numbers of the columns; None means automatic detection.
+        numbered: Whether the first column contains names or numbers of the rows; None means automatic detection.
 
     >>> MatrixFile(path="distances.npy").path
     'distances.npy'

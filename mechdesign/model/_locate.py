@@ -176,7 +176,7 @@ class Area:
         return 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(spread)))
 
     def check_reach(self, reach: float | None) -> None:
-        """Raise `InputError` if a reach is given, but cells or anchors define the region inside.
+        """Raise `InputError` if a reach is given for cells or anchors, which do not use a reach.
 
         Args:
             reach: The reach, or None if it is not given.

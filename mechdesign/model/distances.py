@@ -352,13 +352,13 @@ def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
 def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return great-circle distances in km on a sphere of radius `EARTH_RADIUS_KM`.
 
-    Let Δφ and Δλ be the differences of latitude and longitude, and a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2). For the
-    antipode of the second place, b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). The distance is 2R atan2(√a, √b).
-    All terms are nonnegative and computed from accurate angles (a cosine is the sine of the complementary angle). No
-    cancellation occurs, even near the poles, the antimeridian or the antipode. Assume an error of 2⁻⁵³ for each
-    arithmetic operation, and of 4 units in the last place for sin, hypot and arctan2. The relative error of the result
-    is then below 80 · 2⁻⁵³ < 0.9e-14. The factor 1 − 1e-14 ensures that the result is never above the exact distance;
-    the relative difference is less than 2e-14.
+    Let Δφ and Δλ be the differences of latitude and longitude, and a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2). The same
+    term for the antipode of the second place is b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). The distance is 2R
+    atan2(√a, √b). All terms are nonnegative and computed from accurate angles (a cosine is the sine of the
+    complementary angle). No cancellation occurs, even near the poles, the antimeridian or the antipode. Assume an error
+    of 2⁻⁵³ for each arithmetic operation, and of 4 units in the last place for sin, hypot and arctan2. The relative
+    error of the result is then below 80 · 2⁻⁵³ < 0.9e-14. The factor 1 − 1e-14 ensures that the result is never above
+    the exact distance, with a relative difference of less than 2e-14.
 
     Args:
         domain: A domain with coordinates in degrees, or latitudes and longitudes in degrees, (n, 2).
