@@ -31,7 +31,7 @@ _ROW_SUM_TOLERANCE = 1e-6
 class Channel:
     """A channel p(o|s) = numerators[s, o] / 2**62 from n secrets to m observables.
 
-    Sampling uses exactly these integers; `matrix` is a rounded copy of the probabilities.
+    Sampling uses exactly the integers in `numerators`; `matrix` is a rounded copy of the probabilities.
 
     Attributes:
         numerators: Integers >= 0, int64 of shape (n, m), read-only; each row sums to exactly 2**62.

@@ -23,7 +23,7 @@ _STEP_KEYS = ("checkins", "plt", "estimated")
 # First words of `Origin.prior` for counted priors.
 _COUNTED_PRIORS = ("counts", "visits", "check-ins", "trajectories")
 
-# First words of `Origin.prior` for other priors.
+# First words of `Origin.prior` for priors that are not counted.
 _OTHER_PRIORS = ("uniform", "probabilities", "simulated")
 
 

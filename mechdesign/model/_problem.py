@@ -312,10 +312,10 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
             place = path if len(floors) == 1 else f"{path}[{index}]"
             warn(
                 f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s) "
-                f"with probability 0 under the prior of the problem, such as secret {int(beyond[0])}. Answers for these "
-                "secrets cost nothing, so random answers for them may suffice to meet the floor. The error about the "
-                "secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent "
-                "this",
+                f"with probability 0 under the prior of the problem, such as secret {int(beyond[0])}. Answers for "
+                "these secrets cost nothing, so random answers for them may suffice to meet the floor. The error about "
+                "the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to "
+                "prevent this",
                 PriorWarning,
                 stacklevel=4,
             )

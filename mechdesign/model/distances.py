@@ -522,7 +522,7 @@ def _warn(message: str) -> None:
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
-    """Return value / limit − 1 if positive, else 0; the excess is 0 for inf/inf and 0/0."""
+    """Return the relative excess value / limit − 1 if it is positive, otherwise 0, also for inf/inf and 0/0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
@@ -553,7 +553,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
 
 
 def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], float]:
-    """Check all lengths. Return the smallest length of parallel directed edges for each pair, without loops."""
+    """Check all lengths. Return the length of the shortest edge for each ordered pair of different nodes."""
     shortest: dict[tuple[int, int], float] = {}
     for start, end, attributes in graph.edges(data=True):
         if weight is None:
