@@ -177,7 +177,7 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _plane(anchors: Domain, places: Floats) -> Floats:
-    """Convert places, in the kind of coordinates that the anchors have, to x and y in the plane of the anchors."""
+    """Return the x and y of places in the plane of the anchors; places in degrees are projected."""
     lattice = anchors.lattice
     assert lattice is not None
     if lattice.box is None:

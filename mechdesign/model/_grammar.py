@@ -359,7 +359,7 @@ else:
 
         @staticmethod
         def kind_of(value: object) -> type:
-            """Return the type that a value of a specification is converted to.
+            """Return the type to which a value of a specification is converted.
 
             Args:
                 value: The value, as read from TOML or JSON.

@@ -287,7 +287,7 @@ def locate(
         area: The places of the members.
         places: Two arrays of one shape with finite coordinates, in the order of the axes of the area.
         outside: "refuse" raises an error for outside places; "nearest" takes the nearest member. In a complete grid,
-            this is the cell that is nearest along each axis.
+            the nearest member is the cell that is nearest along each axis.
         reach: The largest distance between an inside place and its nearest member, in the unit of the area. This limit
             applies only to areas without cells and anchors; None means `Area.reach`.
 

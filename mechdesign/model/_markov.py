@@ -251,8 +251,8 @@ class VaryingChain:
 
     Attributes:
         chains: `chains[t]` gives the step from time t to time t + 1, counted from 0; all chains have the same states.
-        cyclic: Whether the chains repeat after the last chain, like the hours of the day. If not, a trace has at most
-            ``len(chains)`` steps.
+        cyclic: Whether the chains repeat after the last chain, like the hours of the day. Without repetition, a trace
+            has at most ``len(chains)`` steps.
 
     >>> VaryingChain.of([[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]], cyclic=True).at(3).matrix.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
