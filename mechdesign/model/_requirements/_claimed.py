@@ -27,7 +27,7 @@ class ClaimedPrivacy(Requirement):
         secrets: The number of secrets.
 
     Raises:
-        InputError: The statements are empty, or their number of secrets is wrong.
+        InputError: The list of statements is empty, or a statement is for a different number of secrets.
 
     >>> from mechdesign.model import GraphPrivacy
     >>> import networkx as nx

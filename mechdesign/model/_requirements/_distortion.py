@@ -113,14 +113,13 @@ class DistortionPrivacy(RequirementKind):
         of these distances.
 
         Args:
-            minimum: The exact minimum of the expected error, in the unit of the anchors.
+            minimum: The exact minimum of the expected error, >= 0, in the unit of the anchors.
             points: The coordinates of the visits, shape (k, 2), as in `Problem.from_visits`.
             anchors: The domain of anchors.
             estimates: The possible estimates of the adversary; None means the anchors.
             distance: The distance d: "euclidean", "manhattan", "chebyshev" or "haversine".
             weights: The relative weights of the visits, >= 0, shape (k,). None gives all visits equal weight.
-            believed: Whether these visits also define the adversary's prior. This matters if the problem has other
-                visits.
+            believed: Whether the given visits also define the adversary's prior, if the problem has other visits.
 
         Returns:
             The requirement.

@@ -35,7 +35,7 @@ from mechdesign.model._words import Words
 class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
-    With several such tables, all of their bounds hold.
+    A specification can contain several tables of this kind, whose bounds must all hold.
     """
 
     alternatives: ClassVar = (
@@ -75,7 +75,7 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
 class GraphPrivacy(RequirementKind):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
-    It follows that p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
+    The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
     answer can distinguish them.
 
     Args:
