@@ -217,7 +217,7 @@ class KNormMechanism(Mechanism):
         For other observables, the computing time is proportional to nodes × observables × sides of K.
 
         Args:
-            observables: A domain with places, or an array (m, d). The default is the points of the mechanism.
+            observables: A domain with places, or an array (m, d). By default, the points of the mechanism are used.
 
         Returns:
             The probabilities, shape (number of nodes, m).

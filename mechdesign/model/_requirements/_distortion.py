@@ -28,11 +28,14 @@ _UNIFORM_TOLERANCE = 1e-12
 
 
 class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows prior and channel has at least the minimum expected error."""
+    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    minimum: Annotated[Fraction, says("the least expected error of the best attack, in the unit of the error, exact.")]
+    minimum: Annotated[
+        Fraction,
+        says("the minimum of the expected error of the best attack, as an exact number in the unit of the error."),
+    ]
     prior: Annotated[
         PriorTable | list[PriorTable] | None,
         says(
@@ -44,7 +47,7 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
         None
     )
     matrix: Annotated[
-        MatrixFile | None, says("the error of every estimate from a file; rows are estimates, columns are secrets.")
+        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
     ] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
 
@@ -53,9 +56,9 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
 class DistortionPrivacy(RequirementKind):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
-    The best attack on the channel has at least this expected error under the adversary's prior π. By default, π is the
-    prior of the problem. A different prior describes an adversary who knows more or less than the designer, or whose
-    belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
+    The best attack on the channel has at least the minimum expected error under the adversary's prior π. By default, π
+    is the prior of the problem. A different prior describes an adversary who knows more or less than the designer, or
+    whose belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
 
     If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
     prior may be larger or smaller. For example, consider a channel that releases no information, with errors measured
