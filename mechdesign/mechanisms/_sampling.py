@@ -70,7 +70,7 @@ Words = Callable[[int], NDArray[np.uint64]]
 LARGEST_NOISE = 2**62
 
 _WORD = 64
-# The number of additional bits of the weights; they absorb the errors of a few thousand terms and of the tail.
+# The number of additional bits of the weights, which absorb the errors of a few thousand terms and of the tail.
 _GUARD = 40
 # A block contains at most the scale divided by this number.
 _FINENESS = 32

@@ -20,7 +20,7 @@ from mechdesign.model._words import Words
 class ClaimedPrivacy(Requirement):
     """A requirement of an unregistered kind, which consists only of its claims.
 
-    Loading a bundle returns this class for requirements whose kind is not registered.
+    When a bundle is loaded, requirements of unregistered kinds become instances of this class.
 
     Args:
         statements: The statements of the requirement, at least one.

@@ -29,8 +29,8 @@ Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 
-# A warning is issued if the product of ε and the spacing h exceeds this value. Neighbours get the factor 1 + ε·h, which
-# is then far below the factor exp(ε·h) that d-privacy allows.
+# A warning is issued if the product of ε and the spacing h exceeds this value. Neighbouring anchors get the
+# bound 1 + ε·h, which is then far below the factor exp(ε·h) that d-privacy allows.
 _MAX_EPSILON_SPACING = 2
 
 # The recommended product of ε and the spacing; finer anchors reduce the cost only a little.
