@@ -67,7 +67,7 @@ class DiscreteNoise(ABC):
     def half_width(self, confidence: object = 0.95) -> int:
         """Return an integer t with P(|X| <= t) >= confidence.
 
-        The integer is the least one for `DiscreteLaplace`, and for `DiscreteGaussian` with σ < 64.
+        The least such integer is returned for `DiscreteLaplace`, and for `DiscreteGaussian` with σ < 64.
 
         Args:
             confidence: The confidence, above 0 and at most 1 - 1e-12.
@@ -108,7 +108,7 @@ class DiscreteNoise(ABC):
         """Add independent noise to integer values.
 
         The sums are clipped to the range ±2**61. Draws beyond ±2**62 are replaced by ±2**62 before the addition. This
-        replacement changes no result, because the sums of these draws are clipped in either case.
+        replacement changes no result, because the sums that contain such draws are clipped in either case.
 
         Args:
             values: Integers of any shape, with magnitudes of at most 2**61.
@@ -253,10 +253,10 @@ class DiscreteGaussian(DiscreteNoise):
 
     @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
-        """Return an integer t with P(|X| > t) <= 1 - confidence; it is the least one for σ < 64.
+        """Return an integer t with P(|X| > t) <= 1 - confidence.
 
-        For larger σ, t follows from the bound P(X >= t + 1) <= P(N(0, σ²) >= t) (Canonne, Kamath and Steinke 2020,
-        Proposition 25). In this case, t can exceed the least such integer by 1.
+        For σ < 64, t is the least such integer. For larger σ, t follows from the bound P(X >= t + 1) <= P(N(0, σ²) >=
+        t) (Canonne, Kamath and Steinke 2020, Proposition 25). Then t can exceed the least such integer by 1.
         """
         outside = 1 - as_confidence(confidence)
         if self.spread >= _SMALL:

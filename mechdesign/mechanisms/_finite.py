@@ -80,9 +80,9 @@ class FiniteMechanism(Mechanism):
         """Return the mechanism as an integer channel, certified in exact arithmetic.
 
         Args:
-            observables: The domain or the places that the nodes index. The channel then has one column per place. By
-                default it has one column per node.
-            within: This argument has no effect, because all answers are at a finite distance from the secret.
+            observables: The domain or the places that the nodes index. If they are given, the channel has one
+                column per place; otherwise, it has one column per node.
+            within: The argument `within` has no effect, because all answers are at a finite distance from the secret.
 
         Returns:
             The channel with one row per node.
@@ -328,7 +328,7 @@ class Geometric(FiniteMechanism):
     The mechanism adds two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε. The sum is then clipped
     to the range from 0 to n−1. A secret k steps from an end of the range gives this end with probability α^k/(1 + α).
     Neighbours are ε-indistinguishable. Followed by a Bayes-optimal remap, the mechanism is optimal for every cost that
-    never decreases with distance. Without the remap it can be suboptimal.
+    never decreases with distance. Without the remap, the mechanism can be suboptimal.
 
     Args:
         epsilon: ε > 0, in nats per step.

@@ -63,7 +63,8 @@ class KNormMechanism(Mechanism):
         nodes: The sorted nodes, int64, which index the rows of `matrix` and `channel` and the columns of `likelihood`.
 
     Raises:
-        InputError: ε is not positive, the points are not finite, the graph has other nodes, or `hull` is unknown.
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
 
     >>> mechanism = PlanarIsotropic(1, [[0.0], [1.0]], nx.path_graph(2))
     >>> isinstance(mechanism, KNormMechanism), mechanism.matrix().round(4).tolist()
@@ -158,9 +159,9 @@ class KNormMechanism(Mechanism):
     def density(self, z: ArrayLike, node: int) -> Floats:
         """Return the density of the noisy coordinates of a node.
 
-        The density refers to the Lebesgue measure of the flat f(s) + span K: length for k = 1, area for k = 2. It is 0
-        outside the flat, up to the tolerance of `SensitivityHull.norm`. If K = {0}, the density is the probability of
-        the point: 1 at the place of the node and 0 elsewhere.
+        The density refers to the Lebesgue measure of the flat f(s) + span K: length for k = 1, area for k = 2. The
+        density is 0 outside the flat, up to the tolerance of `SensitivityHull.norm`. If K = {0}, the density is the
+        probability of the point: 1 at the place of the node and 0 elsewhere.
 
         Args:
             z: Coordinates, shape (…, d).
@@ -216,7 +217,7 @@ class KNormMechanism(Mechanism):
         For other observables, the computing time is proportional to nodes × observables × sides of K.
 
         Args:
-            observables: A domain with places, or an array (m, d). The default is the points of the mechanism.
+            observables: A domain with places, or an array (m, d). By default, the points of the mechanism are used.
 
         Returns:
             The probabilities, shape (number of nodes, m).
@@ -381,8 +382,8 @@ class Laplace(KNormMechanism):
     the component. The edges suffice, because privacy losses add up along a path. The mechanism is the K-norm mechanism
     with the cross-polytope K = S·B₁, which contains the sensitivity hull.
 
-    The noise has the full dimension d if S > 0. If S = 0, **no noise** is added and the place is released exactly. This
-    occurs for a node without edges if `hull` is "component".
+    The noise has the full dimension d if S > 0. If S = 0, **no noise** is added and the place is released exactly. For
+    example, S = 0 for a node without edges if `hull` is "component".
 
     Args:
         epsilon: ε > 0, in nats per edge.
@@ -392,7 +393,8 @@ class Laplace(KNormMechanism):
             component, and "graph" means all edges.
 
     Raises:
-        InputError: ε is not positive, the points are not finite, the graph has other nodes, or `hull` is unknown.
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
 
     >>> Laplace(1, [[0.0], [1.0]], nx.path_graph(2)).matrix([[0.0], [2.0]]).round(4).tolist()
     [[0.8161, 0.1839], [0.5, 0.5]]
@@ -435,7 +437,8 @@ class PlanarIsotropic(KNormMechanism):
             component, and "graph" means all edges.
 
     Raises:
-        InputError: ε is not positive, the points are not finite, the graph has other nodes, or `hull` is unknown.
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
 
     >>> PlanarIsotropic(1, [[0.0], [1.0]], nx.path_graph(2)).density([0.0], 0).tolist()
     0.5

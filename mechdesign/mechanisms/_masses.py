@@ -100,7 +100,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
     added = used * np.where(counts > 1, constant, 0)[:, None]
     whole = (1 << EXPONENT) - added.sum(axis=1)[member]
     numerators: Integers = np.floor(rows * whole[:, None]).astype(np.int64)
-    # The units lost by rounding down are distributed in proportion to the row, and the last ones one by one.
+    # The units lost by rounding down are distributed in proportion to the row, and the remaining units one by one.
     missing = whole - numerators.sum(axis=1)
     numerators += np.floor(rows * missing[:, None]).astype(np.int64)
     missing = whole - numerators.sum(axis=1)

@@ -102,7 +102,7 @@ class PlanarLaplace:
         The noise z has the density ε²/(2π) exp(−ε‖z‖).
 
         Args:
-            observables: The m distinct places that may be released. The default is the points.
+            observables: The m distinct places that may be released. By default, the points are used.
 
         Returns:
             The probabilities, shape (n, m).
@@ -127,7 +127,7 @@ class PlanarLaplace:
         sum depends on the secret, so the guarantee is weaker than for `matrix`.
 
         Args:
-            observables: The m places that may be released. The default is the points.
+            observables: The m places that may be released. By default, the points are used.
 
         Returns:
             The normalised densities, shape (n, m).

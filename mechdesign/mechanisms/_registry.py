@@ -68,14 +68,20 @@ def register(kind: MechanismKind) -> None:
 register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise, where K is the sensitivity hull", True))
 register(MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True))
 register(
-    MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the number of hops")
+    MechanismKind(
+        "exponential",
+        lambda e, _, g, __: Exponential.of_graph(e, g),
+        "probabilities that decrease exponentially with the number of hops",
+    )
 )
-register(MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric on a path"))
+register(
+    MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric noise on a path")
+)
 register(
     MechanismKind(
         "randomised-response",
         lambda e, _, g, __: RandomisedResponse.of_graph(e, g),
-        "the truth or any other value of the component",
+        "the true value, or each other value of the component with equal probability",
     )
 )
 
@@ -105,6 +111,6 @@ def find(name: str) -> MechanismKind:
         UnknownNameError: The name is not registered. The message lists the registered names.
 
     >>> find("geometric").summary
-    'truncated geometric on a path'
+    'truncated geometric noise on a path'
     """
     return MECHANISMS[name]

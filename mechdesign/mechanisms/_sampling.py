@@ -48,9 +48,9 @@ _GUARD_DIGITS = 16
 def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers low and high with low <= 2**bits · exp(-x) <= high and high - low <= 2, for x >= 0.
 
-    The `decimal` module rounds exp correctly. Its argument is x rounded to `digits` digits. This rounding changes
-    exp(-x) by a relative error of at most 2x·10**-digits, where x is below the number of bits. The sum of both errors
-    is less than one unit of the last guard bit; the bounds allow for two units.
+    The `decimal` module rounds exp correctly. The argument of exp is x, rounded to `digits` digits. This rounding
+    changes exp(-x) by a relative error of at most 2x·10**-digits, where x is below the number of bits. The sum of both
+    errors is less than one unit of the last guard bit; the bounds allow for two units.
     """
     # For x >= bits, exp(-x) is below 2**-bits, because ln 2 < 1.
     if x.numerator >= bits * x.denominator:
@@ -70,7 +70,7 @@ Words = Callable[[int], NDArray[np.uint64]]
 LARGEST_NOISE = 2**62
 
 _WORD = 64
-# The number of additional bits of the weights; they absorb the errors of a few thousand terms and of the tail.
+# The number of additional bits of the weights, which absorb the errors of a few thousand terms and of the tail.
 _GUARD = 40
 # A block contains at most the scale divided by this number.
 _FINENESS = 32
@@ -136,7 +136,7 @@ def block_bits(law: Law) -> int:
 
 @lru_cache(maxsize=256)
 def thresholds(law: Law, bits: int) -> Thresholds:
-    """Return bounds on the thresholds of step 1, multiplied by 2**bits and rounded to integers."""
+    """Return lower and upper bounds on the thresholds of step 1, multiplied by 2**bits and rounded to integers."""
     shift, work = block_bits(law), bits + _GUARD
     sums_low, sums_high = [0], [0]
     before = Fraction(0)

@@ -200,7 +200,7 @@ def test_a_distance_splits_epsilon_as_its_dual_norm_says():
         x, y = md.ContinuousPrivacy(1, anchors, "chebyshev", split).rates
         assert x + y == 1
     assert md.ContinuousPrivacy(1, anchors, "manhattan").rates == (1, 1)
-    with pytest.raises(InputError, match="split: does not go with the Manhattan distance"):
+    with pytest.raises(InputError, match="split: is not allowed with the Manhattan distance"):
         md.ContinuousPrivacy(1, anchors, "manhattan", 0.5)
     for split in (0, 1, -0.5):
         with pytest.raises(InputError, match="split: is out of range"):
@@ -355,7 +355,7 @@ def test_an_anchor_that_is_never_drawn_counts_for_nothing():
 
 def test_far_anchors_are_warned_of_with_the_spacing_to_take():
     anchors = md.Domain.anchors(columns=2, rows=3, width=8.0, height=8.0)
-    with pytest.warns(SpacingWarning, match=r"apart, and ε times that is 8\. .* Place anchors at most 2 km .* 0\.5 km"):
+    with pytest.warns(SpacingWarning, match=r"apart, and ε times this spacing is 8\. .* Place anchors at most 2 km .* 0\.5 km"):
         md.ContinuousPrivacy(1, anchors)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

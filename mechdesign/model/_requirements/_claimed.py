@@ -20,14 +20,14 @@ from mechdesign.model._words import Words
 class ClaimedPrivacy(Requirement):
     """A requirement of an unregistered kind, which consists only of its claims.
 
-    Loading a bundle returns this class for requirements whose kind is not registered.
+    When a bundle is loaded, requirements of unregistered kinds become instances of this class.
 
     Args:
         statements: The statements of the requirement, at least one.
         secrets: The number of secrets.
 
     Raises:
-        InputError: The statements are empty, or their number of secrets is wrong.
+        InputError: The list of statements is empty, or a statement is for a different number of secrets.
 
     >>> from mechdesign.model import GraphPrivacy
     >>> import networkx as nx

@@ -29,8 +29,8 @@ Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 
-# A warning is issued if the product of ε and the spacing h exceeds this value. Neighbours get the factor 1 + ε·h, which
-# is then far below the factor exp(ε·h) that d-privacy allows.
+# A warning is issued if the product of ε and the spacing h exceeds this value. Neighbouring anchors get the
+# bound 1 + ε·h, which is then far below the factor exp(ε·h) that d-privacy allows.
 _MAX_EPSILON_SPACING = 2
 
 # The recommended product of ε and the spacing; finer anchors reduce the cost only a little.
@@ -41,9 +41,9 @@ _LARGEST = 10**18
 
 
 class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
-    """Privacy of every real coordinate: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
+    """Privacy for all real points: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
 
-    The secrets must be anchors: the domain needs the key ``anchors``.
+    The secrets must be anchors, so the domain needs the key ``anchors``.
     """
 
     epsilon: Annotated[
@@ -52,7 +52,7 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     distance: Annotated[Distance, says("the distance d between points.")] = "euclidean"
     split: Annotated[
         Fraction | None,
-        says("the share of ε² (of ε for the Chebyshev distance) that goes to the x axis, between 0 and 1."),
+        says("the share of ε² (of ε for the Chebyshev distance) that is used for the x axis, between 0 and 1."),
     ] = None
 
 
@@ -278,7 +278,7 @@ def _rates(epsilon: Fraction, distance: str, split: Number | None) -> tuple[Frac
     """Return ε_x and ε_y such that the dual norm of (ε_x, ε_y) is at most ε."""
     if distance == "manhattan":
         if split is not None:
-            raise InputError("split", "does not go with the Manhattan distance", value=split, remedy="leave it out")
+            raise InputError("split", "is not allowed with the Manhattan distance", value=split, remedy="omit split")
         return epsilon, epsilon
     share = Fraction(1, 2) if split is None else exact(split, "split")
     if not 0 < share < 1:
@@ -310,11 +310,12 @@ def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
         return
     behind = f" {unit}" if unit else ""
     warn(
-        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}. "
-        f"Neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = "
-        f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and the spacing causes most of the cost. Place "
-        f"anchors at most {nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
-        f"better {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
+        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times this spacing is "
+        f"{nearest(epsilon * step):.3g}. The probabilities of neighbouring anchors may differ by a factor of "
+        f"{nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = {math.exp(min(700.0, nearest(epsilon * step))):.3g}, "
+        f"and the spacing causes most of the cost. Place anchors at most "
+        f"{nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
+        f"preferably {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
         SpacingWarning,
         stacklevel=3,
     )

@@ -28,11 +28,14 @@ _UNIFORM_TOLERANCE = 1e-12
 
 
 class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows prior and channel has at least the minimum expected error."""
+    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    minimum: Annotated[Fraction, says("the least expected error of the best attack, in the unit of the error, exact.")]
+    minimum: Annotated[
+        Fraction,
+        says("the minimum of the expected error of the best attack, as an exact number in the unit of the error."),
+    ]
     prior: Annotated[
         PriorTable | list[PriorTable] | None,
         says(
@@ -44,7 +47,7 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
         None
     )
     matrix: Annotated[
-        MatrixFile | None, says("the error of every estimate from a file; rows are estimates, columns are secrets.")
+        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
     ] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
 
@@ -53,9 +56,9 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
 class DistortionPrivacy(RequirementKind):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
-    The best attack on the channel has at least this expected error under the adversary's prior π. By default, π is the
-    prior of the problem. A different prior describes an adversary who knows more or less than the designer, or whose
-    belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
+    The best attack on the channel has at least the minimum expected error under the adversary's prior π. By default, π
+    is the prior of the problem. A different prior describes an adversary who knows more or less than the designer, or
+    whose belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
 
     If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
     prior may be larger or smaller. For example, consider a channel that releases no information, with errors measured
@@ -113,14 +116,13 @@ class DistortionPrivacy(RequirementKind):
         of these distances.
 
         Args:
-            minimum: The exact minimum of the expected error, in the unit of the anchors.
+            minimum: The exact minimum of the expected error, >= 0, in the unit of the anchors.
             points: The coordinates of the visits, shape (k, 2), as in `Problem.from_visits`.
             anchors: The domain of anchors.
             estimates: The possible estimates of the adversary; None means the anchors.
             distance: The distance d: "euclidean", "manhattan", "chebyshev" or "haversine".
             weights: The relative weights of the visits, >= 0, shape (k,). None gives all visits equal weight.
-            believed: Whether these visits also define the adversary's prior. This matters if the problem has other
-                visits.
+            believed: Whether the given visits also define the adversary's prior, if the problem has other visits.
 
         Returns:
             The requirement.

@@ -42,7 +42,7 @@ def finding_extensions(finds: bool = True) -> Iterator[None]:
 
 
 def begin_search() -> bool:
-    """Begin a search if the setting allows one and none has begun in this context; return whether it began."""
+    """Begin a search if the setting allows it and no search has begun in this context; return whether it began."""
     search = _SEARCH.get()
     if search is None or search.begun:
         return False

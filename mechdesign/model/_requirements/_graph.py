@@ -35,7 +35,7 @@ from mechdesign.model._words import Words
 class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
-    With several such tables, all of their bounds hold.
+    A specification can contain several tables of this kind, whose bounds must all hold.
     """
 
     alternatives: ClassVar = (
@@ -48,24 +48,25 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     edges: Edges = None
     edges_csv: EdgesCsv = None
     neighbours: Neighbours = None
-    complete: Annotated[bool | None, says("true: an edge between every two secrets.")] = None
-    line: Annotated[bool | None, says("true: an edge between each secret and the next one.")] = None
+    complete: Annotated[bool | None, says("true means an edge between every two secrets.")] = None
+    line: Annotated[bool | None, says("true means an edge between each secret and the next secret.")] = None
     blocks: Annotated[
         int | tuple[int, int] | None,
-        says("edges within blocks of a grid: the number of columns and rows of a block."),
+        says("edges within blocks of a grid; the value is the number of columns and rows of a block."),
     ] = None
     categories: Annotated[
         CategoriesFile | list[str] | None,
         says(
-            'edges between secrets of the same category: a category for each secret in order, "" for none, or a file.'
+            'edges between secrets of the same category: a list or file with the category of each secret, "" for none.'
         ),
     ] = None
     transitions: Annotated[
         ChainTable | None,
-        says("edges between states that can follow the same state in one step; without smoothing."),
+        says("edges between states that the chain can reach in one step from the same state; without smoothing."),
     ] = None
     radius: Annotated[
-        Fraction | None, says("edges between secrets up to this distance, exact; with `distance` or `matrix`.")
+        Fraction | None,
+        says("edges between secrets whose distance is at most this exact radius; needs `distance` or `matrix`."),
     ] = None
     distance: Annotated[Distance | None, says("the name of the distance for `radius`.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances for `radius`.")] = None
@@ -75,7 +76,7 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
 class GraphPrivacy(RequirementKind):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
-    It follows that p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
+    The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
     answer can distinguish them.
 
     Args:
@@ -99,7 +100,11 @@ class GraphPrivacy(RequirementKind):
         if not isinstance(graph, nx.Graph):
             raise InputError("graph", "is not a networkx graph", value=type(graph).__name__)
         if graph.is_directed():
-            raise InputError("graph", "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
+            raise InputError(
+                "graph",
+                "is directed",
+                remedy="convert it with to_undirected(), because indistinguishability is symmetric",
+            )
         n = graph.number_of_nodes()
         if n == 0 or set(graph.nodes) != set(range(n)):
             raise InputError(

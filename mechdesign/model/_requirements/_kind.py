@@ -127,7 +127,7 @@ class RequirementKind(Requirement):
 
 
 def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:
-    """Return statements as a list, after checking their type and number.
+    """Check the type and number of statements and return the statements as a list.
 
     Args:
         stated: The statements.

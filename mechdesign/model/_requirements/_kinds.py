@@ -57,7 +57,7 @@ def register(kind: type[_K]) -> type[_K]:
         kind: A class derived from `RequirementKind`.
 
     Returns:
-        The class.
+        The unchanged class.
 
     Raises:
         InputError: The argument is not a class derived from `RequirementKind`, its table has a different tag, or the

@@ -71,7 +71,7 @@ class Requirement(ABC):
 
         Args:
             secrets: The ascending indices of the subset. The result numbers these secrets from 0.
-            floors: Whether floors keep their minimum instead of 0, with the prior conditioned on the subset.
+            floors: Whether floors keep their minimum instead of getting 0, with the prior conditioned on the subset.
 
         Returns:
             The requirement on the subset.
@@ -118,7 +118,7 @@ class Requirement(ABC):
     def left_free(self, margin: float = 0.0) -> int:
         """Return the number of unbounded ordered pairs whose distance equals the radius up to rounding.
 
-        Only bundles that were saved by an earlier version contain requirements with unbounded pairs of this sort.
+        Only bundles from earlier versions of the package contain requirements with such pairs.
 
         Args:
             margin: A bound on the rounding errors of distances, in addition to 1e-9 of the radius; see
@@ -177,8 +177,8 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     Args:
         stated: The statement.
         secrets: The ascending indices of the subset. The result numbers these secrets from 0.
-        floors: Whether floors keep their minimum instead of 0. In both cases, the prior of a floor is conditioned on
-            the subset.
+        floors: Whether floors keep their minimum instead of getting 0. In both cases, the prior of a floor is
+            conditioned on the subset.
 
     Returns:
         The statement on the subset.
@@ -220,5 +220,5 @@ def _condition_prior(prior: Floats, secrets: Integers, required: bool) -> Floats
         given: Floats = prior[secrets] / total
         return given
     if required:
-        raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one")
+        raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one secret")
     return np.full(secrets.size, 1 / secrets.size)

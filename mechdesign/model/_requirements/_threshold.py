@@ -27,7 +27,7 @@ class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
     epsilon: Annotated[Epsilon, says('ε in nats, exact: a number, a text such as "1/3", or a file of budgets.')]
-    radius: Annotated[Fraction, says("the radius in the unit of the distance, exact.")]
+    radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
     distance: Annotated[Distance | None, says("the name of the distance.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
