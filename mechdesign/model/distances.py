@@ -472,9 +472,9 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
 def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
     """Warn with `MetricWarning` if a square matrix of distances is not a metric.
 
-    Separate warnings report a nonzero diagonal, asymmetry, and violations of the triangle inequality d(i, j) ≤ d(i, k)
-    + d(k, j). Violations up to 1e-12 of the smaller side are ignored. Each warning names the worst entries. The running
-    time grows as n³, and is one or two seconds for n = 1000.
+    Separate warnings report a nonzero diagonal, asymmetry, and violations of the triangle inequality
+    d(i, j) ≤ d(i, k) + d(k, j). Violations up to 1e-12 of the smaller side are ignored. Each warning names the worst
+    entries. The running time grows as n³, and is one or two seconds for n = 1000.
 
     Args:
         matrix: Distances >= 0, (n, n); inf is allowed.
