@@ -8,7 +8,7 @@ Cached results are trusted, and they reveal private data. The cache is therefore
 belong to the user and nobody else can write to them. The parent folders must belong to the user or to the system, or
 have the sticky bit. An unsafe cache is ignored, and a `CacheWarning` reports this once.
 
-The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off. `turned_off` turns it off
+The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off. `turning_off` turns it off
 inside a block.
 
 Up to `MAX_REMEMBERED` results stay in the memory of the process, and are found there without a look at the disk. A size
@@ -112,10 +112,10 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def turned_off() -> Iterator[None]:
+def turning_off() -> Iterator[None]:
     """Turn the cache off inside the ``with`` block.
 
-    >>> with turned_off():
+    >>> with turning_off():
     ...     print(folder())
     None
     """

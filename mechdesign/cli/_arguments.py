@@ -106,7 +106,7 @@ def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def turn_off(ctx: click.Context, _: click.Parameter, off: bool) -> None:
         if off:
-            ctx.with_resource(caching.turned_off())
+            ctx.with_resource(caching.turning_off())
 
     return click.option(
         "--no-cache",

@@ -259,8 +259,7 @@ def _solve_pair(task: _Task, pair: tuple[int, int], alpha: float) -> _Maximum:
 def _polish(q: Floats, d: Floats, x: Floats, alpha: float) -> tuple[Floats, float, bool]:
     """Move a point to bounds of the box by one step of Dinkelbach's method.
 
-    Returns:
-        The better of both points, its loss rounded down, and whether the step changed the point for the better.
+    Return the better of both points, its loss rounded down, and whether the step improved the point.
     """
     # For a tiny α only the point of equal entries is certain to lie in the box.
     low = min(math.exp(-alpha / 2) * (1 + _FEW_ROUNDINGS), 1.0)

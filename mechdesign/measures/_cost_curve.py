@@ -80,7 +80,7 @@ def cost_curve(
     if budgets[0] == 0:
         _require_constant_answer(problem)
     key = _digest(problem, budgets, settings)
-    stored = _stored(key, len(budgets)) if cache else None
+    stored = _load_costs(key, len(budgets)) if cache else None
     if stored is not None:
         return CostCurve(budgets, stored, cached=True)
     costs = [
@@ -155,7 +155,7 @@ def _require_constant_answer(problem: Problem) -> None:
         )
 
 
-def _stored(key: str, count: int) -> Floats | None:
+def _load_costs(key: str, count: int) -> Floats | None:
     """Return the costs in the cache, or None without valid ones."""
     costs = (caching.load(_KIND, key) or {}).get("costs")
     if costs is None or costs.dtype != np.float64 or costs.shape != (count,):

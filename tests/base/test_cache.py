@@ -78,7 +78,7 @@ def test_no_pickles(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["off", "OFF", "0", "none"])
-def test_can_be_turned_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_can_be_turning_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, value)
     assert cache.folder() is None
     cache.store("kind", KEY, ARRAYS)
@@ -232,9 +232,9 @@ def test_results_in_memory_cannot_be_changed(folder: Path) -> None:
     assert not found["a"].flags.writeable
 
 
-def test_turned_off_inside_a_block(folder: Path, P: np.ndarray) -> None:
+def test_turning_off_inside_a_block(folder: Path, P: np.ndarray) -> None:
     LossFunction(P)
-    with cache.turned_off():
+    with cache.turning_off():
         assert not LossFunction(P).cached
         assert cache.entries() == []
         assert cache.clear() == ([], [])
