@@ -131,7 +131,7 @@ class Requirement(ABC):
 
     @property
     def policy_graph(self) -> nx.Graph | None:
-        """The policy graph, if the requirement bounds exactly the edges of this graph; otherwise None."""
+        """The graph to which `[policy]` applies, so that answers stay in its components; None except for graph privacy."""
         return None
 
     def claims(self) -> Claims:
