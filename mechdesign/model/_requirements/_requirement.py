@@ -131,7 +131,7 @@ class Requirement(ABC):
 
     @property
     def policy_graph(self) -> nx.Graph | None:
-        """The graph to which `[policy]` applies, so that answers stay in its components; None except for graph privacy."""
+        """The graph to which `[policy]` applies; answers stay in its components. Only graph privacy has one."""
         return None
 
     def claims(self) -> Claims:
