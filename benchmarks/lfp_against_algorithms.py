@@ -129,7 +129,8 @@ def show() -> None:
             route["largest_bracket"] = max(route.get("largest_bracket", 0.0), bracket)
             for count in ("programs", "left_out", "polished"):
                 route[count] = route.get(count, 0) + sum(row[count])
-    result = {"alphas": ALPHAS, "states": STATES, "matrices": len(hull), "routes": routes}
+    random = sum(name.startswith("random") for name in hull)
+    result = {"alphas": ALPHAS, "states": STATES, "random": random, "reference": len(hull) - random, "routes": routes}
     RESULT.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, route in routes.items():
         print(f"{name}: {route['matrices']} matrices, {route['seconds']:.1f} s, {max(route['largest_difference']):.1e}")
