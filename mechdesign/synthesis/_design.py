@@ -16,7 +16,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import RAYS, Attempt, check_choice, first_attempt, later_attempts
-from mechdesign.synthesis._blocks import solve_blocks
+from mechdesign.synthesis._blocks import solve_form_by_blocks
 from mechdesign.synthesis._bundle import require_plain_names
 from mechdesign.synthesis._coupled.dantzig_wolfe import couple, is_decomposable
 from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
@@ -37,7 +37,7 @@ _TIME_AFTER_CTRL_C_S = 1e-3
 
 Strategy = Callable[[Attempt, SolveSettings, Deadline, object], ChannelCandidate]
 
-_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
+_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_form_by_blocks, RAYS: solve_rays}
 """The functions that solve a normal form, by "rays" or by `mechdesign.solve.Solver.takes`."""
 
 _KEEPING_MESSAGE = "certifying the best channel found so far"

@@ -15,7 +15,7 @@ from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.coupling import StallError
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
 from mechdesign.solve._blocks.layout import lay_out
@@ -363,8 +363,8 @@ def test_hessians_that_rounding_made_indefinite_are_regularised(name):
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
     symmetry = find_symmetry(program) if symmetric else None
-    expected = solve_block(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
-    found = solve_block(program, _options(name, monkeypatch), symmetry=symmetry)
+    expected = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
+    found = solve_by_interior_point(program, _options(name, monkeypatch), symmetry=symmetry)
     assert found.status is expected.status is Status.OPTIMAL
     assert abs(found.iterations - expected.iterations) <= 2
     assert found.upper == pytest.approx(expected.upper, rel=6e-7)
@@ -373,7 +373,7 @@ def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
 
 
 def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
-    found = solve_block(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
+    found = solve_by_interior_point(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
@@ -385,12 +385,12 @@ def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
 
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(InputError, match=r"options\.extra\.arrays.*found 'fortran'; must be numpy, numba, torch"):
-        solve_block(grid(2, 2), Options(extra={"arrays": "fortran"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "fortran"}))
     with pytest.raises(InputError, match=r"options\.extra\.device.*found 'cuda'; must be cpu"):
-        solve_block(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
-        solve_block(grid(2, 2), Options(extra={"device": "cuda"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"device": "cuda"}))
     assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
     assert choose(None, "cpu", 10**9) is kernel_numpy.NumpyKernel
 
@@ -400,7 +400,7 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
 def test_devices_that_are_not_there_are_refused(device):
     with pytest.raises(InputError, match=r"options\.extra\.device: is not a device of PyTorch.*must be cpu"):
-        solve_block(grid(2, 2), Options(extra={"device": device}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"device": device}))
 
 
 @pytest.mark.torch

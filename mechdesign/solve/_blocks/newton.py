@@ -137,7 +137,7 @@ class FactoredBlocks:
 
 
 def factor_blocks(
-    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
+    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, may_end: Callable[[FactoredBlocks], bool] | None = None
 ) -> FactoredBlocks:
     """Build and factor the Hessians of all blocks at the newest iterate.
 
@@ -145,7 +145,7 @@ def factor_blocks(
         layout: The layout of the program.
         ratios: The ratio rows, at this iterate.
         iterate: The newest iterate.
-        closed: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
+        may_end: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
             kernel does not factor the blocks.
 
     Returns:
@@ -159,11 +159,11 @@ def factor_blocks(
         raise StallError("rounding has made a slack non-positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
     # The assignment of blocks to workers is fixed, so that sums are reproducible.
-    if closed is None or not kernel.SPARSE:
+    if may_end is None or not kernel.SPARSE:
         regularisation = max(run(assembly.assemble_and_factor, fixed=True))
     elif not all(run(assembly.assemble, fixed=True)):
         regularisation = np.inf
-    elif closed(unfactored := assembly.blocks(np.empty((0, 0)), 0.0)):
+    elif may_end(unfactored := assembly.finish(np.empty((0, 0)), 0.0)):
         return unfactored
     else:
         regularisation = max(run(assembly.factor, fixed=True))
@@ -172,7 +172,7 @@ def factor_blocks(
         raise StallError("a block cannot be factored")
     total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.columns)
     # Kernels compute only one triangle of the Schur complement.
-    return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
+    return assembly.finish(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
 
 
 class _Assembly:
@@ -217,7 +217,7 @@ class _Assembly:
         """Assemble and factor a batch together, because dense kernels store the Hessians of only one batch."""
         return self.factor(worker, blocks) if self.assemble(worker, blocks) else np.inf
 
-    def blocks(self, schur: Floats, regularisation: float) -> FactoredBlocks:
+    def finish(self, schur: Floats, regularisation: float) -> FactoredBlocks:
         """Return the factored blocks."""
         layout, iterate, linking = self.layout, self.iterate, self.layout.auxiliary.linking
         linked = iterate.z[linking] @ iterate.y[linking]

@@ -68,7 +68,7 @@ class Kernel(Protocol):
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         """Return the host memory [bytes] for each of the B n² ratio rows in a solve to this relative gap."""
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         """Choose the precision for this relative gap from the next iterate on; return whether the precision changes.
 
         If the gap is 0, all arrays have double precision. Each kernel decides at which gaps it uses single precision.

@@ -66,7 +66,7 @@ class FilledKernel(Pairs):
         self.factors = self.factors[:0].copy()
         self._doubles = {}
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         return False
 
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
@@ -85,14 +85,14 @@ class FilledKernel(Pairs):
             right = int(roots[block]), edges[block], float(corners[block])
             if block not in self._doubles:
                 buffer = self._single[worker]
-                if buffer.lapack.factors(self._hessian(buffer, worker, blocks, index, *right)):
+                if buffer.lapack.try_factor(self._hessian(buffer, worker, blocks, index, *right)):
                     buffer.lapack.pack(address(buffer.matrix), address(self.factors[block]))
                     continue
             buffer = self._double[worker]
             for delta in (0.0, *REGULARISATIONS):
                 matrix = self._hessian(buffer, worker, blocks, index, *right)
                 np.einsum("ss->s", matrix)[:] *= 1 + delta
-                if buffer.lapack.factors(matrix):
+                if buffer.lapack.try_factor(matrix):
                     break
             else:
                 return np.inf

@@ -346,12 +346,12 @@ class NumbaKernel(Dense):
         self._kept: Any = None
         self._parts = [np.empty(layout.rows) for _ in range(threads)]
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         before = self.y.dtype
         kind = np.float32 if _keeps_singles(self.layout, gap) else np.float64
         if before != kind:
             self.y = self.y.astype(kind)
-        return super().tune(gap) or before != kind
+        return super().set_precision(gap) or before != kind
 
     def load(self, y: Floats, mu: float) -> None:
         self.y = np.ascontiguousarray(y)

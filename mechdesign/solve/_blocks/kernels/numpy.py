@@ -93,7 +93,7 @@ class Dense:
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         floors = self.layout.floors > 0
         worth = self.layout.rows >= (_FLOOR_SINGLE_MIN_ROWS if floors else SINGLE_MIN_ROWS)
         before = self.factors.dtype, self.rough
@@ -164,7 +164,7 @@ class Dense:
     def _factor_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
         """Factor the copy of a matrix in single precision; if that fails, factor the matrix in double precision."""
         single, double = self._single[worker], self._lapack[worker]
-        if single.factors(copy):
+        if single.try_factor(copy):
             self._doubles.pop(block, None)
             single.pack(address(copy), address(self.factors[block]))
             return 0.0

@@ -90,7 +90,7 @@ class SparseKernel(Pairs):
     def _new_tile(self, blocks: slice) -> PairTile:
         return SparseTile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES_GAP
         single = gap > _SINGLE_FACTORS_GAP and self.layout.rows >= SINGLE_MIN_ROWS
         self._kind = np.float32 if single else np.float64

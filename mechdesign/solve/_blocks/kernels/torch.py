@@ -95,7 +95,7 @@ class TorchKernel:
     def release(self) -> None:
         self._factors = self._factors[:0].clone()
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         return False
 
     def multipliers(self) -> Floats:
