@@ -169,13 +169,13 @@ def test_directions_solve_the_newton_system(program):
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
     dy = -blocks.ratios.y * (1 + dz / z)
-    moved = layout.adjoint(point.multipliers + found.multipliers[0])
+    moved = layout.link_adjoint(point.multipliers + found.dmultipliers[0])
     moved[:, :n] -= layout.cost
     y = blocks.ratios.y + dy
     moved[:, :n] += (layout.ratios * y).sum(axis=1) - y.sum(axis=2)
     layout.auxiliary.add_adjoint(point.y + found.dy, moved)
     assert np.abs(moved).max() <= 1e-9 * max(1.0, np.abs(point.multipliers).max())
-    assert np.abs(layout.sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
+    assert np.abs(layout.link_sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
 
 
 def test_a_wrong_direction_is_noticed():

@@ -76,7 +76,7 @@ def test_precision_follows_the_gap(arrays):
     found = []
     for gap in (1.0, 1e-3, 3e-5, 1e-7, 0.0):
         kernel.set_precision(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.rough, kernel.y.dtype == np.float32))
+        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses, kernel.y.dtype == np.float32))
     numba = arrays == "numba"
     assert found == [(True, True, numba), (False, True, numba), (False, False, numba), (False,) * 3, (False,) * 3]
     assert not kernel.set_precision(0.0)
@@ -89,7 +89,7 @@ def test_precision_of_sparse_blocks_follows_the_gap():
         found = []
         for gap in (1.0, 0.02, 3e-5):
             kernel.set_precision(gap)
-            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.rough))
+            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.single_inverses))
         assert found == [(single, True), (False, True), (False, False)]
         assert not kernel.set_precision(0.0)
         assert kernel.set_precision(1.0)
@@ -102,7 +102,7 @@ def test_small_blocks_and_those_with_floors_use_double(arrays):
         kernel = kind(layout, 1, None)
         kernel.set_precision(1.0)
         assert kernel.factors.dtype == np.float64
-        assert not kernel.rough
+        assert not kernel.single_inverses
         if program.floors:
             assert kernel.y.dtype == np.float64
 
@@ -134,7 +134,7 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     kernel = choose(arrays, None, 0, sparse)(layout, 1, None)
     kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 4)
-    assert kernel.rough
+    assert kernel.single_inverses
     targets, system = _affine(blocks), blocks.system()
     rough = solve_newton(system, targets)
     refined = refine_direction(system, targets, rough)
@@ -156,7 +156,7 @@ def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
 
     def checked(blocks, **options):
         step, kernel = take_step(blocks, **options), blocks.ratios.kernel
-        rough.append(kernel.rough)
+        rough.append(kernel.single_inverses)
         assert kernel.multipliers().min() > 0
         assert step.iterate.points.min() > 0
         assert step.iterate.z.min(initial=1.0) > 0
@@ -229,7 +229,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
     rough = []
 
     def noted(blocks, **options):
-        rough.append(blocks.ratios.kernel.rough)
+        rough.append(blocks.ratios.kernel.single_inverses)
         return take_step(blocks, replace(TUNING.step, max_link_miss_single=-1.0), **options)
 
     monkeypatch.setattr(solve_module, "take_step", noted)
@@ -249,7 +249,7 @@ def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     found = []
     for gap in (1.0, 6e-3, 2e-3, 3e-5):
         kernel.set_precision(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.rough))
+        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses))
     assert found == [(True, True), (True, True), (False, True), (False, False)]
     single = solve_by_interior_point(program, options)
     assert single.status is Status.OPTIMAL
@@ -284,9 +284,9 @@ def test_inverses_of_sparse_blocks(name):
     kernel = choose("sparse", None, 0, True)(layout, 1, None)
     kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 5)
-    assert kernel.rough
+    assert kernel.single_inverses
     assert kernel.set_precision(0.0)
-    assert not kernel.rough
+    assert not kernel.single_inverses
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
     # No sum cancels digits, so every entry is accurate.
     assert blocks.schur == pytest.approx(exact, rel=1e-4)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -215,6 +216,14 @@ def _check_options(options: Options, gap: float, budget: MemoryBudget | None) ->
     return _CheckedOptions(gap, options.deadline, options.threads, arrays, device, stated)
 
 
+class _LastStep(NamedTuple):
+    """The step lengths and the number of correctors of the last step; the defaults hold before the first step."""
+
+    primal: float = 1.0
+    dual: float = 1.0
+    correctors: int = 0
+
+
 class InteriorPoint:
     """A running solve with its iterate, its best point and its best bound, which may come from different iterates."""
 
@@ -232,6 +241,7 @@ class InteriorPoint:
         self.layout, self.ratios, self.settings, self.began, self.memory = layout, ratios, settings, began, memory
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
+        # The smallest denominator of relative gaps.
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
         # A small array of multipliers is copied at every new best bound. A large array of multipliers is copied only
         # near the end, to memory that is no longer needed.
@@ -245,7 +255,9 @@ class InteriorPoint:
             ratios.resume(start.ratio_y, start.mu)
         self.blocks: FactoredBlocks
         self.history: list[Iteration] = []
+        # The cost of the best channel, including the price of its repair, and the channel.
         self.best: tuple[float, Floats] | None = None
+        # The iterate of the best bound, and a function that returns its multipliers y.
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap for which the arithmetic precision must suffice. The value decreases with the gap, and is set
@@ -263,20 +275,21 @@ class InteriorPoint:
                 self.has_multipliers = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
                 return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "evaluated without iterating"
-            patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
+            patience, last = _Patience(self.tuning), _LastStep()
             for number in range(self.tuning.max_iterations):
-                self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
-                end = self._check_end(number, lengths, patience)
+                # A step of length α leaves about the share 1 − α of the gap.
+                self.blocks = self._factor(1 - min(last.primal, last.dual) if number else 1.0)
+                end = self._check_end(number, last, patience)
                 if end is not None:
                     return end
-                corrections = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
+                allow_correctors = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
                 try:
-                    step = take_step(self.blocks, corrections=corrections)
+                    step = take_step(self.blocks, allow_correctors=allow_correctors)
                 except StallError:
                     if not self._use_double_precision():
                         raise
-                    step = take_step(self._factor(1.0, ends=False), corrections=corrections)
-                self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
+                    step = take_step(self._factor(1.0, ends=False), allow_correctors=allow_correctors)
+                self.iterate, last = step.iterate, _LastStep(step.primal, step.dual, step.correctors)
             return Status.ITERATION_LIMIT, f"gap not reached after {self.tuning.max_iterations} iterations"
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
@@ -285,24 +298,25 @@ class InteriorPoint:
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
-    def _check_end(
-        self, number: int, lengths: tuple[float, float, int], patience: _Patience
-    ) -> tuple[Status, str] | None:
-        """Record the iterate; return the status and a message if the iteration ends here, otherwise None."""
-        relative, absolute, residual = self._record_iterate(number, lengths)
+    def _check_end(self, number: int, last: _LastStep, patience: _Patience) -> tuple[Status, str] | None:
+        """Record the iterate; return the status and a message if the iteration ends here, otherwise None.
+
+        The blocks may be factored again, in double precision.
+        """
+        relative, absolute, residual = self._record_iterate(number, last)
         if relative <= self._stop:
             if residual <= self.tuning.feasibility:
                 return Status.OPTIMAL, f"relative gap {relative:.1e}"
             # Inverses in single precision may prevent feasibility of the linking rows.
             self.precision_gap = 0.0
-        if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
+        if patience.is_spent(relative, absolute, self.gap) or max(last.primal, last.dual) < self.tuning.min_step:
             if not self._use_double_precision():
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
             self.blocks, patience.since = self._factor(1.0, ends=False), 0
         if self.deadline.stop() is Stop.TIME:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
-        if not self.blocks.schur.size:
+        if not self.blocks.has_factors:
             # The factorisation was skipped because Bᵀy seemed to prove the gap, but the gap of the repaired point is
             # too large.
             self.blocks = self._factor(1.0, ends=False)
@@ -381,12 +395,12 @@ class InteriorPoint:
         self.precision_gap = 0.0
         return self.ratios.kernel.set_precision(0.0)
 
-    def _record_iterate(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
+    def _record_iterate(self, number: int, last: _LastStep) -> tuple[float, float, float]:
         """Append the iterate to the history, and keep the best point and bound.
 
         Args:
             number: Number of the iteration.
-            lengths: The primal step length, the dual step length, and the number of correctors of the last step.
+            last: The step that led to the iterate.
 
         Returns:
             The relative gap between the iterate and the best bound, the absolute gap of the iterate, and its primal
@@ -395,9 +409,7 @@ class InteriorPoint:
         residual, blocks = primal_residual(self.layout, self.iterate), self.blocks
         lower, upper = dual_bound(blocks), objective(self.program, self._channel())
         seconds = self.deadline.seconds() - self.began
-        self.history.append(
-            Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
-        )
+        self.history.append(Iteration(number, lower, upper, residual, blocks.mu, *last, blocks.regularisation, seconds))
         self.lower, tuning = max(self.lower, lower), self.tuning
         linked = residual <= tuning.feasibility
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)

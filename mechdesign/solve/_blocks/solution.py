@@ -36,7 +36,7 @@ class Iteration:
         mu: Barrier parameter μ.
         primal: Length of the primal step that led to the iterate.
         dual: Length of the dual step that led to the iterate.
-        corrections: Number of centrality correctors of the step that led to the iterate.
+        correctors: Number of centrality correctors of the step that led to the iterate.
         regularisation: Largest relative shift of a Hessian's diagonal.
         seconds: Time since the start [s].
     """
@@ -48,7 +48,7 @@ class Iteration:
     mu: float
     primal: float
     dual: float
-    corrections: int
+    correctors: int
     regularisation: float
     seconds: float
 

@@ -52,7 +52,7 @@ class FilledKernel(Pairs):
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         rows = np.arange(layout.rows)
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
-        self.rough = False
+        self.single_inverses = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
         # Double-precision factors of the blocks whose factorisation in single precision failed.
         self._doubles: dict[int, Floats] = {}
