@@ -59,7 +59,7 @@ class PricedColumn:
 
 def solve_pricing_problems(
     layout: BlockLayout,
-    arrays: Kernel,
+    kernel: Kernel,
     multipliers: Floats,
     weights: Floats,
     tolerance: float,
@@ -69,7 +69,7 @@ def solve_pricing_problems(
 
     Args:
         layout: Layout of the columns to price.
-        arrays: A kernel for this layout; the caller is worker 0.
+        kernel: A kernel for this layout; the caller is worker 0.
         multipliers: The multipliers λ (n,) of the row sums.
         weights: The multipliers v (F,) of the floors.
         tolerance: If the reduced cost of a column is proved to be at least −`tolerance`, the column is not improving.
@@ -79,7 +79,7 @@ def solve_pricing_problems(
         The result of each column.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _PricingIteration(layout, arrays, layout.cost - multipliers, weights, tolerance).run(deadline)
+        return _PricingIteration(layout, kernel, layout.cost - multipliers, weights, tolerance).run(deadline)
 
 
 class PricingPasses:
