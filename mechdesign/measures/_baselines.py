@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.certify import _privacy as privacy
 from mechdesign.measures import attack
-from mechdesign.mechanisms._finite import falling
+from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._problem import Problem
@@ -178,7 +178,7 @@ def exponential(bound: Floats) -> Floats:
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (middle, high) if keeps_bounds(middle) else (low, middle)
-    return falling(bound, low)
+    return exponential_rows(bound, low)
 
 
 def _planar_rate(problem: Problem, bound: Floats) -> float | None:

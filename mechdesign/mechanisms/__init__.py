@@ -1,8 +1,8 @@
-"""Noise: laws, exact sampling, and exact channels of them.
+"""Noise mechanisms: noise distributions, exact sampling, and exact channels.
 
-Each mechanism has a `matrix` of its law in floats, a `channel` that is exact, and draws by `sample`. K-norm mechanisms
-fit their noise to a policy graph. The discrete laws add noise to counts without any rounding. The room imports
-`graphs`, `model`, `certify` and `base`.
+Each mechanism has three methods: `matrix` returns its probabilities as floats, `channel` returns them as certified
+integers, and `sample` draws answers. K-norm mechanisms fit their noise to a policy graph. The discrete noise
+distributions add noise to counts without any rounding. This subpackage imports `graphs`, `model`, `certify` and `base`.
 """
 
 from mechdesign.base import _lazy

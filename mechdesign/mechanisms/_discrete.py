@@ -1,8 +1,8 @@
-"""Noise on the integers: the two-sided geometric law and the discrete Gaussian, exactly.
+"""Exact noise on the integers: the two-sided geometric distribution and the discrete Gaussian.
 
-Both laws are those of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). Their
-parameters are rational, their draws follow them exactly (`mechdesign.mechanisms._sampling` says why), and their masses
-can be enclosed to any number of bits.
+Both distributions are defined by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020).
+Their parameters are rational. The draws follow the distributions exactly, as `mechdesign.mechanisms._sampling`
+explains. The method `mass` encloses the probabilities with any number of bits.
 """
 
 from __future__ import annotations
@@ -26,23 +26,35 @@ from mechdesign.mechanisms._sampling import draw, exp_minus, prepare, source
 LARGEST_VALUE = 2**61
 
 _LARGEST_SCALE = 2**50
-# Up to here sums over the whole law are taken term by term.
+# Below this standard deviation, the probabilities of a discrete Gaussian are summed term by term.
 _SMALL = 64
 _BITS = 128
 _LEAST_OUTSIDE = Fraction(1, 10**12)
 
 
 class DiscreteNoise(ABC):
-    """A symmetric law on the integers, P(k) proportional to exp(-g(|k|))."""
+    """A symmetric noise distribution on the integers with P(k) proportional to exp(-g(|k|)).
+
+    >>> noise = DiscreteGaussian(4)
+    >>> isinstance(noise, DiscreteNoise), noise.standard_deviation
+    (True, 2.0)
+    """
 
     @abstractmethod
     def exponent(self, k: int) -> Fraction:
-        """Return g(k) for k >= 0."""
+        """Return g(k) for k >= 0.
+
+        Args:
+            k: A non-negative integer.
+
+        Returns:
+            The exact value g(k).
+        """
 
     @property
     @abstractmethod
     def spread(self) -> int:
-        """Return the scale of the law, rounded down."""
+        """Return the scale of the distribution, rounded down."""
 
     @property
     @abstractmethod
@@ -53,9 +65,18 @@ class DiscreteNoise(ABC):
     @abstractmethod
     @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
-        """Return an integer t with P(|X| <= t) >= confidence, the least one where the law says so.
+        """Return an integer t with P(|X| <= t) >= confidence.
 
-        Raises InputError unless 0 < confidence <= 1 - 1e-12.
+        The least such integer is returned for `DiscreteLaplace`, and for `DiscreteGaussian` with σ < 64.
+
+        Args:
+            confidence: The confidence, above 0 and at most 1 - 1e-12.
+
+        Returns:
+            The integer t.
+
+        Raises:
+            InputError: The confidence is out of range.
         """
 
     @property
@@ -64,38 +85,63 @@ class DiscreteNoise(ABC):
         return math.sqrt(self.variance)
 
     def sample(self, size: int, rng: np.random.Generator | int | None = None) -> Integers:
-        """Draw independent numbers, exactly: int64 of shape (size,).
+        """Draw independent integers that follow the distribution exactly.
 
         Args:
-            size: how many.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+            size: The number of draws.
+            rng: A NumPy generator or a seed, for rehearsals only. By default the operating system supplies the random
+                bits.
+
+        Returns:
+            The draws, int64 of shape (size,).
         """
         return draw(self, as_integer(size, "size", 0), source(rng))
 
     def prepare(self) -> None:
-        """Compute and cache the tables for drawing. Later draws can fail only if memory or random numbers run out."""
+        """Compute and cache the tables for sampling.
+
+        Afterwards `sample` and `add` can fail only if memory or the source of random numbers is exhausted.
+        """
         prepare(self)
 
     def add(self, values: Integers, rng: np.random.Generator | int | None = None) -> Integers:
-        """Return integer values with independent noise on each.
+        """Add independent noise to integer values.
 
-        The result is the sum clipped to ±`LARGEST_VALUE`. Draws too large for an int64 are saturated, and no sum with
-        them is inside: so this is a function of the exact sum alone.
+        The sums are clipped to the range ±2**61. Draws beyond ±2**62 are replaced by ±2**62 before the addition. This
+        replacement changes no result, because the sums that contain such draws are clipped in either case.
 
-        Raises InputError for a value of magnitude above `LARGEST_VALUE`.
+        Args:
+            values: Integers of any shape, with magnitudes of at most 2**61.
+            rng: A NumPy generator or a seed, for rehearsals only. By default the operating system supplies the random
+                bits.
+
+        Returns:
+            The clipped sums, int64, in the shape of the values.
+
+        Raises:
+            InputError: The magnitude of a value exceeds 2**61.
         """
         if values.size and max(int(values.max()), -int(values.min())) > LARGEST_VALUE:
             raise InputError(
-                "values", "are too large to be protected", bound=f"at most 2**{LARGEST_VALUE.bit_length() - 1}"
+                "values",
+                "are too large for the addition of noise",
+                bound=f"at most 2**{LARGEST_VALUE.bit_length() - 1}",
             )
         noise = draw(self, values.size, source(rng)).reshape(values.shape)
         noisy: Integers = np.clip(values + noise, -LARGEST_VALUE, LARGEST_VALUE)
         return noisy
 
     def mass(self, k: int, bits: int = 64) -> tuple[Fraction, Fraction]:
-        """Enclose P(k): return fractions low <= P(k) <= high, about 2**-bits apart.
+        """Return a lower and an upper bound on P(k).
 
-        Takes time in proportion to the scale.
+        The running time is proportional to the scale of the distribution.
+
+        Args:
+            k: An integer.
+            bits: The number of bits. The bounds differ by about 2**-bits.
+
+        Returns:
+            The fractions low and high with low <= P(k) <= high.
         """
         weight_low, weight_high = exp_minus(self.exponent(abs(k)), bits)
         total_low, total_high = _total(self, bits)
@@ -104,9 +150,13 @@ class DiscreteNoise(ABC):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(DiscreteNoise):
-    """The two-sided geometric law of a rational scale b: P(k) = (1 - q)/(1 + q) · q**|k|, q = exp(-1/b).
+    """The two-sided geometric distribution P(k) = (1 - q)/(1 + q) · q**|k| with q = exp(-1/b) and a rational scale b.
 
-    Added to integers of ℓ1-sensitivity Δ it gives ε-privacy with b = Δ/ε (Ghosh, Roughgarden and Sundararajan 2009).
+    Added to integers with ℓ1-sensitivity Δ, this noise guarantees ε-differential privacy if b = Δ/ε (Ghosh, Roughgarden
+    and Sundararajan 2009).
+
+    Attributes:
+        scale: The scale b, above 0 and at most 2**50.
 
     >>> noise = DiscreteLaplace(2)
     >>> round(noise.variance, 4), noise.half_width(0.95)
@@ -143,10 +193,10 @@ class DiscreteLaplace(DiscreteNoise):
 
         def covers(t: int) -> bool:
             _, power = exp_minus((t + 1) / self.scale, _BITS)
-            # The denominator needs a lower bound of q: `one` is an upper bound, at most 2 units above q.
+            # The denominator needs a lower bound on q. The upper bound `one` exceeds q by at most 2 units.
             return 2 * power * outside.denominator <= outside.numerator * ((1 << _BITS) + max(one - 2, 0))
 
-        # The guess in floats is only the start of the search; `covers` decides exactly.
+        # The search starts at a guess in floats; `covers` decides exactly.
         t = max(0, round(guess))
         while not covers(t):
             t += 1
@@ -160,9 +210,17 @@ class DiscreteLaplace(DiscreteNoise):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(DiscreteNoise):
-    """The discrete Gaussian of a rational parameter σ²: P(k) proportional to exp(-k²/(2σ²)).
+    """The discrete Gaussian distribution with P(k) proportional to exp(-k²/(2σ²)) and a rational parameter σ².
 
-    Added to integers of ℓ2-sensitivity Δ it gives ρ-zCDP with σ² = Δ²/(2ρ) (Canonne, Kamath and Steinke 2020).
+    Added to integers with ℓ2-sensitivity Δ, this noise guarantees ρ-zero-concentrated differential privacy if
+    σ² = Δ²/(2ρ) (Canonne, Kamath and Steinke 2020).
+
+    Attributes:
+        sigma_squared: The parameter σ², above 0 and at most 2**100.
+
+    >>> noise = DiscreteGaussian(4)
+    >>> noise.variance, noise.half_width(0.95)
+    (4.0, 4)
     """
 
     sigma_squared: Fraction
@@ -182,7 +240,10 @@ class DiscreteGaussian(DiscreteNoise):
     @property
     @in_own_arithmetic
     def variance(self) -> float:
-        """Return the variance, which is below σ² (by a part of exp(-2π²σ²) or so: nothing from σ = 2 on)."""
+        """Return the variance.
+
+        The variance is below σ² by a relative difference of about exp(-2π²σ²), which is negligible for σ >= 2.
+        """
         if self.sigma_squared >= 4:
             return float(self.sigma_squared)
         # exp(-700) is negligible compared with 1, so larger exponents are capped.
@@ -192,10 +253,10 @@ class DiscreteGaussian(DiscreteNoise):
 
     @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
-        """Return an integer t with P(|X| > t) <= 1 - confidence, the least one up to σ = 64.
+        """Return an integer t with P(|X| > t) <= 1 - confidence.
 
-        Beyond, it rests on P(X >= t + 1) <= P(N(0, σ²) >= t) (Canonne, Kamath and Steinke 2020, Proposition 25), and
-        may be one more than needed.
+        For σ < 64, t is the least such integer. For larger σ, t follows from the bound P(X >= t + 1) <= P(N(0, σ²) >=
+        t) (Canonne, Kamath and Steinke 2020, Proposition 25). Then t can exceed the least such integer by 1.
         """
         outside = 1 - as_confidence(confidence)
         if self.spread >= _SMALL:
@@ -223,7 +284,7 @@ def as_confidence(value: object, path: str = "confidence") -> Fraction:
 
 @lru_cache(maxsize=64)
 def _total(law: DiscreteNoise, bits: int) -> tuple[int, int]:
-    """Enclose 2**bits · Σ exp(-g(|k|)) over all integers k."""
+    """Return integers that enclose 2**bits · Σ exp(-g(|k|)), where the sum runs over all integers k."""
     low = high = -(1 << bits)
     k = 0
     while True:
@@ -232,7 +293,7 @@ def _total(law: DiscreteNoise, bits: int) -> tuple[int, int]:
         k += 1
         if weight_high <= 1:
             break
-    # As in `sampling.thresholds`: from here on a geometric series at worst.
+    # As in `_sampling.thresholds`, a geometric series bounds the remaining weights.
     _, ratio = exp_minus(law.exponent(k) - law.exponent(k - 1), 64)
     return low, high + 2 * -(-weight_high * ratio // ((1 << 64) - ratio))
 

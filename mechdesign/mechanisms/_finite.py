@@ -1,6 +1,7 @@
-"""Exponential, geometric, randomised response, snapping.
+"""Mechanisms with finitely many answers: exponential, geometric and randomised response.
 
-`snapping` and `additive` are rules that people use, as matrices to audit; nothing about them is certified.
+The functions `snapping` and `additive` return the matrices of common rules, for audits. These matrices are not
+certified.
 """
 
 from __future__ import annotations
@@ -32,13 +33,23 @@ from mechdesign.model._numbers import Number, positive
 
 
 class FiniteMechanism(Mechanism):
-    """A mechanism that answers with one of n secrets, and keeps p(o|s) <= exp(ε d(s, s')) p(o|s').
+    """A mechanism whose answers are the n secrets themselves, with p(o|s) <= exp(ε d(s, s')) p(o|s').
+
+    Args:
+        epsilon: ε > 0, in nats per unit of distance.
+        distance: The metric d, symmetric, shape (n, n). An infinite entry means that the pair has no requirement.
+        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
+            secrets at a finite distance.
 
     Attributes:
-        epsilon: ε in nats per unit of distance, exact.
-        distance: d, float64 (n, n), infinite where nothing is required and no answer is shared; read-only.
-        graph: the secrets at a finite distance of each other are joined, frozen.
-        nodes: the numbers of the secrets, the rows and columns of `matrix`.
+        epsilon: The exact ε, in nats per unit of distance.
+        distance: The metric d, float64 of shape (n, n), read-only. Secrets at an infinite distance share no answer.
+        graph: The graph of the secrets, frozen.
+        nodes: The sorted nodes of the graph, which index the rows and columns of `matrix`.
+
+    >>> mechanism = RandomisedResponse("0.5", 2)
+    >>> isinstance(mechanism, FiniteMechanism), mechanism.distance.tolist()
+    (True, [[0.0, 1.0], [1.0, 0.0]])
     """
 
     distance: Floats
@@ -56,31 +67,36 @@ class FiniteMechanism(Mechanism):
 
     @property
     def bound(self) -> ExponentBound:
-        """The guarantee, as the verifier states it."""
+        """The guarantee, as a bound that the verifier checks."""
         return PairBound.metric(self.epsilon, self.distance)
 
     @in_own_arithmetic
     def matrix(self) -> Floats:
-        """Return p(o|s) as floats, up to a few roundings: shape (n, n)."""
+        """Return p(o|s) as floats of shape (n, n), up to a few rounding errors."""
         return self._masses(float(self.epsilon))
 
     @in_own_arithmetic
     def channel(self, observables: Domain | ArrayLike | None = None, within: Within = "component") -> Channel:
-        """Return the mechanism as a channel of integers, certified in exact arithmetic.
+        """Return the mechanism as an integer channel, certified in exact arithmetic.
 
-        Answers stay among the secrets at a finite distance, so that `within` changes nothing. `observables`, when
-        given, is the domain of the places that the nodes index, and a column stands for each of its members.
+        Args:
+            observables: The domain or the places that the nodes index. If they are given, the channel has one
+                column per place; otherwise, it has one column per node.
+            within: The argument `within` has no effect, because all answers are at a finite distance from the secret.
+
+        Returns:
+            The channel with one row per node.
 
         Raises:
-            InputError: ε is too small for a channel of integers, or the observables are fewer than the nodes need.
-            CertificateError: the proof fails.
+            InputError: ε is too small for an integer channel, or a node exceeds the number of observables.
+            CertificateError: The proof fails.
         """
         numerators = certify_numerators(self._masses, self.bound, len(self.nodes))
         if observables is None:
             return Channel(numerators)
         size = observables.size if isinstance(observables, Domain) else len(as_array(observables, "observables"))
         if size <= int(self.nodes[-1]):
-            raise InputError("observables", "lack some of the nodes", value=size, bound=f"> {int(self.nodes[-1])}")
+            raise InputError("observables", "do not include all nodes", value=size, bound=f"> {int(self.nodes[-1])}")
         placed = np.zeros((len(self.nodes), size), dtype=np.int64)
         placed[:, self.nodes] = numerators
         if not isinstance(observables, Domain):
@@ -90,16 +106,16 @@ class FiniteMechanism(Mechanism):
     def sample(
         self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        """Draw answers for a node from the certified integers of `channel`.
+        """Draw answers for a node from its row of the certified integer channel.
 
         Args:
-            node: the secret, a node of the graph.
-            size: the number of draws, or the shape of the result.
-            rng: a NumPy generator or a seed, for rehearsals only. Without it the operating system supplies the
-                random bits, and the draws follow the certified channel exactly.
+            node: The secret, which is a node of the graph.
+            size: The number of draws, or the shape of the result.
+            rng: A NumPy generator or a seed, for rehearsals only. By default the operating system supplies the random
+                bits, and the draws follow the certified channel exactly.
 
         Returns:
-            The answers, which are nodes, as an array of shape `size`.
+            The drawn nodes, as an array of shape `size`.
         """
         row, generator = self._row(node), None if rng is None else as_generator(rng)
         drawn: np.ndarray = self.nodes[np.asarray(self.channel().sample(row, size=size, rng=generator))]
@@ -107,11 +123,22 @@ class FiniteMechanism(Mechanism):
 
     @abstractmethod
     def _masses(self, rate: float) -> Floats:
-        """Return p(o|s) at the rate ε = `rate`, as floats exact up to rounding."""
+        """Return p(o|s) for ε = `rate` as floats, up to rounding errors."""
 
 
 def hops(graph: nx.Graph) -> Floats:
-    """Return the number of hops between any two sorted nodes of a policy graph; infinite if no path joins them."""
+    """Return the number of edges on the shortest path between every two nodes of a policy graph.
+
+    Args:
+        graph: The policy graph, whose nodes are integers.
+
+    Returns:
+        The numbers of hops as floats, shape (n, n), in the order of the sorted nodes. An entry is infinite if no path
+        connects the two nodes.
+
+    >>> hops(nx.path_graph(3)).tolist()
+    [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
+    """
     check_graph(graph)
     adjacency = nx.to_scipy_sparse_array(graph, nodelist=sorted(graph), dtype=np.float64)
     return np.asarray(shortest_path(adjacency, directed=False, unweighted=True))
@@ -122,10 +149,10 @@ def _metric(values: ArrayLike) -> Floats:
     if matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n), n >= 1")
     np.fill_diagonal(matrix, 0.0)
-    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity where nothing is required")
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a requirement")
     require(matrix == matrix.T, matrix, "distance", "symmetric")
     apart = np.isinf(matrix)
-    # Being at a finite distance must be an equivalence: an answer that two share is one that all between them share.
+    # A finite distance must be an equivalence relation, because it implies that two secrets share all their answers.
     if not np.array_equal(~apart, (~apart).astype(np.float64) @ (~apart) > 0):
         raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
     return read_only(matrix)
@@ -133,14 +160,24 @@ def _metric(values: ArrayLike) -> Floats:
 
 # Above this value, neighbouring floats differ by 1 or more.
 _LARGEST_MULTIPLE = 2.0**52
-# The largest absolute value of the noise; it limits the number of columns.
+# The largest accepted magnitude of the noise. This bound limits the number of columns.
 _LARGEST_NOISE = 10**7
-# The largest distance of a sum from 1 that counts as rounding; an audit uses the same limit.
+# A sum of probabilities may differ from 1 by this much because of rounding. An audit uses the same limit.
 _FARTHEST_SUM = 0.001
 
 
 def snapping(domain: Domain, spacing: float) -> Floats:
-    """Return the rule "round every coordinate to a multiple of `spacing`": shape (n, places that occur).
+    """Return the matrix of the rule "round every coordinate to a multiple of `spacing`".
+
+    Args:
+        domain: The n secrets, which have places.
+        spacing: The distance between neighbouring multiples, > 0, in the unit of the coordinates.
+
+    Returns:
+        Zeros and ones of shape (n, m). The m columns are the distinct rounded places.
+
+    Raises:
+        InputError: The domain has no places, or the spacing is not positive or is too small.
 
     >>> snapping(Domain.from_points([[0.0], [0.4], [0.6]]), 1.0).tolist()
     [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
@@ -154,18 +191,21 @@ def snapping(domain: Domain, spacing: float) -> Floats:
     if (np.abs(multiples) > _LARGEST_MULTIPLE).any():
         farthest = float(np.abs(domain.points).max())
         bound = f"at least {farthest / _LARGEST_MULTIPLE:.3g} for coordinates up to {farthest:g}"
-        raise InputError("spacing", "is too small for multiples to be told apart", value=width, bound=bound)
+        raise InputError("spacing", "is too small for a float to distinguish its multiples", value=width, bound=bound)
     _, place = np.unique(multiples, axis=0, return_inverse=True)
     return np.eye(int(place.max()) + 1)[place.ravel()]
 
 
 @in_own_arithmetic
 def additive(masses: Mapping[int, float], n: int) -> Floats:
-    """Return a noise law on the integers added to 0..n−1, as it is: columns are the sums that occur.
+    """Return the matrix of the rule "add integer noise to the secret", for the secrets 0 to n − 1.
 
     Args:
-        masses: The probability of each value of the noise.
-        n: The number of secrets, 0 to n − 1.
+        masses: The probability of each noise value.
+        n: The number of secrets.
+
+    Returns:
+        The probabilities of the sums, shape (n, m). The m columns are the integers from the least to the largest sum.
 
     Raises:
         InputError: A value is not an integer, or the sum of the probabilities differs from 1 by more than 0.001.
@@ -177,7 +217,7 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
     if not masses:
         raise InputError("masses", "are empty", bound="a probability for each value of the noise")
-    values = np.array([_whole(value) for value in masses])
+    values = np.array([_as_noise_value(value) for value in masses])
     weights = as_nonnegative(list(masses.values()), "masses", 1)
     total = math.fsum(weights)
     if abs(total - 1) > _FARTHEST_SUM:
@@ -189,8 +229,8 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     return matrix
 
 
-def _whole(value: Any) -> int:
-    """Return a value of the noise, an integer of either sign that a matrix has room for."""
+def _as_noise_value(value: Any) -> int:
+    """Return a noise value; raise `InputError` unless it is an integer of moderate magnitude."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
         bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
@@ -198,8 +238,11 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def falling(apart: Floats, rate: float) -> Floats:
-    """Return rows in proportion to exp(-rate · d): the least distance of each row has the weight 1, so no sum is 0."""
+def exponential_rows(apart: Floats, rate: float) -> Floats:
+    """Return normalised rows with entries proportional to exp(-rate · d).
+
+    The least distance of each row is subtracted first, so that the weights of a row do not all underflow.
+    """
     with np.errstate(over="ignore", under="ignore"):
         weights = np.exp(-rate * (apart - apart.min(axis=1, keepdims=True)))
     divided: Floats = weights / weights.sum(axis=1, keepdims=True)
@@ -209,7 +252,17 @@ def falling(apart: Floats, rate: float) -> Floats:
 class Exponential(FiniteMechanism):
     """The exponential mechanism, p(o|s) ∝ exp(−ε d(s, o) / 2) (McSherry and Talwar 2007).
 
-    With a metric d it is ε·d-private: both the numerator and the normalising sum change by at most exp(ε d / 2).
+    The mechanism guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for a metric d, because the numerator and the normalising
+    sum each change by a factor of at most exp(ε d / 2).
+
+    Args:
+        epsilon: ε > 0, in nats per unit of distance.
+        distance: The metric d, shape (n, n). An infinite entry means that the pair has no requirement.
+        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
+            secrets at a finite distance.
+
+    Raises:
+        InputError: The distance is not a metric, or ε is not positive.
 
     >>> Exponential(2, [[0, 1], [1, 0]]).matrix().round(4).tolist()
     [[0.7311, 0.2689], [0.2689, 0.7311]]
@@ -221,15 +274,33 @@ class Exponential(FiniteMechanism):
 
     @classmethod
     def of_graph(cls, epsilon: Number, graph: nx.Graph) -> Exponential:
-        """Return the mechanism under a policy graph: d counts hops, and answers stay in the component."""
+        """Return the exponential mechanism for a policy graph, where d is the number of hops.
+
+        Args:
+            epsilon: ε > 0, in nats per edge.
+            graph: The policy graph.
+
+        Returns:
+            The mechanism, whose answers are the nodes of the secret's connected component.
+
+        >>> Exponential.of_graph(2, nx.path_graph(2))
+        Exponential(epsilon=2, 2 secrets)
+        """
         return cls(epsilon, hops(graph), graph)
 
     @in_own_arithmetic
     def matrix(self, answers: ArrayLike | None = None) -> Floats:
-        """Return p(o|s) as floats, up to a few roundings: shape (n, n), or (n, m) for other answers than the secrets.
+        """Return p(o|s) as floats, up to a few rounding errors.
 
         Args:
-            answers: d(s, o) >= 0 from the n secrets to m answers, (n, m), in the unit of the distance.
+            answers: The distances d(s, o) >= 0 from the n secrets to m answers, shape (n, m). By default the answers
+                are the secrets themselves.
+
+        Returns:
+            The probabilities, shape (n, m), or (n, n) by default.
+
+        Raises:
+            InputError: The answers have a negative distance or the wrong shape.
 
         >>> Exponential(2, [[0, 1], [1, 0]]).matrix(answers=[[0], [3]]).tolist()
         [[1.0], [1.0]]
@@ -240,20 +311,28 @@ class Exponential(FiniteMechanism):
         apart = as_nonnegative(answers, "answers", 2)
         if len(apart) != len(self.nodes) or not apart.size:
             raise InputError(
-                "answers", "have another shape", value=apart.shape, bound=f"({len(self.nodes)}, m), m >= 1"
+                "answers",
+                "do not match the number of secrets",
+                value=apart.shape,
+                bound=f"({len(self.nodes)}, m), m >= 1",
             )
-        return falling(apart, rate / 2)
+        return exponential_rows(apart, rate / 2)
 
     def _masses(self, rate: float) -> Floats:
-        return falling(self.distance, rate / 2)
+        return exponential_rows(self.distance, rate / 2)
 
 
 class Geometric(FiniteMechanism):
-    """The geometric mechanism on 0, …, n−1, truncated to that range (Ghosh, Roughgarden and Sundararajan 2009).
+    """The truncated geometric mechanism on 0, …, n−1 (Ghosh, Roughgarden and Sundararajan 2009).
 
-    Two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε, is added and the result is clipped to the
-    range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. With a Bayes-optimal remap of
-    its answers, it is optimal for every cost that never decreases with distance. Without the remap it may not be.
+    The mechanism adds two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε. The sum is then clipped
+    to the range from 0 to n−1. A secret k steps from an end of the range gives this end with probability α^k/(1 + α).
+    Neighbours are ε-indistinguishable. Followed by a Bayes-optimal remap, the mechanism is optimal for every cost that
+    never decreases with distance. Without the remap, the mechanism can be suboptimal.
+
+    Args:
+        epsilon: ε > 0, in nats per step.
+        n: The number of secrets, n >= 1.
 
     >>> Geometric(1, 3).matrix().round(4).tolist()[0]
     [0.7311, 0.17, 0.0989]
@@ -266,13 +345,27 @@ class Geometric(FiniteMechanism):
 
     @classmethod
     def of_graph(cls, epsilon: Number, graph: nx.Graph) -> Geometric:
-        """Return the mechanism under a policy graph that is a path, such as that of an ordered attribute."""
+        """Return the geometric mechanism for a policy graph that is a path.
+
+        Args:
+            epsilon: ε > 0, in nats per edge.
+            graph: The policy graph, such as the path of the values of an ordered attribute.
+
+        Returns:
+            The mechanism on the nodes of the path.
+
+        Raises:
+            InputError: The graph is not a path.
+
+        >>> Geometric.of_graph(1, nx.path_graph(3))
+        Geometric(epsilon=1, 3 secrets)
+        """
         distance = hops(graph)
         if np.isinf(distance).any() or any(degree > 2 for _, degree in graph.degree()) or nx.cycle_basis(graph):
             raise InputError("graph", "is not a path", remedy='use "exponential" or "randomised-response"')
         made = cls.__new__(cls)
         FiniteMechanism.__init__(made, epsilon, distance, graph)
-        # The place of every node along the path, from one of its ends.
+        # The position of each node along the path, counted from one end.
         made._order = distance[int(np.unravel_index(int(distance.argmax()), distance.shape)[0])].astype(np.int64)
         return made
 
@@ -287,10 +380,15 @@ class Geometric(FiniteMechanism):
 
 
 class RandomisedResponse(FiniteMechanism):
-    """k-ary randomised response: the truth with probability e^ε / (e^ε + k − 1), else any other value (Warner 1965).
+    """Randomised response on k values (Warner 1965).
 
-    Any two values are ε-indistinguishable. Under the uniform prior and Hamming cost it is optimal for the complete
-    graph, at the cost (k − 1)/(k − 1 + e^ε).
+    The mechanism answers the true value with probability e^ε / (e^ε + k − 1), and each other value with equal
+    probability. All pairs of values are ε-indistinguishable. For the complete graph, the uniform prior and Hamming
+    cost, the mechanism is optimal with the cost (k − 1)/(k − 1 + e^ε).
+
+    Args:
+        epsilon: ε > 0, in nats.
+        k: The number of values, k >= 1.
 
     >>> RandomisedResponse("0.5", 2).matrix().round(4).tolist()[0]
     [0.6225, 0.3775]
@@ -301,10 +399,21 @@ class RandomisedResponse(FiniteMechanism):
 
     @classmethod
     def of_graph(cls, epsilon: Number, graph: nx.Graph) -> RandomisedResponse:
-        """Return randomised response within each connected component of a policy graph."""
+        """Return the mechanism that applies randomised response within each connected component of a policy graph.
+
+        Args:
+            epsilon: ε > 0, in nats.
+            graph: The policy graph.
+
+        Returns:
+            The mechanism on the nodes of the graph.
+
+        >>> RandomisedResponse.of_graph("0.5", nx.Graph([(0, 1), (2, 3)])).matrix().round(4).tolist()[0]
+        [0.6225, 0.3775, 0.0, 0.0]
+        """
         made, apart = cls.__new__(cls), hops(graph)
         FiniteMechanism.__init__(made, epsilon, np.where(np.isinf(apart), apart, np.minimum(apart, 1.0)), graph)
         return made
 
     def _masses(self, rate: float) -> Floats:
-        return falling(self.distance, rate)
+        return exponential_rows(self.distance, rate)

@@ -1,4 +1,4 @@
-"""K-norm noise: Laplace and planar isotropic."""
+"""K-norm mechanisms: the Laplace mechanism and the planar isotropic mechanism."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
 
 HullChoice = Literal["component", "graph"]
-"""Whether the noise is fitted to the edges of a node's own component (PGLP) or to those of the whole graph (DPHMM)."""
+"""The edges to which the noise of a node is fitted: those of its component (PGLP) or those of the graph (DPHMM)."""
 
-# Hulls whose corners are this close, relative to their radius, give the same masses.
+# Hulls are treated as equal if their vertices differ by at most this share of the largest radius.
 _SAME = 1e-13
 
 _TINY = np.finfo(np.float64).tiny
@@ -46,24 +46,40 @@ _SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
 class KNormMechanism(Mechanism):
     """A mechanism that adds noise of density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K) to the place f(s) of a node s.
 
-    K is the body to which the noise is fitted, k its affine dimension; see `Laplace` and `PlanarIsotropic`.
+    The convex body K has the affine dimension k. The subclasses `Laplace` and `PlanarIsotropic` define K.
+
+    Args:
+        epsilon: ε > 0, in nats per edge.
+        points: The places f(s): a domain, or an array (n, d) with d >= 1.
+        graph: The policy graph, whose nodes are indices of `points`. For a constrained domain, only the
+            possible secrets are nodes.
+        hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
+            component, and "graph" means all edges.
 
     Attributes:
-        epsilon: ε in nats per edge, exact.
-        points: the places f(s), float64 of shape (n, d), read-only.
-        graph: the policy graph, frozen; its nodes are indices into `points`. A constrained graph has only some of them.
-        nodes: the nodes, sorted, int64: the rows of `matrix`, `likelihood` and `channel`.
+        epsilon: The exact ε, in nats per edge.
+        points: The places f(s), float64 of shape (n, d), read-only.
+        graph: The policy graph, frozen.
+        nodes: The sorted nodes, int64, which index the rows of `matrix` and `channel` and the columns of `likelihood`.
+
+    Raises:
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
+
+    >>> mechanism = PlanarIsotropic(1, [[0.0], [1.0]], nx.path_graph(2))
+    >>> isinstance(mechanism, KNormMechanism), mechanism.matrix().round(4).tolist()
+    (True, [[0.6967, 0.3033], [0.3033, 0.6967]])
     """
 
     epsilon: Fraction
     points: Floats
     graph: nx.Graph
     nodes: Integers
-    # One for each connected component.
+    # The body K of each connected component.
     _hulls: tuple[SensitivityHull, ...]
-    # For each of `nodes` the index of its component.
+    # The index of the component of each node.
     _member: Integers
-    # Labels of the nodes, empty where they are the numbers 0, 1, ….
+    # The labels of the nodes, empty if the labels are the numbers 0, 1, ….
     _labels: tuple[str, ...]
 
     def __init__(
@@ -84,7 +100,7 @@ class KNormMechanism(Mechanism):
         values = {
             "epsilon": value,
             "points": places,
-            "graph": _own(graph),
+            "graph": _freeze_copy(graph),
             "nodes": nodes,
             "_hulls": tuple(self._bodies(places, graph, hull)),
             "_member": membership(components(graph), len(places))[nodes],
@@ -99,25 +115,39 @@ class KNormMechanism(Mechanism):
         """Return the body K of each component of the graph, in the order of `components`."""
 
     def __repr__(self) -> str:
-        """Return the name, ε and the sizes, without the arrays."""
+        """Return the class name, ε, and the numbers of nodes and edges."""
         shape = f"{len(self.nodes)} nodes, {self.graph.number_of_edges()} edges"
         return f"{type(self).__name__}(epsilon={exact_text(self.epsilon)}, {shape})"
 
     def hull(self, node: int) -> SensitivityHull:
-        """Return the body K to which the noise of a node is fitted; K = {0} for a node without noise."""
+        """Return the body K to which the noise of a node is fitted.
+
+        Args:
+            node: A node of the graph.
+
+        Returns:
+            The body K, which is {0} for a node that is released without noise.
+        """
         return self._hulls[int(self._member[self._row(node)])]
 
     def sample(
         self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
     ) -> Floats:
-        """Draw released coordinates for a node: shape (size, d), or ``(*size, d)``.
+        """Draw noisy coordinates for a node.
 
-        The K-norm of the noise has the law Gamma(k + 1, 1/ε), and its direction is that of a uniform point of K (Hardt
-        and Talwar 2010). If K = {0}, every draw is the place of the node. `rng` is a NumPy generator or a seed; without
-        it the operating system seeds one.
+        The noise is a uniform point of K multiplied by a radius with the distribution Gamma(k + 1, 1/ε) (Hardt and
+        Talwar 2010). If K = {0}, every draw is the place of the node.
 
-        The last bits of these floats depend on the node. Coordinates drawn here are therefore a rehearsal, with or
-        without `rng`: ε is not guaranteed for them. For release, draw from `channel`, whose guarantee is exact.
+        The rounding of these floats depends on the node, so ε is not guaranteed for them, with or without `rng`. Use
+        the method for rehearsals only. For a release, draw from `channel`, whose guarantee is exact.
+
+        Args:
+            node: A node of the graph.
+            size: The number of draws, or the shape of the result.
+            rng: A NumPy generator or a seed. By default the operating system provides a seed.
+
+        Returns:
+            The coordinates, shape (size, d), or ``(*size, d)`` for a tuple.
         """
         place = self.points[self.nodes[self._row(node)]]
         generator = as_generator(rng)
@@ -127,11 +157,18 @@ class KNormMechanism(Mechanism):
 
     @in_own_arithmetic
     def density(self, z: ArrayLike, node: int) -> Floats:
-        """Return the density of the output for a node at coordinates z, shape (…, d): shape (…).
+        """Return the density of the noisy coordinates of a node.
 
-        The density refers to the Lebesgue measure of the flat f(s) + span K: length for k = 1, area for k = 2. It is 0
-        off the flat, within the tolerance of `SensitivityHull.norm`. If K = {0}, the measure counts points. The density
-        is then the probability: 1 at the place of the node and 0 elsewhere.
+        The density refers to the Lebesgue measure of the flat f(s) + span K: length for k = 1, area for k = 2. The
+        density is 0 outside the flat, up to the tolerance of `SensitivityHull.norm`. If K = {0}, the density is the
+        probability of the point: 1 at the place of the node and 0 elsewhere.
+
+        Args:
+            z: Coordinates, shape (…, d).
+            node: A node of the graph.
+
+        Returns:
+            The densities, shape (…).
         """
         row = self._row(node)
         noise = as_vectors(z, "z", self.points.shape[1]) - self.points[self.nodes[row]]
@@ -139,21 +176,33 @@ class KNormMechanism(Mechanism):
 
     @in_own_arithmetic
     def likelihood(self, z: ArrayLike) -> Floats:
-        """Return the likelihood of each node given coordinates z, shape (…, d): shape (…, nodes), in order of `nodes`.
+        """Return the likelihood Pr(z | s) of each node s for Bayes' rule, up to a common factor.
 
-        These are the numbers Pr(z | s) of Bayes' rule up to a common factor. They are the densities of the noise of the
-        lowest dimension that can give z. Noise of a higher dimension has likelihood 0 there, because it gives such a z
-        with probability 0.
+        Let k be the lowest dimension of the noise among the nodes that can output z. The likelihood of a node with
+        noise of dimension k is the density of its noise. The likelihood of any other node is 0.
+
+        Args:
+            z: Coordinates, shape (…, d).
+
+        Returns:
+            The likelihoods, shape (…, number of nodes), in the order of `nodes`.
         """
         return np.asarray(np.exp(self.log_likelihood(z)))
 
     @in_own_arithmetic
     def log_likelihood(self, z: ArrayLike) -> Floats:
-        """Return the natural logarithm of `likelihood`, finite even if that is too small for a float."""
+        """Return the natural logarithm of `likelihood`, which remains finite if the likelihood underflows.
+
+        Args:
+            z: Coordinates, shape (…, d).
+
+        Returns:
+            The logarithms, shape (…, number of nodes), in the order of `nodes`.
+        """
         coordinates = as_vectors(z, "z", self.points.shape[1])
         logarithms = np.empty((*coordinates.shape[:-1], len(self.nodes)))
         dimensions = np.empty(len(self.nodes))
-        for rows in self._alike(lambda body, _: id(body)):
+        for rows in self._group_rows(lambda body, _: id(body)):
             body = self._hulls[self._member[rows[0]]]
             dimensions[rows] = body.dimension
             logarithms[..., rows] = self._log_density(coordinates[..., None, :] - self.points[self.nodes[rows]], body)
@@ -161,37 +210,51 @@ class KNormMechanism(Mechanism):
         return np.where(dimensions <= least, logarithms, -np.inf)
 
     def matrix(self, observables: Domain | ArrayLike | None = None) -> Floats:
-        """Return Pr(o | s) if the output is snapped to the nearest observable, as floats: shape (nodes, m).
+        """Return p(o|s) as floats for noisy coordinates that are snapped to the nearest observable.
 
-        `observables` is a domain with places or an array (m, d); the points of the mechanism unless given. Entries are
-        the exact masses of the Voronoi cells of observables, up to a few roundings; ties go to the lowest index. A grid
-        of observables is fast. Otherwise the time grows with nodes × observables × sides of K. Raises `InputError` if K
-        has more than two dimensions, and for observables that are empty, coincide, or have another dimension than the
-        points.
+        The entries are the exact probabilities of the Voronoi cells of the observables, up to a few rounding errors.
+        Ties are resolved in favour of the lowest index. The computation is fast if the observables form a grid.
+        For other observables, the computing time is proportional to nodes × observables × sides of K.
+
+        Args:
+            observables: A domain with places, or an array (m, d). By default, the points of the mechanism are used.
+
+        Returns:
+            The probabilities, shape (number of nodes, m).
+
+        Raises:
+            InputError: K has more than two dimensions, or the observables are empty, coincide, or do not have the
+                dimension of the points.
         """
         sites = self.points if observables is None else observables
         return self._masses(float(self.epsilon), _observables(sites, self.points.shape[1]))
 
     @in_own_arithmetic
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
-        """Return the channel of the mechanism with its output snapped to the nearest observable, certified.
+        """Return the certified integer channel for noisy coordinates that are snapped to the nearest observable.
 
-        The channel has a row for each of `nodes` and a column for each observable, with the labels of the domains. With
-        ``within="component"`` the `observables` are the places that the nodes index. Outputs are then snapped to the
-        nearest node in the component of the secret; the policy allows them to reveal this component.
+        To compensate for rounding, the channel differs from `matrix` in two ways. The probabilities are computed for an
+        ε' that is about 1e-12 below ε. A constant c = 2 + 3 / (e^ε - 1), rounded up, is added to the numerators.
+        Exact arithmetic proves N[s,o] <= e^ε N[t,o] in both directions of every edge.
 
-        Because of rounding, entries differ from `matrix` in two ways. The masses belong to an ε that is smaller by
-        about 1e-12. Masses that are too small are raised to c / 2**62, with c = 2 + 3 / (e^ε - 1). Exact arithmetic
-        proves N[s,o] <= e^ε N[t,o] for both directions of every edge.
+        Args:
+            observables: A domain with places, or an array (m, d). If `within` is "component", the observables must
+                be the places that the nodes index.
+            within: The value "map" snaps to all observables. The value "component" snaps only to the nodes of the
+                secret's connected component. The policy allows answers to reveal this component.
 
-        Raises the errors of `matrix`, `InputError` for an ε below about 1e-12 · m, and `CertificateError` if the proof
-        fails.
+        Returns:
+            The channel with one row per node and one column per observable, with the labels of the domains.
+
+        Raises:
+            InputError: The observables are invalid for `matrix`, ε is below about 1e-12 · m, or `within` is unknown.
+            CertificateError: The proof fails.
         """
         sites = _observables(observables, self.points.shape[1])
         first, law = self._laws()
         edges = law[np.searchsorted(self.nodes, edge_array(self.graph))]
         edges = edges[edges[:, 0] != edges[:, 1]]
-        # Noise that fills all dimensions can lead anywhere, though floats may not tell.
+        # Noise of full dimension reaches every cell, even if the mass of the cell underflows to 0.
         filled = np.array([body.dimension == sites.shape[1] for body in self._hulls])[self._member]
         if within == "component":
             masses, filled = self._masses_within(sites), np.zeros(len(self.nodes), dtype=np.bool_)
@@ -204,9 +267,13 @@ class KNormMechanism(Mechanism):
         return Channel(numerators[law], self._labels, observables.labels if isinstance(observables, Domain) else ())
 
     def degrees(self) -> dict[int, int]:
-        """Return, for every node, how many nodes are released with the same body and lie within it, itself included.
+        """Return the degree of protection of each node (DPHMM, Xiao et al. 2017, Definition 5.2).
 
-        These are the nodes that it cannot be told from by more than ε (DPHMM, Xiao et al. 2017, Definition 5.2).
+        The degree is the number of nodes that are ε-indistinguishable from the node, including itself. Two such nodes
+        have the same body K, and the difference between their places lies in K.
+
+        Returns:
+            The degree of protection of each node, by node.
         """
         counts: dict[int, int] = {}
         bodies: dict[int, list[int]] = defaultdict(list)
@@ -219,9 +286,12 @@ class KNormMechanism(Mechanism):
         return counts
 
     def level(self) -> float:
-        """Return ε times the largest K-norm between two nodes (DPHMM, Theorems 5.3 and 6.3).
+        """Return an upper bound, in nats, on the privacy loss between any two nodes (DPHMM, Theorems 5.3 and 6.3).
 
-        Infinite where nodes are released with different bodies.
+        The bound is ε times the largest K-norm of the difference between two places.
+
+        Returns:
+            The bound in nats, or infinity if the nodes have different bodies K.
         """
         body = self._hulls[0]
         if any(other is not body for other in self._hulls):
@@ -229,7 +299,10 @@ class KNormMechanism(Mechanism):
         return hull_level(self.points, body, self.epsilon, support=self.nodes)
 
     def _laws(self) -> tuple[Integers, Integers]:
-        """Return the first row of each law, and for each row its law: rows of one place and one body are equal."""
+        """Return the first row of each distinct distribution, and the index of the distribution of every row.
+
+        Rows with the same place and the same body have the same distribution.
+        """
         places = self.points[self.nodes] + 0.0
         keys = [(id(self._hulls[part]), place.tobytes()) for part, place in zip(self._member, places, strict=True)]
         number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
@@ -237,10 +310,10 @@ class KNormMechanism(Mechanism):
         return np.unique(law, return_index=True)[1], law
 
     def _masses_within(self, sites: Floats) -> Callable[[float], Floats]:
-        """Return the masses of the cells of the nodes of the same component, by rate."""
+        """Return a function of the rate that computes the masses of the cells within each connected component."""
         if len(sites) != len(self.points) or not np.array_equal(sites, self.points):
             raise InputError(
-                "observables", "are not the places that the nodes index", remedy='use them, or within="map"'
+                "observables", "are not the places that the nodes index", remedy='use these places, or within="map"'
             )
 
         def masses(rate: float) -> Floats:
@@ -260,26 +333,26 @@ class KNormMechanism(Mechanism):
 
     def _log_density(self, noise: Floats, body: SensitivityHull) -> Floats:
         k = body.dimension
-        # A point has the volume 1 in the measure that counts.
+        # For k = 0 the measure counts points, so K has the volume 1.
         scale = k * math.log(self.epsilon) - math.lgamma(k + 1) - math.log(body.volume) if k else 0.0
         return np.asarray(scale - float(self.epsilon) * body.norm(noise))
 
     @in_own_arithmetic
     def _masses(self, rate: float, sites: Floats) -> Floats:
-        """Return the masses of the cells; those of rows with the same hull are computed together."""
+        """Return the masses of the cells; rows with equal hulls are computed together."""
         unit = _SAME * max(max(body.radius for body in self._hulls), _TINY)
-        # Noise of lower dimensions cuts the cells along a flat, and each component has its own.
+        # Lower-dimensional noise lies in a flat that depends on the component, so these rows are grouped by component.
         whole = (0, self.points.shape[1])
         masses = np.zeros((len(self.nodes), len(sites)))
-        for rows in self._alike(
+        for rows in self._group_rows(
             lambda body, part: np.round(body.vertices / unit).tobytes() if body.dimension in whole else part
         ):
             body = self._hulls[self._member[rows[0]]]
             masses[rows] = cell_masses(body, rate, self.points[self.nodes[rows]], sites)
         return masses
 
-    def _alike(self, key: Callable[[SensitivityHull, int], object]) -> list[Integers]:
-        """Return the rows, gathered where the `key` of hull and component is the same."""
+    def _group_rows(self, key: Callable[[SensitivityHull, int], object]) -> list[Integers]:
+        """Group the rows by a `key` that is a function of their hull and component."""
         groups: dict[object, list[int]] = defaultdict(list)
         keys = [key(body, part) for part, body in enumerate(self._hulls)]
         for row, part in enumerate(self._member.tolist()):
@@ -287,9 +360,9 @@ class KNormMechanism(Mechanism):
         return [np.array(group) for group in groups.values()]
 
 
-def _own(graph: nx.Graph) -> nx.Graph:
-    """Return a frozen graph that nobody can change: a copy, unless it is one already."""
-    # Views are frozen, too, and change with the graph behind them.
+def _freeze_copy(graph: nx.Graph) -> nx.Graph:
+    """Return the graph if it is frozen and not a view, and a frozen copy otherwise."""
+    # A frozen view still changes with its underlying graph.
     return graph if nx.is_frozen(graph) and not hasattr(graph, "_graph") else nx.freeze(nx.Graph(graph))
 
 
@@ -304,13 +377,27 @@ def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
 class Laplace(KNormMechanism):
     """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
 
-    `Laplace(epsilon, points, graph, hull="component")` has the arguments of `PlanarIsotropic`. Each coordinate gets
-    independent Laplace noise of scale S/ε. S is the largest ‖f(s) - f(s')‖₁ over the *edges* of the node's component,
-    or of the graph. Definition 7 takes all pairs of the component, but edges suffice, because losses add up along a
-    path. This is the K-norm mechanism of the cross-polytope S·B₁, which contains the sensitivity hull.
+    Each coordinate gets independent Laplace noise with the scale S/ε. S is the largest ‖f(s) - f(s')‖₁ over the *edges*
+    of the node's component, or over all edges of the graph. Definition 7 of PGLP takes the maximum over all pairs of
+    the component. The edges suffice, because privacy losses add up along a path. The mechanism is the K-norm mechanism
+    with the cross-polytope K = S·B₁, which contains the sensitivity hull.
 
-    The noise fills all d dimensions unless S = 0, as for a node without edges under ``hull="component"``. Then there is
-    **no noise**, and the place is released exactly.
+    The noise has the full dimension d if S > 0. If S = 0, **no noise** is added and the place is released exactly. For
+    example, S = 0 for a node without edges if `hull` is "component".
+
+    Args:
+        epsilon: ε > 0, in nats per edge.
+        points: The places f(s): a domain, or an array (n, d) with d >= 1.
+        graph: The policy graph, whose nodes are indices of `points`.
+        hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
+            component, and "graph" means all edges.
+
+    Raises:
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
+
+    >>> Laplace(1, [[0.0], [1.0]], nx.path_graph(2)).matrix([[0.0], [2.0]]).round(4).tolist()
+    [[0.8161, 0.1839], [0.5, 0.5]]
     """
 
     @staticmethod
@@ -334,16 +421,27 @@ class Laplace(KNormMechanism):
 class PlanarIsotropic(KNormMechanism):
     """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
 
-    `PlanarIsotropic(epsilon, points, graph, hull="component")` has `epsilon` in nats per edge. The `points` are the
-    places f(s), a domain or an array (n, d) with any d ≥ 1. The nodes of `graph` are indices into them.
+    The noisy coordinates z have the density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K). K is the sensitivity hull and k is
+    its *affine* dimension. If a component has only two nodes, the noise lies on the line through their places, with
+    the mean K-norm 1/ε.
 
-    The output has the density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine*
-    dimension. Two nodes get noise on the line through them, with mean K-norm 1/ε.
+    If `hull` is "component", K is the hull of the edges in the connected component of the node. A node without edges
+    then gets **no noise**, and its place is released exactly. If `hull` is "graph", K is the hull of all edges (DPHMM,
+    Xiao et al. 2017). In this case, noise is added unless the graph has no edges.
 
-    With ``hull="component"`` K comes from the edges of the connected component of the node. A node without edges then
-    gets **no noise**: its place is released exactly. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
-    2017), and only a graph without edges gives no noise. Raises `InputError` for an ε that is not positive, points that
-    are not finite, a graph with other nodes, and another `hull`.
+    Args:
+        epsilon: ε > 0, in nats per edge.
+        points: The places f(s): a domain, or an array (n, d) with d >= 1.
+        graph: The policy graph, whose nodes are indices of `points`.
+        hull: The edges to which the noise of a node is fitted. The value "component" means the edges of its connected
+            component, and "graph" means all edges.
+
+    Raises:
+        InputError: ε is not positive, a point is not finite, a node is not an index of the points, or `hull` is
+            unknown.
+
+    >>> PlanarIsotropic(1, [[0.0], [1.0]], nx.path_graph(2)).density([0.0], 0).tolist()
+    0.5
     """
 
     @staticmethod
@@ -353,7 +451,11 @@ class PlanarIsotropic(KNormMechanism):
         return [sensitivity_hull(places, graph)] * len(components(graph))
 
     def degrees(self) -> dict[int, int]:
-        """Return, for every node, how many nodes are released with an equal hull and lie within it, itself included."""
+        """Return the degree of protection of each node; only nodes with equal hulls are counted.
+
+        Returns:
+            The degree of protection of each node, by node.
+        """
         shared = all(body is self._hulls[0] for body in self._hulls)
         found = degree_of_protection(self.points, self.graph, hull=self._hulls[0] if shared else "component")
         assert isinstance(found, dict)

@@ -1,8 +1,8 @@
-"""Masses of cells, and exact channels from them.
+"""Probability masses of Voronoi cells, and exact channels computed from them.
 
-The density at z for the place f is rate^k / (k! vol K) exp(-rate ‖z - f‖_K) on the flat f + span K of dimension k. It
-is integrated in closed form over the cells of the sites, which may be unbounded. Nothing is truncated. All terms are
-positive, so that small masses are as accurate as large ones.
+The noisy output for the place f has density rate^k / (k! vol K) exp(-rate ‖z - f‖_K) on the flat f + span K of
+dimension k. This density is integrated in closed form over the Voronoi cells of the sites, including the unbounded
+cells. All terms are positive, so small masses have the same relative accuracy as large ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mechdesign.model._components import label_components
 _LEAST_GAP = 2.0**-42
 _TRIES = 5
 
-# The largest share of the uniform distribution that rounding to integers may cost.
+# The largest share of a row sum that the added constants may use.
 _LARGEST_SHARE = 1e-6
 
 
@@ -46,17 +46,19 @@ def certify_numerators(
     observables: int,
     filled: Flags | None = None,
 ) -> Integers:
-    """Return numerators (n, m) over 2**62 that keep `bound` exactly: N[s,o] <= e^{ε w} N[t,o] for its pairs (s, t).
+    """Return numerators N (n, m) over 2**62 with N[s,o] <= e^{ε w} N[t,o] exactly for the pairs (s, t) of `bound`.
 
-    `masses(ε)` (n, m) are exact up to rounding, for which there are two corrections. To allow for relative errors,
-    masses are computed at an ε' that is about 1e-12 below ε. To allow for rounding to integers, a constant c is added
-    to each entry of a column that a connected set of rows uses.
+    The function `masses` returns the probabilities (n, m) at a given ε, up to rounding errors. Two corrections
+    compensate for these errors. To compensate for relative errors, the masses are computed at an ε' that is about 1e-12
+    below ε. To compensate for rounding to integers, a constant c is added to the numerators. The constant is added only
+    in columns that some row of the same connected component uses.
 
     Let g = e^{ε w} for the least positive w, and c >= (2 g + 1) / (g - 1). If P_s <= g P_t, then N_s <= g N_t for all
-    integers N at most 1 above and at most 2 below P + c. Rows that are `filled` (n,) use all columns, even if their
-    masses are too small for a float. Exact arithmetic then decides if the proposed numerators keep the bound.
+    integers N at most 1 above and at most 2 below P + c. A row with a true entry in `filled` (n,) uses all columns,
+    even if some of its masses underflow to 0. Exact arithmetic then decides whether the rounded numerators meet the
+    bound. If the bound is violated, ε' is reduced and the rounding is repeated, up to a fixed number of trials.
 
-    Raises `InputError` if ε is so small that c would dominate, and `CertificateError` if no proposal holds.
+    Raises `InputError` if ε is so small that c would dominate the masses. Raises `CertificateError` if all trials fail.
     """
     nominal = float(bound.epsilon)
     shortest = float(bound.weights.min(initial=1.0, where=bound.weights > 0))
@@ -64,10 +66,10 @@ def certify_numerators(
     if nominal * shortest < least:
         raise InputError(
             "epsilon",
-            f"is too small for a channel of whole numbers over 2**{EXPONENT} with {observables} observables",
+            f"is too small for an integer channel over 2**{EXPONENT} with {observables} observables",
             value=nominal * shortest,
             bound=f"at least {least:.1e}",
-            remedy="draw coordinates with sample",
+            remedy="draw coordinates with the method sample",
         )
     constant = 2 + math.ceil(3 / math.expm1(min(nominal * shortest, 700.0)))
     gap = _LEAST_GAP * (1 + nominal)
@@ -86,9 +88,10 @@ def certify_numerators(
 
 
 def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags) -> Integers:
-    """Round rows to integers that sum to 2**62, each at most 1 above and 2 below its share plus the constant.
+    """Round each row to integers whose sum is 2**62.
 
-    Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
+    Each integer is at most 1 above and at most 2 below the scaled mass plus the constant. A column that no row of a
+    connected component uses stays 0 in this component. A component that uses only one column needs no constant.
     """
     member = label_components(len(rows), np.column_stack((bound.sources, bound.targets)))
     used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
@@ -97,7 +100,7 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
     added = used * np.where(counts > 1, constant, 0)[:, None]
     whole = (1 << EXPONENT) - added.sum(axis=1)[member]
     numerators: Integers = np.floor(rows * whole[:, None]).astype(np.int64)
-    # The remainder of floors and of the rounded sum is shared in proportion, and the last units one by one.
+    # The units lost by rounding down are distributed in proportion to the row, and the remaining units one by one.
     missing = whole - numerators.sum(axis=1)
     numerators += np.floor(rows * missing[:, None]).astype(np.int64)
     missing = whole - numerators.sum(axis=1)
@@ -111,13 +114,13 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags
 LARGEST_DIMENSION = 2
 """The largest affine dimension of K for which masses are computed."""
 
-# Largest deviation of a valid row sum from 1; rows are divided by their sums.
-_SOUND = 1e-10
+# The largest accepted deviation of a row sum from 1. Rows are divided by their sums.
+_MAX_SUM_ERROR = 1e-10
 
-# Polygons worked on at a time.
-_BLOCK = 2**17
+# The largest number of polygons that are processed together.
+_MAX_POLYGONS = 2**17
 
-# Boundaries of a grid that are this close, relative to its extent, are the same.
+# Two grid boundaries are treated as equal if they differ by at most this share of the extent of the grid.
 _SAME = 2.0**-46
 
 
@@ -125,9 +128,9 @@ _SAME = 2.0**-46
 def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
     """Return Pr(the nearest site is o | place s), shape (n, m), for places (n, d) and distinct sites (m, d).
 
-    The noise has density proportional to exp(-rate ‖·‖_K), rate > 0; all places lie on one flat parallel to K.
-    Points that are equally near to several sites, up to rounding, count for the site with the lowest index. Rows sum to
-    1 within a few roundings. Raises `InputError` if K has more than two dimensions.
+    The noise has density proportional to exp(-rate ‖·‖_K) with rate > 0. All places must lie on one flat parallel to K.
+    A point that is equally near to several sites, up to rounding, belongs to the site with the lowest index. The row
+    sums are 1 up to a few rounding errors. Raises `InputError` if K has more than two dimensions.
     """
     if hull.dimension == 0:
         masses = np.zeros((len(places), len(sites)))
@@ -138,8 +141,8 @@ def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     if hull.dimension > LARGEST_DIMENSION:
         raise InputError(
             "observables",
-            f"cannot be snapped to: the noise fills {hull.dimension} dimensions, and masses of cells are known up to 2",
-            remedy="draw coordinates with sample, or project the points on a plane",
+            f"cannot be used: the noise has {hull.dimension} dimensions, and cell masses are computed for at most 2",
+            remedy="draw coordinates with the method sample, or project the points onto a plane",
         )
     grid = rectangles(sites) if sites.shape[1] == 2 else None
     corners = hull.vertices @ hull.basis.T
@@ -149,13 +152,13 @@ def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     flat, heights = _project(hull, sites - origin)
     within = (places - origin) @ hull.basis.T
     masses = _in_plane(corners, rate, within, plane_diagram(flat, heights))
-    if not _sound(masses):
+    if not _has_unit_sums(masses):
         masses = _in_plane(corners, rate, within, all_pairs(flat, heights))
     return _normalise(masses)
 
 
 def _project(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
-    """Return coordinates in the span of K and squared distances from it."""
+    """Return the coordinates of vectors in the span of K, and their squared distances from this span."""
     flat = vectors @ hull.basis.T
     if hull.dimension == vectors.shape[1]:
         return flat, np.zeros(len(vectors))
@@ -163,21 +166,21 @@ def _project(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
     return flat, heights
 
 
-def _sound(masses: Floats) -> bool:
-    return bool((np.abs(masses.sum(axis=1) - 1) <= _SOUND).all())
+def _has_unit_sums(masses: Floats) -> bool:
+    return bool((np.abs(masses.sum(axis=1) - 1) <= _MAX_SUM_ERROR).all())
 
 
 def _normalise(masses: Floats) -> Floats:
     sums = masses.sum(axis=1)
-    if not _sound(masses):
+    if not _has_unit_sums(masses):
         worst = int(np.abs(sums - 1).argmax())
-        raise CertificateError(f"the masses of the cells sum to {sums[worst]!r} for place {worst}, and not to 1")
+        raise CertificateError(f"the masses of the cells sum to {sums[worst]!r} instead of 1 for place {worst}")
     normalised: Floats = masses / sums[:, None]
     return normalised
 
 
 def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
-    """Integrate rate/2 exp(-rate |t|), t the K-norm with a sign, over the pieces of the line."""
+    """Integrate rate/2 exp(-rate |t|) over the cells of a line; t is the signed K-norm."""
     flat, heights = _project(hull, sites - places[0])
     owners, boundaries = line_diagram(flat[:, 0], heights)
     unit = np.abs(hull.vertices @ hull.basis.T).max()
@@ -186,7 +189,7 @@ def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Float
     t = (edges - at) * (rate / unit)
     low, high = t[:, :-1], t[:, 1:]
     across = (low < 0) & (high > 0)
-    # Both ends are brought to the right of the origin, where exp(-near) (1 - exp(near - far)) loses nothing.
+    # Intervals left of 0 are reflected to the right, where exp(-near) (1 - exp(near - far)) loses no digits.
     near, far = np.where(high <= 0, -high, low), np.where(high <= 0, -low, high)
     near = np.where(across, 0.0, near)
     one_side = np.exp(-near) * -np.expm1(near - far)
@@ -197,31 +200,31 @@ def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Float
 
 
 def _in_plane(corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> Floats:
-    """Integrate over every cell of a power diagram from every place, cell by cell and sector by sector of K."""
+    """Integrate the density around each place over the cells of a power diagram, separately for each sector of K."""
     masses = np.zeros((len(places), len(diagram.sites)))
-    step = max(1, _BLOCK // (len(corners) * len(diagram.owners)))
+    step = max(1, _MAX_POLYGONS // (len(corners) * len(diagram.owners)))
     for start in range(0, len(places), step):
         _add_cells(masses[start : start + step], corners, rate, places[start : start + step], diagram)
     return masses
 
 
 def _add_cells(masses: Floats, corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> None:
-    """Add the integrals over all cells to the `masses` of some places."""
+    """Add the integrals over all cells to the `masses` of the given places."""
     own, other = diagram.owners[:, None], diagram.neighbours
     exists = other >= 0
-    # Cells by neighbours: normal · z <= offset is the side of the bisector that the cell is on.
+    # Arrays are indexed by cell and neighbour; normal · z <= offset is the half-plane that contains the cell.
     normals = np.where(exists[..., None], diagram.sites[other] - diagram.sites[own], 0.0)
     middles = (diagram.sites[other] + diagram.sites[own]) / 2
     heights = np.where(exists, diagram.heights[other] - diagram.heights[own], 0.0) / 2
     offsets = ((middles[:, None] - places[:, None]) * normals[:, None]).sum(axis=-1) + heights[:, None]
-    # Most sectors lie beyond one of the cell's bisectors altogether.
+    # Most sectors do not meet the cell, because a single bisector separates them from it.
     away = normals @ corners.T >= 0
     away &= np.roll(away, -1, axis=-1)
     meets = ~((offsets < 0)[..., None] & away[:, None]).any(axis=2)
     cell, place, facet = np.nonzero(meets)
     polygons = quadrants(len(cell))
     for slot in range(other.shape[1]):
-        # Cells with the most neighbours come first, so that the finished ones can be cut off at the end.
+        # Cells are sorted by decreasing number of neighbours, so the finished cells are the last ones.
         left = int(np.searchsorted(~exists[cell, slot], True))
         _gather(masses, polygons[left:], corners, place[left:], diagram.owners[cell[left:]], facet[left:])
         cell, place, facet = cell[:left], place[:left], facet[:left]
@@ -240,7 +243,7 @@ def _gather(
 
 
 def _shares(corners: Floats) -> Floats:
-    """Return the share of K, and so of the noise, in the sector of each side."""
+    """Return the share of the area of K in the sector of each side, which is also the probability of the sector."""
     following = np.roll(corners, -1, axis=0)
     twice = corners[:, 0] * following[:, 1] - corners[:, 1] * following[:, 0]
     shares: Floats = twice / twice.sum()
@@ -248,7 +251,10 @@ def _shares(corners: Floats) -> Floats:
 
 
 def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, offset: Floats) -> Floats:
-    """Return normal · z <= offset in the coordinates of a sector, z = (a v + b v') / rate for its corners v and v'."""
+    """Return normal · z <= offset in the coordinates (a, b) of a sector.
+
+    The coordinates satisfy z = (a v + b v') / rate, where v and v' are the two corners of K in the sector.
+    """
     first = (normal * corners[facet]).sum(axis=1)
     second = (normal * np.roll(corners, -1, axis=0)[facet]).sum(axis=1)
     planes = np.column_stack((first, second, rate * offset))
@@ -257,7 +263,7 @@ def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, o
 
 
 def _on_grid(corners: Floats, rate: float, places: Floats, grid: Rectangles) -> Floats:
-    """Integrate over rectangles; each size and offset from the place is computed once, whatever the place."""
+    """Integrate over the rectangles of a grid; rectangles with equal sizes and offsets are integrated only once."""
     spans, index = zip(
         *(_intervals(places[:, axis], boundaries) for axis, boundaries in enumerate((grid.columns, grid.rows))),
         strict=True,
@@ -273,7 +279,7 @@ def _on_grid(corners: Floats, rate: float, places: Floats, grid: Rectangles) -> 
 
 
 def _intervals(coordinate: Floats, boundaries: Floats) -> tuple[Floats, Integers]:
-    """Return the distinct intervals (k, 2) between boundaries, seen from the places, and which is which (n, m)."""
+    """Return the distinct grid intervals (k, 2) relative to the places, and their indices (n, m) for each place."""
     seen = boundaries - coordinate[:, None]
     pairs = np.stack((seen[:, :-1], seen[:, 1:]), axis=2).reshape(-1, 2)
     finite = np.concatenate((boundaries[1:-1], coordinate))
@@ -283,10 +289,10 @@ def _intervals(coordinate: Floats, boundaries: Floats) -> tuple[Floats, Integers
 
 
 def _rectangle_masses(corners: Floats, rate: float, x: Floats, y: Floats) -> Floats:
-    """Return the masses (k,) of rectangles [x0, x1] × [y0, y1] about the place, sides may be infinite."""
+    """Return the masses (k,) of rectangles [x0, x1] × [y0, y1] relative to the place; bounds may be infinite."""
     masses = np.zeros(len(x))
     facets = len(corners)
-    step = max(1, _BLOCK // facets)
+    step = max(1, _MAX_POLYGONS // facets)
     for start in range(0, len(x), step):
         some = np.arange(start, min(start + step, len(x)))
         rectangle, facet = np.repeat(some, facets), np.tile(np.arange(facets), len(some))
@@ -298,7 +304,7 @@ def _rectangle_masses(corners: Floats, rate: float, x: Floats, y: Floats) -> Flo
                 offset = sign * bounds[rectangle, side]
                 bounded = np.isfinite(offset)
                 cut = _halfplanes(corners, rate, facet, normal, np.where(bounded, offset, 0.0))
-                # No bound: 0 <= 1, which even points at infinity do not break.
+                # A missing bound becomes 0 <= 1, which points at infinity also satisfy.
                 cut[~bounded] = (0.0, 0.0, 1.0)
                 polygons, kept = clip(polygons, cut)
                 rectangle, facet = rectangle[kept], facet[kept]

@@ -1,8 +1,8 @@
-"""The planar Laplace mechanism, released as the nearest of finitely many places (Andrés et al. 2013, section 4).
+"""The planar Laplace mechanism with answers snapped to finitely many places (Andrés et al. 2013, section 4).
 
-Noise z has the density ε²/(2π) exp(−ε‖z‖) in the plane, so that it lies beyond the distance r with the probability
-S(r) = (1 + εr) e^(−εr) (equation 5). Noise beyond the places is counted for the nearest place: the mechanism is
-truncated by remapping, which costs no privacy.
+The noise z has the density ε²/(2π) exp(−ε‖z‖) in the plane. The norm of the noise exceeds r with the probability S(r) =
+(1 + εr) e^(−εr) (equation 5). Noisy points outside the region of the places are snapped to the nearest place, too. This
+truncation is post-processing, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -20,32 +20,36 @@ from mechdesign.base._arrays import Floats, Integers, as_floats
 from mechdesign.base._check import as_positive, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.mechanisms._finite import falling
+from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model.distances import euclidean
 
 # Gauss–Legendre nodes for each half of an edge, and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-# At this many multiples of 1/ε nothing is left of the noise, in floating point.
-_NOTHING = 800.0
-# Nor is there beyond this v, where 1 / cosh v is 2e-13.
-_FAR = 30.0
-# Sites are on a line if the ratio of their extents is at most this.
+# Beyond this multiple of 1/ε, the probability of the noise underflows to 0.
+_MAX_RADIUS = 800.0
+# The integration over v stops at this value, where 1 / cosh v is 2e-13.
+_MAX_V = 30.0
+# Sites are treated as collinear if the ratio of their extents is at most this value.
 _FLAT = 1e-9
 
 
 @in_own_arithmetic
 def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
-    """Return Pr(the nearest site is o | true place s), shape (n, m), up to rounding and quadrature.
+    """Return Pr(the nearest site is o | true place s), shape (n, m), up to rounding and quadrature errors.
 
-    The mass of a cell is an integral over the directions in which its edges are seen, of the mass between them:
-    1/(2π) ∮ (1 − S(r(θ))) dθ. Far cells are sums of S alone, so that their masses, too, have many correct digits.
+    The mass of a cell is the integral 1/(2π) ∮ (1 − S(r(θ))) dθ along its boundary, at distance r(θ) in direction θ.
+    For a cell that does not contain s, the constant terms cancel and only the terms with S are summed. The small masses
+    of distant cells therefore have a small relative error.
 
     Args:
         epsilon: ε, in nats per unit of distance.
         places: The true places, shape (n, 2).
-        sites: The places that may be released, all different, shape (m, 2).
+        sites: The distinct places that may be released, shape (m, 2).
+
+    Returns:
+        The probabilities, shape (n, m).
 
     >>> planar_laplace(1.0, np.array([[0.0, 0.0]]), np.array([[-1.0, 0.0], [1.0, 0.0]])).round(12).tolist()
     [[0.5, 0.5]]
@@ -66,9 +70,11 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
 
 
 class PlanarLaplace:
-    """Planar Laplace noise about places in the plane (Andrés et al. 2013), which keeps ε·d.
+    """The planar Laplace mechanism (Andrés et al. 2013) for places in the plane.
 
-    `matrix` is the law of noise that is drawn and moved to the nearest observable; `density` is not.
+    The mechanism guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for the Euclidean distance d. The method `matrix` returns
+    the probabilities of the noisy places after they are snapped to the nearest observable. The method `density` returns
+    normalised densities, which differ from these probabilities.
 
     Args:
         epsilon: ε, in nats per unit of distance.
@@ -91,32 +97,42 @@ class PlanarLaplace:
 
     @in_own_arithmetic
     def matrix(self, observables: Domain | None = None) -> Floats:
-        """Return p(o|s) = Pr(o is the nearest observable to s + z), shape (n, m).
+        """Return p(o|s) = Pr(o is the nearest observable to s + z).
 
-        The noise z has the density ε²/(2π) exp(−ε‖z‖): its radius is drawn by the Lambert W function, branch −1.
+        The noise z has the density ε²/(2π) exp(−ε‖z‖).
 
         Args:
-            observables: m places, all different; the points unless given.
+            observables: The m distinct places that may be released. By default, the points are used.
+
+        Returns:
+            The probabilities, shape (n, m).
 
         Raises:
-            InputError: Places are not in one plane and one unit, or two observables share a place.
+            InputError: The points and the observables have different units or planes, or two observables coincide.
         """
         path = "points" if observables is None else "observables"
         sites = self.points if observables is None else require_plane(observables, path)
-        euclidean(self.points, observables)  # refuses domains in two units, or in two planes
+        euclidean(self.points, observables)  # raises InputError for domains with different units or planes
         if len(np.unique(sites.points, axis=0)) < sites.size:
             raise InputError(
-                path, "share a place", bound="distinct places", remedy="give each place once, observables="
+                path, "share a place", bound="distinct places", remedy="pass each place once as observables"
             )
         return planar_laplace(float(self.epsilon), self.points.points, sites.points)
 
     def density(self, observables: Domain | None = None) -> Floats:
-        """Return the density of the noise at the observables, p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+        """Return p(o|s) ∝ exp(−ε‖s − o‖), the density of the noise at the observables, normalised in each row.
 
-        This is not the law of noise that is drawn and snapped (see `matrix`). It is sharper if ε times the distance of
-        neighbours is 1 or more. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
+        The result differs from the probabilities of the planar Laplace mechanism; see `matrix`. The rows are more
+        concentrated than those of `matrix` if ε times the distance of neighbouring places is 1 or more. The normalising
+        sum depends on the secret, so the guarantee is weaker than for `matrix`.
+
+        Args:
+            observables: The m places that may be released. By default, the points are used.
+
+        Returns:
+            The normalised densities, shape (n, m).
         """
-        return falling(euclidean(self.points, observables), float(self.epsilon))
+        return exponential_rows(euclidean(self.points, observables), float(self.epsilon))
 
 
 def require_plane(places: Domain, path: str) -> Domain:
@@ -129,15 +145,17 @@ def require_plane(places: Domain, path: str) -> Domain:
 
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """The edges of all Voronoi cells, counterclockwise, each once for either cell; those without an end are rays.
+    """The edges of all Voronoi cells, directed counterclockwise around their cells.
+
+    Each edge occurs twice, once for each of the two cells that it separates. An unbounded edge is a ray or a line.
 
     Attributes:
         middles: A point on the line of each edge, (k, 2).
-        along: Its direction, of length 1, (k, 2).
-        low: The start on the line, measured from the middle, (k,); −∞ for a ray.
-        high: The end, (k,); ∞ for a ray.
-        owners: The site of its cell, int64 (k,).
-        open: The angle in which each cell is seen at infinity, (m,).
+        along: The unit direction of each edge, (k, 2).
+        low: The position where each edge starts on its line, relative to the middle, (k,); −∞ if it has no start.
+        high: The position where each edge ends on its line, relative to the middle, (k,); ∞ if it has no end.
+        owners: The index of the site whose cell lies on the left of each edge, int64 (k,).
+        open: The angle that each cell covers at infinity, (m,); 0 for a bounded cell.
     """
 
     middles: Floats
@@ -149,7 +167,7 @@ class _Edges:
 
 
 def _edges(sites: Floats) -> _Edges:
-    """Return the edges of the Voronoi cells of two sites or more."""
+    """Return the edges of the Voronoi cells of at least two sites."""
     centred = sites - sites.mean(axis=0)
     _, extents, axes = np.linalg.svd(centred, full_matrices=False)
     if len(sites) == 2 or extents[1] <= _FLAT * extents[0]:
@@ -161,7 +179,7 @@ def _edges(sites: Floats) -> _Edges:
         pairs, spans = found.ridge_points, np.zeros((len(found.ridge_points), 2))
     first, second = sites[pairs[:, 0]], sites[pairs[:, 1]]
     middles, apart = (first + second) / 2, second - first
-    # The first site is on the left.
+    # The first site lies on the left of the edge.
     along = np.column_stack((-apart[:, 1], apart[:, 0])) / np.hypot(apart[:, 0], apart[:, 1])[:, None]
     if not np.isinf(spans).any():
         for index, vertices in enumerate(found.ridge_vertices):
@@ -169,7 +187,7 @@ def _edges(sites: Floats) -> _Edges:
                 float((found.vertices[vertex] - middles[index]) @ along[index]) for vertex in vertices if vertex >= 0
             ]
             if len(ends) == 1:
-                # A ray leads away from all other sites, which are on one side of the two.
+                # All other sites lie on one side of the line through these two; the ray points to the other side.
                 beside = (sites - first[index]) @ along[index]
                 ends.append(-np.inf if beside.max() > -beside.min() else np.inf)
             spans[index] = sorted(ends)
@@ -181,13 +199,13 @@ def _edges(sites: Floats) -> _Edges:
 
 
 def _at_infinity(along: Floats, low: Floats, high: Floats, owners: Integers) -> Floats:
-    """Return the angle of each cell at infinity: counterclockwise, from the ray that leaves to the one that comes."""
+    """Return the angle of each cell at infinity, counterclockwise from its outgoing ray to its incoming ray."""
     count = int(owners.max()) + 1
     turns = np.zeros(count)
     for site in range(count):
         mine = owners == site
         leaves, comes = along[mine & np.isinf(high)], -along[mine & np.isinf(low)]
-        # A cell between two parallel lines is not seen at infinity.
+        # A cell between two parallel lines covers the angle 0 at infinity.
         if len(leaves) == 1:
             angle = np.diff(np.arctan2([leaves[0, 1], comes[0, 1]], [leaves[0, 0], comes[0, 0]]))[0] % (2 * np.pi)
             turns[site] = 0.0 if angle > 2 * np.pi - 1e-9 else angle
@@ -195,27 +213,27 @@ def _at_infinity(along: Floats, low: Floats, high: Floats, owners: Integers) -> 
 
 
 def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
-    """Return the mass of each cell about a place."""
+    """Return the probability of each cell for noise around a place."""
     count, owners, along = len(edges.open), edges.owners, edges.along
     middles = edges.middles - place
-    # The distance of the place from the line of an edge, positive where the edge runs counterclockwise about it.
+    # The signed distance of the place from the line of each edge, positive if the edge runs counterclockwise.
     heights = middles[:, 0] * along[:, 1] - middles[:, 1] * along[:, 0]
     away = np.abs(heights)
-    # An edge whose line passes through the place is seen as a point, and counts for nothing.
+    # An edge whose line contains the place covers no angle, so it contributes nothing.
     safe = np.where(away > 0, away, 1.0)
     foot_to_middle = (middles * along).sum(axis=1)
     first, last = (foot_to_middle + edges.low) / safe, (foot_to_middle + edges.high) / safe
     signs = np.sign(heights)
     seen = edges.open + np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
-    # The angles of a cell that is seen from outside cancel.
+    # For a place outside a cell, the angles of its edges cancel up to rounding.
     seen[np.abs(seen) < 1e-9] = 0.0
-    # With tan ψ = sinh v the integrand S(a cosh v) / cosh v is as smooth for near lines as for far ones.
+    # With tan ψ = sinh v, the integrand is S(a cosh v) / cosh v, which is smooth even for lines close to the place.
     with np.errstate(divide="ignore", over="ignore"):
-        near = np.minimum(rate * safe, 2 * _NOTHING)
-        most = np.minimum(np.arccosh(np.maximum(_NOTHING / near, 1.0)), _FAR)
+        near = np.minimum(rate * safe, 2 * _MAX_RADIUS)
+        most = np.minimum(np.arccosh(np.maximum(_MAX_RADIUS / near, 1.0)), _MAX_V)
     low, high = (np.clip(np.arcsinh(of), -most, most) for of in (first, last))
     outside = np.zeros(count)
-    # It changes fastest at v = 0, the foot of the perpendicular.
+    # The integrand changes fastest at v = 0, so the interval is split at this foot of the perpendicular.
     foot = np.clip(0.0, low, high)
     for start, stop in ((low, foot), (foot, high)):
         half = (stop - start) / 2

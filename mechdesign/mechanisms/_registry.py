@@ -1,4 +1,4 @@
-"""The mechanisms that a specification, a trace or a comparison may name."""
+"""The registry of the mechanisms that specifications, traces and comparisons refer to by name."""
 
 from __future__ import annotations
 
@@ -21,9 +21,20 @@ Build = Callable[[Number, Domain | ArrayLike, nx.Graph, HullChoice], Mechanism]
 
 @dataclass(frozen=True)
 class MechanismKind:
-    """A named mechanism: how it is built from ε, places, policy graph and choice of hull, and a line about it.
+    """An entry of the registry: a named mechanism and the function that builds it.
 
-    `coordinates` says whether it can release coordinates, by `sample` and `log_likelihood`, or only named answers.
+    Attributes:
+        name: The name that specifications, traces and comparisons use.
+        build: A function that builds the mechanism from ε, the places, the policy graph and the choice of hull.
+        summary: One line that describes the mechanism.
+        coordinates: Whether the mechanism can release coordinates, with `sample` and `log_likelihood`. Other mechanisms
+            release nodes only.
+
+    >>> kind = find("laplace")
+    >>> kind.summary, kind.coordinates
+    ('independent Laplace noise on each coordinate', True)
+    >>> kind.build(1, [[0.0], [1.0]], nx.path_graph(2), "component")
+    Laplace(epsilon=1, 2 nodes, 1 edges)
     """
 
     name: str
@@ -33,33 +44,73 @@ class MechanismKind:
 
 
 MECHANISMS: Registry[MechanismKind] = Registry("mechanism")
-"""Every mechanism by its name."""
+"""The registered mechanisms, by name."""
 
 
 def register(kind: MechanismKind) -> None:
-    """Add a mechanism, for specifications and traces to name; raise `InputError` where the name is taken."""
+    """Add a mechanism to the registry, so that specifications and traces can refer to it by name.
+
+    Args:
+        kind: The entry to add.
+
+    Raises:
+        InputError: The name is already registered.
+
+    >>> register(MechanismKind("laplace", Laplace, "a second mechanism of that name"))
+    Traceback (most recent call last):
+    ...
+    mechdesign.errors.InputError: mechanism: has a name that is taken; found 'laplace'; must be another name
+    """
     require_kind(kind, MechanismKind, "kind", "a MechanismKind")
     MECHANISMS.register(kind.name, kind)
 
 
-register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise of the sensitivity hull", True))
+register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise, where K is the sensitivity hull", True))
 register(MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True))
-register(MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the hops"))
-register(MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric on a path"))
+register(
+    MechanismKind(
+        "exponential",
+        lambda e, _, g, __: Exponential.of_graph(e, g),
+        "probabilities that decrease exponentially with the number of hops",
+    )
+)
+register(
+    MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric noise on a path")
+)
 register(
     MechanismKind(
         "randomised-response",
         lambda e, _, g, __: RandomisedResponse.of_graph(e, g),
-        "the truth or any other value of the component",
+        "the true value, or each other value of the component with equal probability",
     )
 )
 
 
 def available() -> tuple[MechanismKind, ...]:
-    """Return every registered mechanism."""
+    """Return all registered mechanisms.
+
+    Returns:
+        The entries of the registry, in the order of registration.
+
+    >>> [kind.name for kind in available()]
+    ['planar-isotropic', 'laplace', 'exponential', 'geometric', 'randomised-response']
+    """
     return tuple(MECHANISMS.values())
 
 
 def find(name: str) -> MechanismKind:
-    """Return the mechanism of that name; raise `UnknownNameError` listing the names there are for any other."""
+    """Return the registered mechanism with the given name.
+
+    Args:
+        name: The name of a mechanism.
+
+    Returns:
+        The entry of the registry.
+
+    Raises:
+        UnknownNameError: The name is not registered. The message lists the registered names.
+
+    >>> find("geometric").summary
+    'truncated geometric noise on a path'
+    """
     return MECHANISMS[name]

@@ -1,25 +1,24 @@
-"""Exact draws.
+"""Exact sampling from symmetric noise distributions on the integers.
 
-The magnitude |k| is drawn by inversion, a block of 2**s numbers at a time:
+The probability of an integer k is proportional to exp(-g(|k|)). The non-negative integers are divided into blocks of
+2**s consecutive numbers. Each draw takes three steps:
 
-1. block j of the non-negative numbers, with probability proportional to w_j = exp(-g(j·2**s));
-2. a number k of the block, uniformly, kept with probability exp(-(g(k) - g(j·2**s))), else start again;
-3. a sign, uniformly; minus zero starts again.
+1. Draw block j with probability proportional to w_j = exp(-g(j·2**s)).
+2. Draw a number k of the block uniformly. Accept it with probability exp(-(g(k) - g(j·2**s))); otherwise start again.
+3. Draw a sign uniformly. Start again if the result is minus zero.
 
-An accepted number has probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)) for each sign. Zero is
-accepted with one sign only, so it counts once. This is the stated law. With s = 0, step 2 accepts every number.
+For each sign, k is accepted with a probability proportional to w_j · exp(-(g(k) - g(j·2**s))) = exp(-g(k)). Zero is
+accepted with the positive sign only. With s = 0, step 2 accepts every number.
 
-**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. More random bits of U
-can always be drawn, and t can be computed to any precision. In step 1, t = (w_0 + … + w_j) / Σ w. In step 2, t =
-exp(-(g(k) - g(j·2**s))). An enclosure [low, high] of 2**64·t has integer bounds from rigorous rounding. The first 64
-bits of U decide unless they lie in the enclosure. Then 64 more bits are drawn and t is enclosed as precisely, until
-they decide. No floating-point number is used, and no step stops with an approximation. Each decision is exactly that of
-U < t.
+**Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. In step 1, t = (w_0 +
+… + w_j) / Σ w. In step 2, t = exp(-(g(k) - g(j·2**s))). Rigorous rounding gives integers low and high with low <=
+2**64·t <= high. The first 64 bits of U decide the comparison unless they lie between these bounds. Otherwise, 64 more
+bits of U are drawn, and t is enclosed with 64 more bits, until the comparison is decided. No comparison is approximate.
 
-**Why it is fast.** The words of a million draws are compared with the thresholds by one binary search. Let D = g((j +
-1)·2**s) - g(j·2**s). In step 2 most words are below 1 - D·(k - j·2**s)/2**s. This is a lower bound of t, because g is
-convex and exp(-x) >= 1 - x. Such words need no exponential. As 2**s is at most 1/32 of the scale, about one word in two
-thousand needs one.
+**Why it is fast.** One vectorised binary search compares the words of all draws with the thresholds. Let D = g((j +
+1)·2**s) - g(j·2**s). In step 2, t >= 1 - D·(k - j·2**s)/2**s, because g is convex and exp(-x) >= 1 - x. Most words are
+below this bound, so they are accepted without computing an exponential. The length of a block is at most 1/32 of the
+scale. About one word in two thousand therefore needs an exponential.
 """
 
 from __future__ import annotations
@@ -41,18 +40,19 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Integers
 from mechdesign.base._check import as_generator
 
-# Additional bits: the two bounds are then neighbours unless a multiple of 2**-bits is near.
+# The number of additional bits in `exp_minus`. The bounds low and high differ by 1 unless exp(-x) is
+# near a multiple of 2**-bits.
 _GUARD_DIGITS = 16
 
 
 def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
-    """Return integers with low <= 2**bits · exp(-x) <= high and high - low at most 2, for x >= 0.
+    """Return integers low and high with low <= 2**bits · exp(-x) <= high and high - low <= 2, for x >= 0.
 
-    The `decimal` module rounds exp correctly. Its argument is the rational x rounded to `digits` digits. This changes
-    exp(-x) by a relative error of at most 2x·10**-digits, and x is below the number of bits. Both errors together are
-    less than one unit of the last guard bit; the bounds allow two.
+    The `decimal` module rounds exp correctly. The argument of exp is x, rounded to `digits` digits. This rounding
+    changes exp(-x) by a relative error of at most 2x·10**-digits, where x is below the number of bits. The sum of both
+    errors is less than one unit of the last guard bit; the bounds allow for two units.
     """
-    # ln 2 < 1, so that beyond this the power is below 2**-bits.
+    # For x >= bits, exp(-x) is below 2**-bits, because ln 2 < 1.
     if x.numerator >= bits * x.denominator:
         return 0, 1
     fine = bits + _GUARD_DIGITS
@@ -65,26 +65,27 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
 
 Words = Callable[[int], NDArray[np.uint64]]
 
-# Larger draws are given as this number (a scale of at most 2**50 reaches it with a probability below exp(-4000)).
+# Draws of a larger magnitude are replaced by this number. Scales are at most 2**50, so this has a probability below
+# exp(-4000).
 LARGEST_NOISE = 2**62
 
 _WORD = 64
-# Extra bits of the weights, to absorb the errors of a few thousand terms and of the tail.
+# The number of additional bits of the weights, which absorb the errors of a few thousand terms and of the tail.
 _GUARD = 40
-# Blocks are at most this fraction of the scale.
+# A block contains at most the scale divided by this number.
 _FINENESS = 32
 
 
 class Law(Protocol):
-    """A hashable description of a law with P(k) proportional to exp(-g(|k|))."""
+    """A hashable noise distribution with P(k) proportional to exp(-g(|k|))."""
 
     def exponent(self, k: int) -> Fraction:
-        """Return g(k) for k >= 0: convex, g(0) = 0, growing at least linearly."""
+        """Return g(k) for k >= 0; g is convex with g(0) = 0 and grows at least linearly."""
         ...
 
     @property
     def spread(self) -> int:
-        """Return the scale of the law, rounded down; it determines the size of the blocks."""
+        """Return the scale of the distribution, rounded down; it determines the size of the blocks."""
         ...
 
     def __hash__(self) -> int: ...
@@ -94,7 +95,8 @@ class Law(Protocol):
 class Thresholds:
     """Enclosures low[j] <= 2**bits · t_j <= high[j] of the probabilities t_j that the block is one of 0, …, j.
 
-    The last of them is for all blocks from there on: its upper bound is 2**bits, which no word reaches.
+    The last entry covers its block and all later blocks. The upper bound of this entry is 2**bits, which exceeds every
+    word.
     """
 
     low: tuple[int, ...]
@@ -102,7 +104,7 @@ class Thresholds:
 
 
 def source(rng: np.random.Generator | int | None) -> Words:
-    """Return a function that gives n random words: from the operating system, or from a generator for rehearsals."""
+    """Return a function that draws n random words from the operating system, or from a generator for rehearsals."""
     if rng is None:
         return lambda n: np.frombuffer(secrets.token_bytes(8 * n), dtype=np.uint64)
     generator = as_generator(rng)
@@ -110,7 +112,7 @@ def source(rng: np.random.Generator | int | None) -> Words:
 
 
 def draw(law: Law, size: int, words: Words) -> Integers:
-    """Return `size` independent draws of the law; see the head of this file."""
+    """Return `size` independent draws from a distribution, by the three steps at the top of this file."""
     pieces: list[Integers] = []
     missing = size
     while missing > 0:
@@ -134,7 +136,7 @@ def block_bits(law: Law) -> int:
 
 @lru_cache(maxsize=256)
 def thresholds(law: Law, bits: int) -> Thresholds:
-    """Return the enclosures of the thresholds of step 1 to `bits` bits."""
+    """Return lower and upper bounds on the thresholds of step 1, multiplied by 2**bits and rounded to integers."""
     shift, work = block_bits(law), bits + _GUARD
     sums_low, sums_high = [0], [0]
     before = Fraction(0)
@@ -147,7 +149,7 @@ def thresholds(law: Law, bits: int) -> Thresholds:
         if high <= 1:
             break
         before = after
-    # By convexity of g later weights fall at least as fast as from this block to the next: a geometric series.
+    # As g is convex, the ratios of consecutive weights do not increase. A geometric series bounds the later weights.
     _, ratio = exp_minus(after - before, _WORD)
     tail = -(-high * ratio // ((1 << _WORD) - ratio))
     total_low, total_high = sums_low[-1], sums_high[-1] + tail
@@ -158,9 +160,9 @@ def thresholds(law: Law, bits: int) -> Thresholds:
 
 
 def _candidates(law: Law, size: int, words: Words) -> Integers:
-    """Return the accepted draws of `size` trials of the three steps, in order."""
+    """Perform the three steps `size` times and return the accepted numbers in order."""
     blocks = _blocks(law, words(size), words)
-    # The lowest bit of a word is the sign, those above it the number within the block.
+    # The lowest bit of a word gives the sign; the next bits give the offset within the block.
     signs = words(size)
     shift = block_bits(law)
     if shift:
@@ -177,9 +179,9 @@ def _candidates(law: Law, size: int, words: Words) -> Integers:
 
 
 def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
-    """Perform step 1 for the first words `drawn`."""
+    """Perform step 1: return the block of each word in `drawn`, which gives the first 64 bits of U."""
     low, last = _arrays(law)
-    # The first block whose threshold the word has not surely passed; the word may be within that enclosure.
+    # Find the first block whose upper bound exceeds the word. The word may still exceed the lower bound.
     blocks: Integers = np.searchsorted(last, drawn, side="left").astype(np.int64)
     for place in np.flatnonzero(drawn >= low[blocks]).tolist():
         blocks[place] = min(_refine_block(law, int(drawn[place]), words), LARGEST_NOISE)
@@ -188,7 +190,7 @@ def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
 
 @lru_cache(maxsize=64)
 def _arrays(law: Law) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the lower bounds of the thresholds to 64 bits, and the last words that do not pass the upper bounds."""
+    """Return the 64-bit lower bounds of the thresholds, and the largest words below their upper bounds."""
     table = thresholds(law, _WORD)
     return np.array(table.low, dtype=np.uint64), np.array([high - 1 for high in table.high], dtype=np.uint64)
 
@@ -204,10 +206,10 @@ def _refine_block(law: Law, number: int, words: Words) -> int:
 
 
 def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDArray[np.uint64], words: Words) -> Flags:
-    """Perform step 2 for the first words `drawn`."""
+    """Perform step 2: return whether each offset is accepted; `drawn` gives the first 64 bits of U."""
     shift = block_bits(law)
     slopes = _slopes(law)
-    # 2**64 - slope·offset, modulo 2**64; the product is below 2**64 wherever the slope is.
+    # The lower bound 2**64 - slope·offset is computed modulo 2**64. The product slope·offset is below 2**64.
     steep = slopes[np.minimum(blocks, len(slopes) - 1)]
     sure = drawn < np.uint64(0) - steep * offsets
     sure &= (steep > 0) & (blocks < len(slopes))
@@ -221,7 +223,7 @@ def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDAr
 
 @lru_cache(maxsize=64)
 def _slopes(law: Law) -> NDArray[np.uint64]:
-    """Return upper bounds of 2**64·D/2**s for the blocks of the table, or 0 if D >= 1/2, where the bound is useless."""
+    """Return an upper bound on 2**64·D/2**s for each block, or 0 for blocks with D >= 1/2, which do not use it."""
     shift = block_bits(law)
     edges = [law.exponent(block << shift) for block in range(len(thresholds(law, _WORD).low) + 1)]
     steps = [after - before for before, after in pairwise(edges)]
@@ -229,7 +231,7 @@ def _slopes(law: Law) -> NDArray[np.uint64]:
 
 
 def _below_exp(number: int, x: Fraction, words: Words) -> bool:
-    """Decide U < exp(-x) for the uniform number U whose first 64 bits are `number`."""
+    """Return whether U < exp(-x) for a uniform U whose first 64 bits are `number`; draw more bits if needed."""
     bits = _WORD
     while True:
         low, high = exp_minus(x, bits)

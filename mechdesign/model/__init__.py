@@ -1,8 +1,9 @@
-"""The values that state a design problem: domains, priors, requirements, problems and channels.
+"""Classes for design problems: domains, priors, requirements, problems and channels.
 
-A `Problem` has a prior, costs and requirements; each requirement states the bounds that a channel must keep. Distances
-between places are in `distances`, and the words for them in `_words`. Other packages add kinds of requirements by
-`register`. The room imports `certify`, which defines the meaning of a stated requirement, and `base`.
+A `Problem` has a prior, costs and requirements; each requirement states the bounds that a channel must keep.
+`distances` computes distances between places, and `_words` names and formats them. Other packages add kinds of
+requirements with `register`. This package imports `base` and `certify`; `certify` defines the meaning of a stated
+requirement.
 """
 
 from mechdesign.base import _lazy

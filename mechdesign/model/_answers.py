@@ -25,9 +25,9 @@ def dither(
     size: int | tuple[int, ...] | None = None,
     rng: np.random.Generator | None = None,
 ) -> tuple[Integers, int]:
-    """Return an anchor for each draw, and the number of draws for places outside; see `draw_anchors`.
+    """Return an anchor for each draw, and the number of draws for places outside the rectangle; see `draw_anchors`.
 
-    `places` holds two coordinate arrays of one shape; `size` is the number of draws for a single place. Raises
+    `places` contains two coordinate arrays of one shape; `size` is the number of draws for a single place. Raises
     InputError if `size` is given with an array of places.
     """
     first, second = places
@@ -45,14 +45,15 @@ def draw_anchors(
 ) -> tuple[Integers, int]:
     """Return an anchor for each point, int64 of the shape of the coordinates, and the number of projected points.
 
-    A point lies between two columns and between two rows of anchors. The farther one is drawn with probability equal to
-    the point's relative position between the two. This share is rational, because coordinates are binary numbers.
-    Random bits are drawn until they decide the comparison with it: nothing is rounded.
+    A point lies between two neighbouring columns of anchors, at a relative position s in [0, 1] from the first to the
+    second. The second column is drawn with probability exactly s, otherwise the first; rows are drawn in the same way.
+    The number s is rational and computed without rounding. Random bits are drawn until they differ from the binary
+    digits of s.
 
     Args:
         lattice: The anchors.
-        first: x, or latitude if the anchors have latitudes.
-        second: y, or longitude.
+        first: x, or latitude if the anchors have coordinates in degrees.
+        second: y, or longitude if the anchors have coordinates in degrees.
         rng: A NumPy generator; None takes the bits from the operating system.
 
     Returns:
@@ -78,7 +79,7 @@ def _draw_indices(places: list[Between], which: Integers, rng: np.random.Generat
 
 
 def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> Integers:
-    """Return 1 with probability exactly `shares[which]`, else 0; draw random bits until the comparison is decided."""
+    """Return 1 with probability exactly `shares[which]`, otherwise 0, for each draw."""
     ahead = np.zeros(which.size, dtype=np.int64)
     open_draws = np.arange(which.size)
     rest = list(shares)
@@ -88,7 +89,7 @@ def _draw_bernoulli(shares: list[Fraction], which: Integers, rng: np.random.Gene
         limit = np.array(digits, dtype=np.int64)[which[open_draws]]
         bits = uniform_bits(open_draws.size, rng)
         ahead[open_draws[bits < limit]] = 1
-        # While the bits equal the digits of the share, compare the next bits with its remaining digits.
+        # If the bits equal the digits of the share, compare the next bits with its remaining digits.
         rest = [value - digit for value, digit in zip(scaled, digits, strict=True)]
         never = np.array([not share for share in rest], dtype=np.bool_)
         open_draws = open_draws[(bits == limit) & ~never[which[open_draws]]]
@@ -102,8 +103,8 @@ class Answers:
     Attributes:
         index: Indices of observables: an integer, or an int64 array of the requested shape.
         label: Labels of the observables: a text, or an array of texts with the shape of `index`.
-        place: Coordinates of the observables, along a last axis of length 2. They are latitude and longitude in
-            degrees, or x and y in the unit of the observables. None if the observables have no places.
+        place: Coordinates of the observables, along a last axis of length 2, or None if the observables have no places.
+            Coordinates are latitude and longitude in degrees, or x and y in the unit of the observables.
 
     >>> Answers(index=1, label="b", place=None)
     Answers(index=1, label='b', place=None)
@@ -160,33 +161,35 @@ def sample_at(
 ) -> Answers:
     """Draw answers for places, with exactly the probabilities of the channel.
 
-    If the secrets are anchors, one of the four anchors around a place is drawn with exactly its bilinear weight
-    (dithering). The guarantee of `ContinuousPrivacy` then holds for any two places.
+    If the secrets are anchors, one of the four anchors around a place is drawn with its exact bilinear weight as
+    probability (dithering). The guarantee of `ContinuousPrivacy` then holds for any two places.
 
-    Otherwise a place becomes the cell that contains it, or the nearest secret if the secrets are not a grid. The
-    guarantee is about secrets: two places in one cell get the same distribution. Two places in different cells are
-    protected like the two cells, however close the places are.
+    Otherwise a place is replaced by the cell that contains it, or by the nearest secret if the secrets are not a grid.
+    The guarantee then applies to secrets: all places in a cell have the same distribution of answers. Two places in
+    different cells have the guarantee of the two cells, even if the places are close together.
 
     Args:
         problem: The problem that the channel solves; its secrets must have places.
         channel: The channel, with a row for each secret of the problem.
-        latitude: Latitude in degrees, or x in the unit of the secrets. An array gets one answer per entry.
+        latitude: Latitude in degrees, or x in the unit of the secrets. Each entry of an array gets one answer.
         longitude: Longitude in degrees, or y.
-        size: The number (or shape) of answers for one place, as in `Channel.sample`. Up to k answers for one place or
-            cell multiply ε by k, whether `size` or repeated entries ask for them.
+        size: The number (or shape) of answers for one place, as in `Channel.sample`. If one place or cell gets k
+            answers, by `size` or by repeated entries, the guarantee holds with k·ε.
         rng: A NumPy generator or a seed, for tests and simulations; None takes the bits from the operating system.
         x: Alternative name of the first argument, for places on the plane.
         y: Alternative name of the second argument, for places on the plane.
-        outside: "refuse" raises an error for places outside (see `Domain.cell_of`); "nearest" takes the nearest secret.
-            With anchors, "nearest" projects places to the rectangle, and an `OutsideWarning` counts them.
-        reach: The largest distance of a place from the nearest secret, in the unit of the secrets, if they are neither
-            cells nor anchors. None takes the largest distance of a secret from its nearest neighbour.
+        outside: "refuse" raises an error for outside places (see `Domain.cell_of`); "nearest" takes the nearest secret.
+            With anchors, "nearest" projects outside places onto the rectangle, and an `OutsideWarning` counts them.
+        reach: The largest permitted distance between a place and its nearest secret, in the unit of the secrets. This
+            limit applies only to secrets that are neither cells nor anchors. None means the largest distance between a
+            secret and its nearest neighbour.
 
     Returns:
         The answers, with indices, labels and places.
 
     Raises:
-        InputError: The secrets have no places, or a coordinate is invalid, or a place is outside and refused.
+        InputError: The secrets have no places, a coordinate is invalid, or a place is outside and `outside` is
+            "refuse".
 
     >>> cells = Domain.grid(columns=2, rows=1, width=2.0, height=1.0)
     >>> problem = Problem([0.5, 0.5], [[0, 1], [1, 0]], [], secrets=cells, observables=cells)
@@ -194,7 +197,7 @@ def sample_at(
     [1.5, 0.5]
     """
     if problem.secrets is None:
-        raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
+        raise InputError("secrets", "have no places", remedy="pass the index of a secret to channel.sample")
     lattice = problem.secrets.lattice
     if lattice is not None:
         places = as_places(problem.secrets.axes, latitude, longitude, x, y)
@@ -206,8 +209,8 @@ def sample_at(
         anchors, missed = dither(lattice, places, size, generator)
         if missed:
             warn(
-                f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "
-                "border",
+                f"place: {missed} of {anchors.size} draws are for places outside the rectangle of the anchors; these "
+                "places were projected onto its border",
                 OutsideWarning,
                 stacklevel=3,
             )

@@ -21,9 +21,9 @@ from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
 
 EXPONENT = 62
-"""Rows of a channel sum to 2**62, the largest power of two for which the sum of two entries fits int64."""
+"""The numerators of a row sum to 2**62, the largest power of two that fits int64."""
 
-# Largest difference of a row sum from 1: far above rounding errors, far below typing mistakes.
+# Largest accepted difference between a row sum and 1, far above rounding errors and far below typing errors.
 _ROW_SUM_TOLERANCE = 1e-6
 
 
@@ -31,15 +31,15 @@ _ROW_SUM_TOLERANCE = 1e-6
 class Channel:
     """A channel p(o|s) = numerators[s, o] / 2**62 from n secrets to m observables.
 
-    Sampling uses exactly these integers; `matrix` is a rounded copy of the probabilities.
+    Sampling uses exactly the integers in `numerators`; `matrix` is a rounded copy of the probabilities.
 
     Attributes:
         numerators: Integers >= 0, int64 of shape (n, m), read-only; each row sums to exactly 2**62.
-        secrets: n distinct labels of the rows, or empty.
-        observables: m distinct labels of the columns, or empty.
+        secrets: n distinct labels of the rows, or an empty tuple.
+        observables: m distinct labels of the columns, or an empty tuple.
 
     Raises:
-        InputError: An entry is negative, a row has another sum, or the number of labels does not match.
+        InputError: An entry is negative, a row does not sum to 2**62, or the number of labels does not match.
 
     >>> channel = Channel([[2**61, 2**61], [0, 2**62]], observables=["yes", "no"])
     >>> channel.matrix.tolist()
@@ -119,16 +119,16 @@ class Channel:
         size: int | tuple[int, ...] | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Integers:
-        """Draw observables, exactly: 62 uniform bits are looked up in the cumulative sums of the secret's row.
+        """Draw observables with exactly the probabilities of the secret's row; each draw uses 62 random bits.
 
-        Up to k answers for one secret multiply ε by k, whether `size` or repeated indices ask for them. For an array, k
-        is ``np.unique(secret, return_counts=True)[1].max()``. These draws are not recorded in a ledger.
+        If one secret gets k answers, by `size` or by repeated indices, the guarantee holds with k·ε. For an array, k is
+        ``np.unique(secret, return_counts=True)[1].max()``. The draws are not recorded in a ledger.
 
         Args:
             secret: An index, a label, or an array of indices, one for each draw.
             size: The number (or shape) of draws; must be None if `secret` is an array.
-            rng: A NumPy generator or a seed, for simulations only: its state can reveal the secret. None takes the bits
-                from the operating system.
+            rng: A NumPy generator or a seed, for simulations only, because the state of a generator can reveal the
+                secret. None takes the bits from the operating system.
 
         Returns:
             Indices of observables, int64 of shape `size` or of the shape of `secret`.
@@ -156,20 +156,20 @@ class Channel:
     def from_matrix(cls, matrix: ArrayLike, secrets: Sequence[str] = (), observables: Sequence[str] = ()) -> Channel:
         """Return the channel of integers nearest to a matrix of probabilities.
 
-        Each row is divided by its exact sum and rounded down to multiples of 2**-62; the remainder is added to its
-        largest entry. Rounding may slightly violate a bound that the matrix keeps exactly: `mechdesign.audit` measures
-        the guarantee of the channel.
+        Each row is divided by its exact sum and rounded down to multiples of 2**-62. The largest entry of the row
+        receives the remainder. Rounding may slightly violate a bound that the matrix satisfies exactly;
+        `mechdesign.audit` measures the guarantee of the rounded channel.
 
         Args:
             matrix: Probabilities p(o|s), finite and not negative, of shape (n, m); rows sum to 1 within 1e-6.
-            secrets: Labels of the rows, or empty.
-            observables: Labels of the columns, or empty.
+            secrets: Labels of the rows, or an empty sequence.
+            observables: Labels of the columns, or an empty sequence.
 
         Returns:
             The channel.
 
         Raises:
-            InputError: An entry is negative or not finite, or a row has another sum.
+            InputError: An entry is negative or not finite, or a row does not sum to 1 within 1e-6.
 
         >>> Channel.from_matrix([[0.75, 0.25]]).numerators.tolist()
         [[3458764513820540928, 1152921504606846976]]
@@ -188,9 +188,9 @@ class Channel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
-        """Read the channel of a bundle, whose digests are checked, or of a single ``channel.npz``.
+        """Read a channel from a bundle, or from a single file ``channel.npz``.
 
-        This only reads the channel; `mechdesign.verify` checks the claims of the bundle.
+        This method checks the digests of a bundle, but not its claims; `mechdesign.verify` checks the claims.
 
         Args:
             path: The folder of a bundle, or a file ``channel.npz``.
@@ -201,7 +201,7 @@ class Channel:
 
         Raises:
             CertificateError: The files are incomplete, damaged or malformed, or exceed the memory limit.
-            InputError: The path is a file of another kind.
+            InputError: The file is not a channel.
         """
         path = as_path(path, "path")
         place = Path(path)
@@ -220,14 +220,14 @@ class Channel:
 
         Args:
             numerators: Integers of shape (n, m); rows sum to 2**exponent.
-            exponent: Must be 62.
+            exponent: The exponent of the row sums, which must be 62.
             arrays: The labels, under the keys ``secrets`` and ``observables``; both may be missing.
 
         Returns:
             The channel.
 
         Raises:
-            CertificateError: The arrays are not a channel.
+            CertificateError: The arrays do not contain a valid channel.
         """
         if exponent != EXPONENT:
             raise CertificateError(f"the channel's rows sum to 2**{exponent} instead of 2**{EXPONENT}")
@@ -257,7 +257,7 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def uniform_bits(count: int, rng: np.random.Generator | int | None) -> Integers:
-    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, by default from the system."""
+    """Return `count` uniform integers in [0, 2**62), from `rng` or, if it is None, from the operating system."""
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:

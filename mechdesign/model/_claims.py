@@ -1,4 +1,4 @@
-"""An ordered list of claims, sorted into bounds on pairs, bounds on points between anchors, and floors."""
+"""An ordered list of claims: bounds on pairs, bounds on points between anchors, and floors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mechdesign.certify._dithering import Dithered
 
 
 class Claims(tuple[Claim, ...]):
-    """The claims about a channel, in order. Properties select the claims of one form, by their indices in the list.
+    """The claims about a channel, in order. Each property maps list indices to the claims of one form.
 
     >>> claims = Claims([Floor(1, [[0, 1], [1, 0]]), PairBound.graph(1, 2, [(0, 1)])])
     >>> list(claims.floors), list(claims.pair_bounds), list(claims.point_bounds)
@@ -24,7 +24,7 @@ class Claims(tuple[Claim, ...]):
 
     @cached_property
     def exponent_bounds(self) -> Mapping[int, ExponentBound]:
-        """The bounds on pairs with factors exp(ε·w)."""
+        """The bounds on pairs of secrets with factors exp(ε·w)."""
         found = self.pair_bounds.items()
         return ReadOnlyMapping({place: bound for place, bound in found if isinstance(bound, ExponentBound)})
 

@@ -13,15 +13,15 @@ from mechdesign.model._claims import Claims
 
 
 def label_components(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
-    """Return a label for each of n nodes, equal for nodes that a chain of pairs connects.
+    """Label n nodes; two nodes have the same label if a chain of pairs connects them.
 
     Args:
         n: The number of nodes.
-        pairs: Joined nodes, integers of shape (k, 2).
-        strong: Whether pairs are directed, and equal labels require a chain in both directions.
+        pairs: Pairs of connected nodes, integers of shape (k, 2).
+        strong: Whether pairs are directed; equal labels then require a chain in each direction.
 
     Returns:
-        Labels, int64 of shape (n,), counted from 0 in the order of the components' first nodes.
+        Labels, int64 of shape (n,), numbered from 0 in the order of the components' first nodes.
 
     >>> label_components(5, [(4, 1), (1, 2)]).tolist()
     [0, 1, 1, 2, 1]
@@ -34,7 +34,7 @@ def label_components(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integ
 
 
 def members(labels: Integers) -> list[Integers]:
-    """Return the nodes of each component, ascending; every label from 0 to the largest one must occur.
+    """Return the nodes of each component in ascending order; every label from 0 to the maximum must occur.
 
     >>> [nodes.tolist() for nodes in members(np.array([0, 1, 1, 2, 1]))]
     [[0], [1, 2, 4], [3]]
@@ -44,15 +44,15 @@ def members(labels: Integers) -> list[Integers]:
 
 
 def label_tied_secrets(n: int, claims: Claims) -> Integers:
-    """Return a label (n,) for each of n secrets, equal for secrets that bounds tie together, directly or by a chain.
+    """Label n secrets; two secrets have the same label if bounds tie them together, directly or by a chain.
 
-    Labels count from 0, in the order of their first secrets.
+    Labels are numbered from 0 in the order of their first secrets.
     """
     return label_components(n, _pairs(claims))
 
 
 def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
-    """Return costs (n, m) that are also infinite for answers that the bounds on pairs forbid.
+    """Return the costs (n, m), with infinity also for all answers that the bounds on pairs forbid.
 
     The bound p(o|s) <= g p(o|t) and p(o|t) = 0 imply p(o|s) = 0: s inherits the forbidden answers of t. If g is 1, both
     rows are equal, because both sum to 1; answers forbidden to s are then forbidden to t as well. Raises
@@ -77,17 +77,17 @@ def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
     nothing = np.flatnonzero(np.asarray(sets.all(axis=1))[labels])
     if nothing.size:
         raise InfeasibleError(
-            f"no channel has an answer for secret {nothing[0]}: each is forbidden to it, or to a "
-            "secret that requirements tie to it. Permit secrets that are tied together a common answer",
+            f"no channel has an answer for secret {nothing[0]}: each answer is forbidden to this secret, or to a "
+            "secret that requirements tie to it. Permit a common answer for all secrets that are tied together",
             "cost",
         )
     return read_only(np.where(sets[labels], np.inf, cost))
 
 
 def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
-    """Return a label (n,) for each secret, equal if a chain of bounds or common permitted answers connects the secrets.
+    """Label n secrets; labels are equal if a chain of bounds or common permitted answers connects two secrets.
 
-    With any channel, an answer reveals the label of the secret.
+    For every channel, an answer reveals the label of the secret.
     """
     n, m = cost.shape
     if np.isfinite(cost).all():
@@ -95,12 +95,13 @@ def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
     labels = label_tied_secrets(n, claims)
     secrets, observables = np.nonzero(np.isfinite(cost))
     members = int(labels.max()) + 1
-    # The nodes are groups of tied secrets, then answers. Secrets come first, so their labels count from 0 without gaps.
+    # The nodes are groups of tied secrets, then answers. Secrets come first, so the labels of secrets start at 0 and
+    # have no gaps.
     return label_components(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 
 def _pairs(claims: Claims, *, equal: bool = False) -> Integers:
-    """Return the bounded pairs (s, t) of all claims, shape (k, 2), or only those with the factor 1."""
+    """Return the bounded pairs (s, t) of all claims, (k, 2); if `equal`, only pairs with the factor 1."""
     bounds = claims.pair_bounds.values()
     found = [np.column_stack((claim.sources, claim.targets)) for claim in bounds]
     if equal:

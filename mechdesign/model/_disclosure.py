@@ -13,18 +13,18 @@ from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 
-# Logarithm of 2^62. A bound with at least this factor, between multiples of 2^-62, only forces p(o|s) = 0 if
-# p(o|t) = 0. The margin covers the downward rounding of claimed logarithms.
+# Logarithm of 2^62. Probabilities are multiples of 2^-62, so a bound p(o|s) <= g p(o|t) with g >= 2^62 only implies
+# p(o|s) = 0 where p(o|t) = 0. The margin covers the downward rounding of claimed logarithms.
 _VACUOUS = EXPONENT * math.log(2) * (1 - 2**-40)
 
 
 def bounds_pairs(claims: Claims) -> bool:
-    """Return whether any claim is a bound on pairs of secrets, even an empty one, rather than a floor."""
+    """Return whether some claim is not a floor but a bound on pairs, even if its set of pairs is empty."""
     return len(claims) > len(claims.floors)
 
 
 def find_untied(n: int, claims: Claims) -> Integers:
-    """Return, in ascending order, those of n secrets that occur in no bound on a pair of different secrets.
+    """Return, in ascending order, the secrets that occur in no bound on a pair of different secrets.
 
     An answer may reveal each of these secrets for certain.
     """
@@ -40,15 +40,15 @@ def find_untied(n: int, claims: Claims) -> Integers:
 def find_loose(n: int, claims: Claims) -> Integers:
     """Return, in ascending order, the tied secrets s without any bound p(o|s) <= g p(o|t) with g < 2^62.
 
-    With numerators over 2^62, a larger g only forces p(o|s) = 0 if p(o|t) = 0. A bound in the other direction does not
-    limit p(o|s). An answer may therefore reveal s almost for certain.
+    Probabilities are multiples of 2^-62, so a bound with a larger g only implies p(o|s) = 0 where p(o|t) = 0. A bound
+    p(o|t) <= g p(o|s) does not limit p(o|s). An answer may therefore reveal s almost for certain.
     """
     tied = ~np.isin(np.arange(n), find_untied(n, claims))
     bounded = np.full(n, bool(claims.point_bounds))
     for bound in claims.pair_bounds.values():
         others, exponents = bound.sources != bound.targets, bound.exponents
         bounded[bound.sources[others & (exponents < _VACUOUS)]] = True
-        # Rows sum to 1: if no entry of one row exceeds the entry of the other row, both rows are equal.
+        # Rows sum to 1: if no entry of one row exceeds the same entry of the other row, both rows are equal.
         bounded[bound.targets[others & (exponents <= 0)]] = True
     return np.flatnonzero(tied & ~bounded)
 
@@ -58,9 +58,9 @@ _MAX_NAMED = 10
 
 
 def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
-    """Return sentences about the secrets that a channel may reveal; none if effective bounds protect all secrets.
+    """Return sentences about the secrets that a channel may reveal, or an empty tuple.
 
-    `revealed` lists the secrets revealed for certain, from the certificate.
+    `revealed` lists the secrets that the channel reveals for certain, as stated in the certificate.
     """
     n, claims, domain = len(problem.prior), problem.claims, problem.secrets
     said = []
@@ -69,26 +69,26 @@ def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str,
     elif revealed:
         have = "have" if len(revealed) > 1 else "has"
         said.append(
-            f"{list_secrets(revealed, n, domain)} {have} an answer that no other secret is given: anyone who sees it "
-            "knows the secret for certain."
+            f"{list_secrets(revealed, n, domain)} {have} an answer that no other secret can produce: anyone who sees "
+            "it knows the secret for certain."
         )
     if claims and not bounds_pairs(claims):
         said.append(
-            "No requirement bounds a pair of secrets: an answer may rule out any secret, as long as the adversary's "
-            "average error is large enough."
+            "No requirement bounds a pair of secrets: an answer may rule out any secret, if the adversary's average "
+            "error remains large enough."
         )
     barely = np.setdiff1d(find_loose(n, claims), np.asarray(revealed, dtype=np.int64))
     if barely.size:
         said.append(
             "No bound below 2^62 limits how much likelier an answer may be for "
-            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret. It may reveal the secret almost "
-            "for certain. Check the unit of ε."
+            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret. An answer may reveal the secret "
+            "almost for certain. Check the unit of ε."
         )
     return tuple(said)
 
 
 def list_secrets(secrets: Iterable[int], n: int, domain: Domain | None) -> str:
-    """Write the number of the given secrets and their names: labels from the domain, or indices without one.
+    """Write the number of the given secrets and their labels, or their indices if the domain is None.
 
     >>> list_secrets([0, 2], 3, None)
     '2 of 3 secrets (0, 2)'

@@ -33,7 +33,7 @@ def _chebyshev(apart: Floats) -> Floats:
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {"euclidean": _euclidean, "manhattan": _manhattan, "chebyshev": _chebyshev}
 )
-"""Functions by name that turn coordinate differences (k, m, 2) into plane distances (k, m)."""
+"""Functions that turn coordinate differences (k, m, 2) into plane distances (k, m), by name."""
 
 # Number of visits processed at a time.
 _VISITS_PER_BLOCK = 4096
@@ -44,17 +44,18 @@ def anchor_means(
 ) -> tuple[Floats, Floats]:
     """Return the probability that each anchor is drawn, and the mean value over the visits that draw the anchor.
 
-    A visit x with probability π(x) lies between four anchors, with bilinear weights w_a(x). The probabilities are
-    π_a = Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Neither has a binning error. An anchor
-    that is never drawn has π_a = 0 and gets the values of its nearest visit.
+    A visit x with probability π(x) lies between four anchors, with bilinear weights w_a(x). The probabilities are π_a =
+    Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Neither the probabilities nor the means have a
+    binning error. An anchor that is never drawn has π_a = 0 and gets the values of its nearest visit.
 
     Args:
         anchors: A domain of n anchors.
         points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees if the
-            anchors have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
+            anchors have coordinates in degrees. Points outside the rectangle are projected onto it, and an
+            `OutsideWarning` counts them.
         values: Numbers for each visit, (k, m), such as costs of answers or errors of estimates.
         weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
-        quiet: Whether to leave out the warning about points outside.
+        quiet: Whether to suppress the warning about points outside the rectangle.
 
     Returns:
         π_a, float64 (n,), which sums to 1, and the means, float64 (n, m).
@@ -105,7 +106,7 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
     Args:
         anchors: A domain of anchors, which determines the plane and its unit.
         points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude in degrees.
-        places: A domain of m places, on the plane or in degrees like the anchors.
+        places: A domain of m places, with the same kind of coordinates as the anchors.
         measure: "euclidean", "manhattan" or "chebyshev" in the plane of the anchors, or "haversine" (great circle) if
             both domains have latitudes and longitudes.
 
@@ -134,11 +135,15 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
         targets = _plane(anchors, places.coordinates)
     elif anchors.coordinates is None and places.coordinates is None and places.points.shape[1] == 2:
         if places.unit != anchors.unit:
-            raise InputError("observables", "have another unit than the anchors", value=places.unit, bound=anchors.unit)
+            raise InputError(
+                "observables", "have a different unit from the anchors", value=places.unit, bound=anchors.unit
+            )
         targets = places.points
     else:
         bound = "in latitude and longitude" if anchors.coordinates is not None else "in x and y on the plane"
-        raise InputError("observables", "have another kind of coordinates than the anchors", value=places, bound=bound)
+        raise InputError(
+            "observables", "have a different kind of coordinates from the anchors", value=places, bound=bound
+        )
     shown = _plane(anchors, visits)
     found = np.empty((len(shown), len(targets)))
     for start in range(0, len(shown), _VISITS_PER_BLOCK):
@@ -150,7 +155,9 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
 def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
     """Return checked coordinates (k, 2), and weights (k,) that sum to 1."""
     if anchors.lattice is None:
-        raise InputError("anchors", "is not a domain of anchors", value=anchors, remedy="make it with Domain.anchors")
+        raise InputError(
+            "anchors", "is not a domain of anchors", value=anchors, remedy="build the anchors with Domain.anchors"
+        )
     visits = as_floats(points, "points", "(k, 2)")
     if visits.shape[1] != 2 or not len(visits):
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")
@@ -170,7 +177,7 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _plane(anchors: Domain, places: Floats) -> Floats:
-    """Return places, in degrees or on the plane like the anchors, as x and y in the plane of the anchors."""
+    """Return the x and y of places in the plane of the anchors; places in degrees are projected."""
     lattice = anchors.lattice
     assert lattice is not None
     if lattice.box is None:
@@ -183,7 +190,7 @@ def _plane(anchors: Domain, places: Floats) -> Floats:
 
 
 def _haversine(first: Floats, second: Floats) -> Floats:
-    """Return great-circle distances in km, rounded to nearest: they are costs and need no rounding down."""
+    """Return great-circle distances in km, rounded to nearest; costs need not be rounded down."""
     latitude, longitude = np.radians(first).T
     other_latitude, other_longitude = np.radians(second).T
     half = np.sin((latitude[:, None] - other_latitude) / 2) ** 2

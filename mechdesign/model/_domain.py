@@ -81,8 +81,8 @@ class Grid:
 class BoundingBox:
     """A box in latitude and longitude (WGS84 degrees), closed on all sides.
 
-    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. Its `east` is then
-    given below `west` or above 180, and is stored as a value above 180.
+    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. The argument `east`
+    of this box may be below `west` or above 180; its stored value is above 180.
 
     Attributes:
         south: The southern latitude, from -90 to 90 and below `north`.
@@ -141,7 +141,7 @@ class BoundingBox:
             south: The southern latitude in degrees.
             north: The northern latitude.
             west: The western longitude.
-            east: The eastern longitude; above 180 in a box across the 180th meridian.
+            east: The eastern longitude, which is above 180 in a box across the 180th meridian.
 
         Returns:
             The text, with six significant digits and an eastern longitude of at most 180.
@@ -157,7 +157,7 @@ class BoundingBox:
 
 @dataclass(frozen=True, eq=False)
 class GridPart:
-    """Some cells of a grid, in ascending order: the members of a domain that `Domain.part` returned.
+    """The cells of a grid that belong to a domain returned by `Domain.part`, in ascending order.
 
     Attributes:
         cells: The whole grid.
@@ -187,17 +187,17 @@ class Domain:
     Two domains are equal only if they are the same object.
 
     Attributes:
-        points: Places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain of labels only.
+        points: Places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain without places.
         labels: n distinct, non-empty names; ``"0"``, ``"1"``, … by default.
         unit: The unit of `points`, such as ``"km"``; empty if there is none.
-        cells: The `Grid` if the points are its cell centres, or None.
+        cells: The `Grid` whose cell centres are the points, or None.
         geographic: The `BoundingBox` that the grid covers, or None.
         coordinates: Latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None. In a
             domain across the 180th meridian, longitudes continue above 180; see `degrees`.
-        plane: The `Plane` that contains the points, or None. Distances are then computed from `coordinates`, because
-            the points are rounded.
-        lattice: The `Lattice` if the points are its anchors, or None.
-        within: The `GridPart` if the points are some cells of a grid, or None.
+        plane: The `Plane` that contains the points, or None. If there is a plane, distances are computed from
+            `coordinates`, because the points are rounded.
+        lattice: The `Lattice` whose anchors are the points, or None.
+        within: The `GridPart` that selects the points from the cells of a grid, or None.
 
     >>> Domain.from_points([[0.0, 0.0], [3.0, 4.0]], labels=["home", "work"], unit="km")
     Domain(size: 2, dimensions: 2, unit: km)
@@ -305,7 +305,7 @@ class Domain:
         return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
-        """Return the domain of some members, with their labels; the domain itself if all members are selected.
+        """Return the domain of the selected members, with their labels, or this domain if all are selected.
 
         Args:
             members: Indices of members, ascending, shape (k,) with k >= 1.
@@ -314,7 +314,7 @@ class Domain:
             A domain of size k.
 
         Raises:
-            InputError: There are no indices, or they are out of range or not ascending.
+            InputError: `members` is empty, out of range, or not in ascending order.
 
         >>> Domain.from_labels(["a", "b", "c"]).part([0, 2]).labels
         ('a', 'c')
@@ -344,7 +344,7 @@ class Domain:
 
     @property
     def axes(self) -> Axes:
-        """Return the names of the coordinates of a place: latitude and longitude if the domain has them, else x and y.
+        """Return the names of coordinates: latitude and longitude if the domain has them, otherwise x and y.
 
         Raises InputError for a domain without places in two dimensions.
         """
@@ -360,7 +360,7 @@ class Domain:
         )
 
     def places(self, axes: Axes) -> Floats | None:
-        """Return the coordinates of the members, float64 of shape (n, 2), or None if they have no such coordinates.
+        """Return the coordinates of the members, float64 (n, 2), or None if the domain has no coordinates of this kind.
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
@@ -373,7 +373,7 @@ class Domain:
         return known if known is not None and known.shape[1] == 2 else None
 
     def borders(self, axes: Axes) -> Borders | None:
-        """Return the borders between the cells of a grid, two ascending arrays, or None for another domain.
+        """Return the borders between the cells of a grid as two ascending arrays, or None for other domains.
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
@@ -384,7 +384,7 @@ class Domain:
         return None if self.cells is None else _borders(self.cells, self.geographic, axes)
 
     def area(self, axes: Axes) -> Area | None:
-        """Return the `Area` that the members cover, or None if they have no such coordinates.
+        """Return the `Area` that the members cover, or None if the domain has no coordinates of this kind.
 
         Args:
             axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
@@ -418,29 +418,32 @@ class Domain:
         outside: Outside = "refuse",
         reach: float | None = None,
     ) -> int | Integers:
-        """Return the index of the cell that contains a place, or of the nearest member if there are no cells.
+        """Return the index of the cell that contains a place, or of the nearest member if the domain has no cells.
 
-        A cell includes its southern and western borders; the last row and column also include the far border. Without
-        cells, the first of several equally near members is returned.
+        A cell includes its southern and western borders; the last row and column also include the border of the grid.
+        If the domain has no cells, the first of several equally near members is returned.
 
-        In a grid, a place is outside if it is beyond the box, or in a cell that is not a member. With anchors, it is
-        outside beyond their rectangle. For other domains, it is outside if the nearest member is farther than `reach`.
+        A place is outside a grid if it lies beyond the box, or in a cell that is not a member. A place is outside a
+        domain of anchors if it lies beyond their rectangle. A place is outside any other domain if the nearest member
+        is farther away than `reach`.
 
         Args:
             latitude: Latitude in degrees, or x on the plane; a number or an array.
             longitude: Longitude in degrees, or y on the plane; same shape.
             x: Alternative name of the first argument, for places on the plane.
             y: Alternative name of the second argument, for places on the plane.
-            outside: "refuse" raises an error for places outside; "nearest" returns the nearest member.
-            reach: The largest distance from the nearest member, in the unit of the domain (km for places in degrees);
-                for domains without cells and anchors only. None takes the largest distance of a member from its nearest
-                neighbour; a domain whose members all coincide needs a value.
+            outside: "refuse" raises an error for outside places; "nearest" returns the nearest member.
+            reach: The largest distance between an inside place and its nearest member, in the unit of the domain (km
+                for places in degrees). This limit applies only to domains without cells and anchors. None means the
+                largest distance between a member and its nearest neighbour; if all members coincide, a value is
+                required.
 
         Returns:
             An index, or an int64 array of the shape of the coordinates.
 
         Raises:
-            InputError: The members have no places, or a coordinate is invalid, or a place is outside and refused.
+            InputError: The members have no places, a coordinate is invalid, or a place is outside and `outside` is
+                "refuse".
 
         >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
         6
@@ -455,8 +458,8 @@ class Domain:
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
         """Return the domain of the cell centres of a rectangle, cut into `columns` × `rows` cells.
 
-        Cell (row, column) has index row · columns + column and its centre at
-        ((column + 1/2) · width / columns, (row + 1/2) · height / rows).
+        Cell (row, column) has index row · columns + column, and its centre lies at ((column + 1/2) · width / columns,
+        (row + 1/2) · height / rows).
 
         Args:
             columns: The number of columns, at least 1.
@@ -478,8 +481,8 @@ class Domain:
     def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
         """Return the corners of a grid over a rectangle: the anchors that `ContinuousPrivacy` needs.
 
-        Anchor (row, column) has index row · columns + column and the place
-        (column · width / (columns − 1), row · height / (rows − 1)).
+        Anchor (row, column) has index row · columns + column and lies at (column · width / (columns − 1), row · height
+        / (rows − 1)).
 
         Args:
             columns: The number of columns of anchors, at least 2.
@@ -501,8 +504,9 @@ class Domain:
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
         """Return the domain of the cell centres of a box in latitude and longitude, projected to km.
 
-        Row 0 is the southernmost row, column 0 the westernmost column. The plane is `Plane.over`, with its origin in
-        the south-west corner; distances in it never exceed great-circle distances.
+        Row 0 is the southernmost row, column 0 the westernmost column. The plane is `Plane.over` the box, with its
+        origin in the south-west corner. Distances in this plane never exceed great-circle distances, unless the box
+        touches a pole or is half as wide as the globe.
 
         Args:
             columns: The number of columns, at least 1.
@@ -510,7 +514,7 @@ class Domain:
             south: The southern latitude in degrees.
             north: The northern latitude.
             west: The western longitude.
-            east: The eastern longitude; below `west` or above 180 in a box across the 180th meridian.
+            east: The eastern longitude, which is below `west` or above 180 in a box across the 180th meridian.
 
         Returns:
             A domain of columns · rows cells, with coordinates in degrees.
@@ -532,12 +536,12 @@ class Domain:
     def geographic_anchors(
         cls, columns: int, rows: int, south: float, north: float, west: float, east: float
     ) -> Domain:
-        """Return the corners of a grid over a box in latitude and longitude, for `ContinuousPrivacy` per km.
+        """Return the corners of a grid over a box in latitude and longitude, for `ContinuousPrivacy` with ε per km.
 
-        Anchor (row, column) has index row · columns + column; the first one is the south-west corner. Points are placed
-        between anchors in proportion to their degrees. The guarantee uses distances in `BoundingBox.plane`, which never
-        exceed great-circle distances. It holds for points inside the box: projecting a point from outside to the border
-        may lengthen its distances on the globe.
+        Anchor (row, column) has index row · columns + column; anchor 0 is the south-west corner. The relative position
+        of a point between anchors is computed in degrees. The guarantee uses distances in `BoundingBox.plane`, which
+        never exceed great-circle distances. The guarantee applies to points inside the box: the projection of an
+        outside point onto the border may lengthen its distances on the globe.
 
         Args:
             columns: The number of columns of anchors, at least 2.
@@ -545,13 +549,14 @@ class Domain:
             south: The southern latitude in degrees.
             north: The northern latitude.
             west: The western longitude.
-            east: The eastern longitude; below `west` or above 180 in a box across the 180th meridian.
+            east: The eastern longitude, which is below `west` or above 180 in a box across the 180th meridian.
 
         Returns:
             A domain of columns · rows anchors, with coordinates in degrees.
 
         Raises:
-            InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
+            InputError: The box touches a pole or is half as wide as the globe, so that there is no plane with this
+                property.
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
@@ -559,7 +564,8 @@ class Domain:
         plane = box.plane
         if not plane.shorter:
             raise InputError(
-                "north", "has no plane with distances up to the great circle", value=(south, north, west, east),
+                "north", "belongs to a box without a plane whose distances are at most great-circle distances",
+                value=(south, north, west, east),
                 bound="a box away from the poles, and narrower than 180 degrees",
             )  # fmt: skip
         # Rounded down: steps that are too long would weaken the guarantee.
@@ -579,7 +585,7 @@ class Domain:
 
         Args:
             points: Coordinates, (n, d) with n, d ≥ 1, in `unit`.
-            labels: n distinct names; None numbers the places.
+            labels: n distinct names; None labels the places with their numbers.
             unit: The unit of the coordinates, such as "km".
 
         Returns:
@@ -599,13 +605,13 @@ class Domain:
         Args:
             latitude: Latitudes in degrees, (n,), from -90 to 90.
             longitude: Longitudes in degrees, (n,), from -180 to 360.
-            labels: n distinct names; None numbers the places.
+            labels: n distinct names; None labels the places with their numbers.
 
         Returns:
             A domain of n places.
 
         Raises:
-            InputError: Numbers are out of range, or the places span more than 180 degrees of longitude.
+            InputError: A coordinate is out of range, or the places span more than 180 degrees of longitude.
         """
         latitudes = as_floats(latitude, "latitude", "(n,)")
         longitudes = as_floats(longitude, "longitude", "(n,)")
@@ -628,7 +634,7 @@ class Domain:
         if east - west > 180:
             raise InputError(
                 "longitude",
-                "spans more than half the Earth, which no local projection can show",
+                "spans more than half of the globe, which is too wide for a local projection",
                 value=float(east - west),
                 bound="at most 180 degrees",
                 remedy="split the places, or project them yourself and use Domain.from_points",
@@ -642,7 +648,7 @@ class Domain:
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:
-        """Return a domain of names without places: `points` has shape (n, 0).
+        """Return a domain that has labels but no places: `points` has shape (n, 0).
 
         Args:
             labels: n distinct, non-empty names, n >= 1.
@@ -655,7 +661,7 @@ class Domain:
 
 
 def _check_axes(axes: object) -> None:
-    """Raise `InputError` unless `axes` is one of the two known pairs of coordinate names."""
+    """Raise `InputError` unless `axes` is `DEGREES` or `PLANE`."""
     if not isinstance(axes, tuple) or axes not in (DEGREES, PLANE):
         raise InputError("axes", "are not known", value=axes, bound=f"{DEGREES} or {PLANE}")
 
@@ -665,38 +671,39 @@ _ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 
 # Range of latitudes with human settlements, in degrees.
 _SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
 
-# Warn if a box is this many times larger than the box that its numbers make in another order.
+# Warn if the area of a box is more than this multiple of the area that the same numbers give in another order.
 _SUSPICIOUS_AREA_RATIO = 1000.0
 
 
 def _less_360(degrees: float) -> float:
-    """Return the float nearest to (the decimal that `degrees` prints) − 360."""
+    """Subtract 360 from the decimal in the repr of `degrees`, and round the result to float64."""
     return nearest(as_decimal(degrees) - 360)
 
 
 def _warn_of_interchange(box: BoundingBox) -> None:
-    """Warn of a box in Antarctica that would lie in a settled region if latitude and longitude were interchanged."""
+    """Warn about a box in Antarctica that would lie in a settled region if latitude and longitude were exchanged."""
     if box.north <= _SOUTHERNMOST and box.west >= _SOUTHERNMOST and box.east <= _NORTHERNMOST:
         other = BoundingBox.text(box.west, box.east, box.south, box.north)
         warn(
-            f"{box} is south of 60 degrees south: {INTERCHANGED}. Interchanged, the box would be {other}",
+            f"{box} is south of 60 degrees south: {INTERCHANGED}. After an exchange, the box would be {other}",
             InterchangedWarning,
             stacklevel=3,
         )
 
 
 def _warn_of_order(box: BoundingBox) -> None:
-    """Warn of a box whose numbers make a far smaller box if they are read as west, south, east and north."""
+    """Warn about a box whose numbers, read as west, south, east and north, give a far smaller box."""
     if (box.north - box.south) * (box.east - box.west) > _SUSPICIOUS_AREA_RATIO * _reorder_area(box):
         warn(
-            f"{box} is large: the numbers look like west, south, east and north. The order is south, north, west, east",
+            f"{box} is large: the numbers look like west, south, east and north. The expected order is south, north, "
+            "west, east",
             InterchangedWarning,
             stacklevel=3,
         )
 
 
 def _reorder_area(box: BoundingBox) -> float:
-    """Return the area in square degrees if the numbers of a box are read as west, south, east and north."""
+    """Return the area, in square degrees, of a box whose numbers are read as west, south, east and north."""
     west, south, east, north = box.south, box.north, box.west, box.east
     possible = west < east and -90 <= south < north <= 90
     return (east - west) * (north - south) if possible else math.inf
@@ -712,13 +719,13 @@ def _borders(cells: Grid, box: BoundingBox | None, axes: Axes) -> Borders | None
 
 
 def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    # NaN compares false, so it is refused as well.
+    # Comparisons with NaN are false, so NaN is rejected as well.
     good: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (coordinates >= [-90, -180]) & (coordinates <= [90, 360])
     return good
 
 
 def _middles(count: int, side: float) -> Floats:
-    """Return the midpoints of `count` equal parts of a side (the decimal that it prints), each rounded once."""
+    """Return the rounded midpoints of `count` equal parts of a side, which is read as the decimal in its repr."""
     number = np.arange(count, dtype=np.float64) + 0.5
     rest = float(as_decimal(side) - Fraction(side))
     high, low = expansions.two_product(number, np.full(count, side))

@@ -1,10 +1,10 @@
 """Exact elementwise arithmetic on float64 arrays, by error-free transformations.
 
-An *expansion* is a list of float64 arrays of one shape; the exact sum of its components is the represented number. The
-components of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component therefore
-has the sign of the number (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
+An *expansion* is a list of float64 arrays of one shape, the components; it represents the exact sum of its components.
+The components of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component
+therefore has the sign of the number (Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
 Predicates, 1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no product with
-bits below 2^-1074. Callers ensure this by bounding their inputs.
+bits below 2^-1074. Callers bound their inputs to satisfy these assumptions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add(expansion: Expansion, term: Floats) -> Expansion:
     carried = term
     for component in expansion:
         carried, rest = two_sum(carried, component)
-        # Skip components that are zero everywhere; on a grid, most are.
+        # Skip components that are zero everywhere, as most components are on a grid.
         if rest.any():
             grown.append(rest)
     grown.append(carried)

@@ -1,7 +1,7 @@
-"""The base class of all tables of a specification, and the tables that name data: files, graphs, chains and priors.
+"""The base class of all tables in a specification, and the tables for files, graphs, chains and priors.
 
-Paths are relative to the folder of the specification. The descriptions of keys and the docstrings of tables are the
-reference of the grammar; the JSON schema contains them.
+Paths are relative to the folder of the specification. The descriptions of keys and the docstrings of tables document
+the grammar, and appear in the JSON schema.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def says(text: str) -> msgspec.Meta:
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of a specification.
 
-    A table must have exactly one of the keys in `alternatives`, unless that is empty. `beside` maps an alternative to
-    a second one. If the table has both, the first one is not regarded as an alternative.
+    A table must have exactly one of the keys in `alternatives`, unless the tuple is empty. An entry `a: b` of `beside`
+    permits the two alternatives a and b together; b is then the form of the table.
 
     >>> class Size(Table, frozen=True):
     ...     alternatives = ("width", "height")
@@ -52,23 +52,23 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        """Raise `InputError` unless exactly one of the alternatives is given."""
+        """Raise `InputError` unless the table contains exactly one of the alternatives."""
         if self.alternatives:
             self.one_of(self.alternatives)
 
     @property
     def form(self) -> str:
-        """The alternative that is given."""
+        """The alternative that the table contains."""
         return self.one_of(self.alternatives)
 
     def one_of(self, names: Sequence[str]) -> str:
-        """Return the only given key among `names`; raise `InputError` unless exactly one is given.
+        """Return the key among `names` that the table contains; raise `InputError` unless there is exactly one.
 
         Args:
             names: Keys of the table that exclude each other.
 
         Returns:
-            The only given key.
+            The key.
         """
         there = [name for name in names if getattr(self, name) is not None]
         given = [name for name in there if self.beside.get(name) not in there]
@@ -79,7 +79,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class _Choosing(type):
-    """The metaclass of `Either`: an instance of any of its choices is an instance of the class."""
+    """The metaclass of `Either`: `isinstance` accepts instances of any type in `choices`."""
 
     choices: tuple[type, ...] = ()
 
@@ -88,10 +88,10 @@ class _Choosing(type):
 
 
 class Either(metaclass=_Choosing):
-    """A union of kinds of values that msgspec cannot express; `kind_of` chooses the kind from a value."""
+    """A union of types that msgspec cannot express; `kind_of` chooses the type from a value."""
 
     kind_of: ClassVar[Callable[[Any], type]]
-    """The function that returns the kind for a value, one of `choices`."""
+    """The function that returns the type for a value, one of `choices`."""
 
 
 Delimiter = Annotated[str | None, says("the character between columns; detected by default.")]
@@ -100,7 +100,9 @@ Encoding = Annotated[
     str | None,
     says('the encoding, such as "windows-1252"; by default UTF-8, or UTF-16 if the file has its byte order mark.'),
 ]
-DateColumn = Annotated[str | None, says("the column with the date, if `time` contains only the time of day.")]
+DateColumn = Annotated[
+    str | None, says("the column with the date, if the column `time` contains only the time of day.")
+]
 TimeFormat = Annotated[
     str | None,
     says(
@@ -114,12 +116,27 @@ TimeZone = Annotated[
 Missing = Annotated[float | None, says("the share of rows that may be left out, such as 0.2; 0.05 by default.")]
 Gap = Annotated[
     str | None,
-    says('the longest time between observations before a trace is cut, such as "15 min"; three steps by default.'),
+    says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
 ]
 
 
 class PlacesFile(Table, frozen=True):
-    """A file with a header and one place per line."""
+    """A file with a header and one place per line.
+
+    Attributes:
+        path: The file.
+        x: The column with the first coordinate, or None.
+        y: The column with the second coordinate, or None.
+        latitude: The column with the latitude in degrees, or None.
+        longitude: The column with the longitude in degrees, or None.
+        label: The column with the names of the places; None numbers the places.
+        delimiter: The character between columns, or None.
+        decimal: The decimal separator, or None.
+        encoding: The encoding, or None.
+
+    >>> PlacesFile(path="places.csv", x="east", y="north").label is None
+    True
+    """
 
     path: Annotated[str, says("the file.")]
     x: Annotated[str | None, says("the column with the first coordinate; goes with `y`.")] = None
@@ -137,10 +154,10 @@ class PlacesFile(Table, frozen=True):
 
 
 class PlacesByKey(Table, frozen=True):
-    """A file with a header and one place per line, to which check-ins refer by a key."""
+    """A file with a header and one place per line; check-ins refer to places by a key."""
 
     path: Annotated[str, says("the file.")]
-    key: Annotated[str, says("the column with the key.")]
+    key: Annotated[str, says("the column with the key of each place.")]
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
     delimiter: Delimiter = None
@@ -149,7 +166,19 @@ class PlacesByKey(Table, frozen=True):
 
 
 class CountsFile(Table, frozen=True):
-    """A file with a header and one line per secret."""
+    """A file with a header and one line per secret.
+
+    Attributes:
+        path: The file.
+        column: The column with the counts.
+        label: The column with the labels of the secrets, "" for lines in order, or None for the default.
+        delimiter: The character between columns, or None.
+        decimal: The decimal separator, or None.
+        encoding: The encoding, or None.
+
+    >>> CountsFile(path="counts.csv", column="visits").column
+    'visits'
+    """
 
     path: Annotated[str, says("the file.")]
     column: Annotated[str, says("the column with the counts.")]
@@ -197,9 +226,11 @@ class Checkins(Table, frozen=True):
         str | None,
         says("the column with the key of the place, instead of `latitude` and `longitude`; goes with `places`."),
     ] = None
-    places: Annotated[PlacesByKey | None, says("a table of places, joined by their key.")] = None
+    places: Annotated[PlacesByKey | None, says("a file of places, to which check-ins refer by the key in `place`.")] = (
+        None
+    )
     every: Annotated[
-        str | None, says('the length of a step, such as "5 min": traces are resampled to even steps; needs `time`.')
+        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps; needs `time`.')
     ] = None
     gap: Gap = None
 
@@ -210,14 +241,26 @@ class Trajectories(Table, frozen=True):
     path: Annotated[str, says("the folder.")]
     only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
     missing: Missing = None
-    every: Annotated[str | None, says('the length of a step, such as "5 min": traces are resampled to even steps.')] = (
-        None
-    )
+    every: Annotated[
+        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps.')
+    ] = None
     gap: Gap = None
 
 
 class MatrixFile(Table, frozen=True):
-    """A file with a matrix of numbers."""
+    """A file with a matrix of numbers.
+
+    Attributes:
+        path: The file, whose rows are secrets.
+        delimiter: The character between columns, or None.
+        decimal: The decimal separator, or None.
+        encoding: The encoding, or None.
+        header: Whether the first line contains names or numbers of the columns; None means automatic detection.
+        numbered: Whether the first column contains names or numbers of the rows; None means automatic detection.
+
+    >>> MatrixFile(path="distances.npy").path
+    'distances.npy'
+    """
 
     path: Annotated[str, says("the file: .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.")]
     delimiter: Delimiter = None
@@ -225,20 +268,32 @@ class MatrixFile(Table, frozen=True):
     encoding: Encoding = None
     header: Annotated[
         bool | None,
-        says("true: the first line contains names or numbers of the columns; required if that is ambiguous."),
+        says("true: the first line contains names or numbers of the columns; required if the file is ambiguous."),
     ] = None
     numbered: Annotated[
         bool | None,
-        says("true: the first column contains names or numbers of the rows; required if that is ambiguous."),
+        says("true: the first column contains names or numbers of the rows; required if the file is ambiguous."),
     ] = None
 
 
 class EdgesFile(Table, frozen=True):
-    """A file with a header and one edge per line."""
+    """A file with a header and one edge per line.
+
+    Attributes:
+        path: The file.
+        source: The column with one end of each edge, a label or a position.
+        target: The column with the other end of each edge.
+        delimiter: The character between columns, or None.
+        decimal: The decimal separator, or None.
+        encoding: The encoding, or None.
+
+    >>> EdgesFile(path="edges.csv").source
+    'source'
+    """
 
     path: Annotated[str, says("the file.")]
     source: Annotated[str, says("the column with one end of each edge, a label or a position.")] = "source"
-    target: Annotated[str, says("the column with the other end.")] = "target"
+    target: Annotated[str, says("the column with the other end of each edge.")] = "target"
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
@@ -257,8 +312,8 @@ class CategoriesFile(Table, frozen=True):
     region: Annotated[
         str | int | tuple[int, int] | None,
         says(
-            "the regions in which equal categories are joined: another column, or, on a grid, the size of blocks of "
-            "cells."
+            "the regions within which secrets of the same category are joined: another column, or the size of blocks "
+            "of cells on a grid."
         ),
     ] = None
     delimiter: Delimiter = None
@@ -267,10 +322,17 @@ class CategoriesFile(Table, frozen=True):
 
 
 class BudgetsFile(Table, frozen=True):
-    """The ε of successive releases; the specification then describes one problem for each distinct ε.
+    """A file with the ε of each successive release; the specification then describes one problem for each distinct ε.
 
-    The budgets bound the leakage of releases in which ε holds for every pair of secrets. Such requirements are
-    ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, and a complete graph.
+    The budgets bound the leakage of releases in which ε holds for every pair of secrets. A requirement meets this
+    condition with ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, or a complete
+    graph.
+
+    Attributes:
+        budgets: A file with the columns ``step`` and ``epsilon``.
+
+    >>> BudgetsFile(budgets="budgets.csv").budgets
+    'budgets.csv'
     """
 
     budgets: Annotated[
@@ -287,12 +349,24 @@ if TYPE_CHECKING:
 else:
 
     class Epsilon(Either):
-        """An exact number, or a file of budgets with one problem for each distinct budget."""
+        """An exact number, or a file of budgets with one problem for each distinct budget.
+
+        >>> isinstance(Fraction(1, 2), Epsilon), isinstance("0.5", Epsilon)
+        (True, False)
+        """
 
         choices = (Fraction, BudgetsFile)
 
         @staticmethod
         def kind_of(value: object) -> type:
+            """Return the type to which a value of a specification is converted.
+
+            Args:
+                value: The value, as read from TOML or JSON.
+
+            Returns:
+                `BudgetsFile` for a table, otherwise `Fraction`.
+            """
             return BudgetsFile if isinstance(value, Mapping) else Fraction
 
 
@@ -301,11 +375,20 @@ Edges = Annotated[
     says("pairs of secrets: texts are labels, integers are positions, counted from 0."),
 ]
 EdgesCsv = Annotated[EdgesFile | None, says("a file of edges.")]
-Neighbours = Annotated[int | None, says("4 or 8: the number of neighbours that each cell of a grid is joined to.")]
+Neighbours = Annotated[int | None, says("4 or 8: each cell of a grid is joined to this number of neighbours.")]
 
 
 class GraphTable(Table, frozen=True):
-    """A graph on the secrets. The distance of two secrets is the number of edges on a shortest path."""
+    """A graph on the secrets. The distance between two secrets is the number of edges on a shortest path.
+
+    Attributes:
+        edges: Pairs of secrets, as labels or positions, or None.
+        edges_csv: A file of edges, or None.
+        neighbours: 4 or 8 joins each cell of a grid to this number of neighbours; or None.
+
+    >>> GraphTable(edges=[("a", "b")]).form
+    'edges'
+    """
 
     alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
 
@@ -315,7 +398,7 @@ class GraphTable(Table, frozen=True):
 
 
 class ChainTable(Table, frozen=True):
-    """A Markov chain over the states, or the data that its steps are counted in."""
+    """A Markov chain over the states, or the data in which its steps are counted."""
 
     alternatives: ClassVar = ("path", "paths", "estimated", "checkins", "plt", "neighbours")
 
@@ -323,20 +406,22 @@ class ChainTable(Table, frozen=True):
         str | None,
         says(
             "a file with the matrix Pr(next state | current state), with a row for each current state; formats are "
-            "those of `matrix`. The word stay instead of a row puts a 1 on the diagonal."
+            "those of `matrix`. The word stay in place of a row puts a 1 on the diagonal."
         ),
     ] = None
-    paths: Annotated[list[str] | None, says("files with such matrices, in order of time; `by` gives their period.")] = (
-        None
-    )
-    estimated: Annotated[bool | None, says("true: from the check-ins or trajectories that the prior comes from.")] = (
-        None
-    )
+    paths: Annotated[
+        list[str] | None, says("files with one matrix each, in order of time; `by` gives their period.")
+    ] = None
+    estimated: Annotated[
+        bool | None, says("true: steps are counted in the check-ins or trajectories of the prior.")
+    ] = None
     checkins: Annotated[Checkins | None, says("a file of check-ins.")] = None
     plt: Annotated[Trajectories | None, says("a folder of trajectories.")] = None
     neighbours: Annotated[
         int | None,
-        says("4 or 8: stay, or step to one of this number of neighbouring cells, all with equal probability."),
+        says(
+            "4 or 8: the number of neighbouring cells to which people move; staying and each move are equally likely."
+        ),
     ] = None
     smoothing: Annotated[
         float | None, says("the number added to each count of steps; with `estimated`, `checkins` or `plt`.")
@@ -353,13 +438,13 @@ class ChainTable(Table, frozen=True):
     every: Annotated[
         str | None,
         says(
-            'the length of a step, such as "5 min". It is the step of the matrix in `path`; data are resampled to it '
-            "before steps are counted. A trace with times must have the same steps."
+            'the length of a step of the chain, such as "5 min". Data are resampled to this length before steps are '
+            "counted. A trace with times must have steps of the same length."
         ),
     ] = None
     gap: Annotated[
         str | None,
-        says('the longest time between observations before a trace is cut, such as "15 min"; three steps by default.'),
+        says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
     ] = None
     by: Annotated[
         Literal["hour", "step"] | None,
@@ -371,35 +456,35 @@ class ChainTable(Table, frozen=True):
     ends: Annotated[
         Literal["stay", "mixture", "any"] | None,
         says(
-            "the row of a state that no trace leaves, in data without smoothing: "
+            "the row of a state that no trace leaves, for counts without smoothing: "
             '"stay" (a 1 on the diagonal, the default), "mixture" (any mixture of the observed rows) or "any" (any '
-            'row). "mixture" and "any" are for leakage; a release refuses them.'
+            'row). "mixture" and "any" are for leakage; releases reject them.'
         ),
     ] = None
     border: Annotated[
         Literal["cut", "state"] | None,
         says(
-            'the treatment of steps that leave the box, in data: "cut" (the default) leaves them out; "state" leads '
-            "them to an additional state outside, for leakage."
+            'the treatment of observed steps that leave the box: "cut" (the default) omits them; "state" counts '
+            "them as steps to an additional state outside, for leakage."
         ),
     ] = None
 
 
 class Centre(Table, frozen=True):
-    """A normal distribution of people around a point."""
+    """A centre around which people are normally distributed."""
 
-    x: Annotated[float, says("its first coordinate, in the unit of the domain.")]
-    y: Annotated[float, says("its second coordinate.")]
+    x: Annotated[float, says("the first coordinate of the centre, in the unit of the domain.")]
+    y: Annotated[float, says("the second coordinate of the centre.")]
     spread: Annotated[float, says("the standard deviation in each direction.")]
     weight: Annotated[float, says("the weight of this centre, relative to the weights of the other centres.")] = 1.0
 
 
 class Simulated(Table, frozen=True):
-    """Simulated people around centres, counted in whole numbers: the prior is the same on every machine."""
+    """Simulated people around centres. Counts are whole numbers, so the prior is the same on every machine."""
 
     centres: Annotated[list[Centre], says("the centres around which people live.")]
     people: Annotated[int, says("the number of people.")] = 1_000_000
-    background: Annotated[float, says("the share of people that is spread evenly over all secrets.")] = 0.0
+    background: Annotated[float, says("the share of people who are spread evenly over all secrets.")] = 0.0
 
 
 class VisitsFile(Table, frozen=True):
@@ -415,7 +500,22 @@ class VisitsFile(Table, frozen=True):
 
 
 class PriorTable(Table, frozen=True):
-    """The probability of each secret. All forms except `uniform` and `probabilities` are counts plus `smoothing`."""
+    """The probability of each secret: uniform, given as probabilities, or counts plus `smoothing`.
+
+    Attributes:
+        uniform: Whether all secrets are equally likely, or None.
+        probabilities: A probability for each secret, or None.
+        counts: A count for each secret, or None.
+        csv: A file of counts, or None.
+        visits: A file of raw coordinates, or None.
+        checkins: A file of check-ins, or None.
+        plt: A folder of trajectories, or None.
+        simulated: Simulated people, or None.
+        smoothing: The number added to each count, or None.
+
+    >>> PriorTable(counts=[3.0, 1.0], smoothing=1.0).form
+    'counts'
+    """
 
     alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "visits", "checkins", "plt", "simulated")
 
@@ -430,15 +530,13 @@ class PriorTable(Table, frozen=True):
     checkins: Annotated[
         Checkins | None,
         says(
-            "a file of check-ins, which are counted in the cells of a geographic grid; with geographic anchors they "
-            "are used as raw visits."
+            "a file of check-ins, which are counted in the cells of a geographic grid, or used as raw visits with "
+            "geographic anchors."
         ),
     ] = None
-    plt: Annotated[Trajectories | None, says("a folder of trajectories, used like check-ins.")] = None
+    plt: Annotated[Trajectories | None, says("a folder of trajectories, which are used like check-ins.")] = None
     simulated: Annotated[Simulated | None, says("simulated people.")] = None
     smoothing: Annotated[
         float | None,
-        says(
-            "the number added to each count; required if some secrets have no count, where 0 accepts probability zero."
-        ),
+        says("the number added to each count; required if some secrets have no count (0 gives them probability zero)."),
     ] = None

@@ -22,20 +22,20 @@ Borders = tuple[Floats, Floats]
 DEGREES: Axes = ("latitude", "longitude")
 """The names of coordinates on the Earth, in degrees."""
 PLANE: Axes = ("x", "y")
-"""The names of coordinates on the plane, in the unit of their domain."""
+"""The names of coordinates on the plane, in the unit of the domain."""
 
 INTERCHANGED = "latitude and longitude look interchanged"
-"""The hint in errors about an invalid latitude that is a possible longitude."""
+"""The hint in errors about an invalid latitude that would be a valid longitude."""
 
 Outside = Literal["refuse", "nearest"]
-"""The treatment of a place outside: an error, or the nearest cell, place or point of the rectangle of anchors."""
+"""The treatment of outside places: an error ("refuse"), or the nearest cell, place or border point ("nearest")."""
 
 _Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
-# Relative amount by which rounding may have lengthened a distance of exactly the reach.
+# Relative tolerance for distances that equal the reach, apart from rounding.
 _REACH_MARGIN = 1e-9
 
-# Amount by which rounding of coordinates may have lengthened a distance, in units in the last place of coordinates.
+# Tolerance for distances between rounded coordinates, in units in the last place of the largest coordinate.
 _COORDINATE_MARGIN_ULPS = 4
 
 _LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
@@ -43,18 +43,19 @@ _LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The places of the members of a domain, and the region that counts as inside.
+    """The places of the members of a domain, and the region inside the domain.
 
-    In a grid, a place is outside beyond the box, or in a cell that is not a member. With anchors, it is outside beyond
-    their rectangle. For other places, it is outside if the nearest member is farther than a reach.
+    A place is outside a grid if it lies beyond the box, or in a cell that is not a member. A place is outside a domain
+    of anchors if it lies beyond their rectangle. A place is outside any other domain if the nearest member is farther
+    away than a distance, the reach.
 
     Attributes:
         known: Coordinates of the members, (n, 2), in the order of `axes`.
         axes: `DEGREES` or `PLANE`.
         borders: The borders between the cells of a grid along each axis, or None.
-        members: For each cell of the grid, the index of its member, int64, or −1; None if all cells are members.
-        corners: The two ends of each side of the rectangle of anchors, or None.
-        unit: The unit of the plane; distances of places in degrees are in km.
+        members: For each cell of the grid, the index of its member or −1, int64; None if all cells are members.
+        corners: The two ends of the rectangle of anchors along each axis, or None.
+        unit: The unit of the plane; distances between places in degrees are in km.
 
     >>> round(Area(np.array([[0.0, 0.0], [3.0, 4.0]]), PLANE).reach, 6)
     5.0
@@ -74,9 +75,9 @@ class Area:
 
     @functools.cached_property
     def reach(self) -> float | None:
-        """The largest distance of a member from its nearest neighbour, in the unit, or None if all distances are 0.
+        """The largest distance between a member and its nearest neighbour, or None if all distances are 0.
 
-        It is the default for the largest distance of an inside place from its nearest member.
+        By default, a place is inside if a member lies within this distance.
         """
         largest = 0.0
         for index, place in enumerate(self.known.tolist()):
@@ -86,7 +87,7 @@ class Area:
         return self._length(largest) or None
 
     def turn(self, places: Floats) -> Floats:
-        """Return places with longitudes above 180 degrees if the area crosses the 180th meridian.
+        """Return places with longitudes shifted to the range of the area, which may continue above 180 degrees.
 
         Args:
             places: Coordinates in the order of `axes`, (2, k).
@@ -101,9 +102,10 @@ class Area:
         return np.stack((places[0], wrap_longitudes(places[1], float(ends.min()), float(ends.max()))))
 
     def spread(self, place: list[float]) -> Floats:
-        """Return a monotone function of the distance of each member from a place, (n,).
+        """Return an increasing function of the distance between a place and each member, (n,).
 
-        On the plane it is the squared Euclidean distance; in degrees sin²(d / 2R), for the great-circle distance d.
+        The function is the squared Euclidean distance on the plane. In degrees, the function is sin²(d / 2R), where d
+        is the great-circle distance.
 
         Args:
             place: The two coordinates of the place, in the order of `axes`.
@@ -126,15 +128,20 @@ class Area:
         return cosines
 
     def limit(self, reach: float | None) -> float:
-        """Return the largest value of `spread` for a place inside.
+        """Return the largest value of `spread` between an inside place and its nearest member.
 
-        Like `distances.reach`, the limit includes a margin for rounding in a distance of exactly the reach.
+        Like `distances.reach`, the limit includes a margin, because rounding may have lengthened a distance equal to
+        the reach.
 
         Args:
-            reach: A distance in the unit of the area, >= 0; None takes the reach of the members.
+            reach: A distance in the unit of the area, >= 0; None means `Area.reach`.
+
+        Returns:
+            The limit, a value of `spread`.
 
         Raises:
-            InputError: The reach is None and all members coincide, or it is negative, or the area takes no reach.
+            InputError: The reach is negative, it is None although all members coincide, or the area does not use a
+                reach.
         """
         if reach is None:
             if self.reach is None:
@@ -149,7 +156,7 @@ class Area:
 
     @property
     def margin(self) -> float:
-        """The amount by which rounding of coordinates may have lengthened a distance: 4 units in their last place."""
+        """The tolerance for rounded coordinates: 4 units in the last place of the largest coordinate."""
         return (
             _COORDINATE_MARGIN_ULPS
             * float(np.spacing(np.abs(self.known).max()))
@@ -169,14 +176,14 @@ class Area:
         return 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(spread)))
 
     def check_reach(self, reach: float | None) -> None:
-        """Raise `InputError` for a reach if cells or anchors already define the region inside.
+        """Raise `InputError` if a reach is given for cells or anchors, which do not use a reach.
 
         Args:
-            reach: The reach of a call, or None.
+            reach: The reach, or None if it is not given.
         """
         if reach is not None and not self.is_scattered:
             bound = "for domains that are neither a grid nor anchors"
-            raise InputError("reach", "does not belong to this domain", value=reach, bound=bound, remedy="leave it out")
+            raise InputError("reach", "does not apply to this domain", value=reach, bound=bound, remedy="leave it out")
 
     def shown(self, limit: float) -> str:
         """Return the distance for a value of `spread`, with its unit.
@@ -197,9 +204,10 @@ class Area:
 
 
 def as_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
-    """Return the coordinates of a call as two float64 arrays of one shape, in the order of `axes`.
+    """Convert the coordinates of places to two float64 arrays of one shape, in the order of `axes`.
 
-    `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may be used instead.
+    `first` and `second` are latitude and longitude, or x and y. On the plane, `x` and `y` may replace `first` and
+    `second`.
 
     Args:
         axes: `DEGREES` for latitude and longitude, `PLANE` for x and y.
@@ -212,7 +220,8 @@ def as_places(axes: Axes, first: object, second: object, x: object = None, y: ob
         The two coordinate arrays.
 
     Raises:
-        InputError: Coordinates are of the other kind, missing, not finite, out of range, or of different shapes.
+        InputError: Coordinates are missing, not finite, out of range, of different shapes, or given under the names of
+            other axes.
     """
     if axes == PLANE and first is None and second is None:
         first, second = x, y
@@ -238,7 +247,7 @@ def as_places(axes: Axes, first: object, second: object, x: object = None, y: ob
 
 
 def interval(values: Floats, borders: Floats) -> Integers:
-    """Return the index of the interval that contains each value, or −1.
+    """Return the index of the interval that contains each value, or −1 if there is none.
 
     Intervals include their lower border; the last interval also includes its upper border.
     """
@@ -250,7 +259,7 @@ def interval(values: Floats, borders: Floats) -> Integers:
 
 
 def wrap_longitudes(longitude: Floats, west: float, east: float) -> Floats:
-    """Return longitudes in the range of a box from `west` to `east`; `east` is above 180 if it crosses the meridian.
+    """Return longitudes shifted to the range of a box, whose `east` exceeds 180 if it crosses the 180th meridian.
 
     Longitudes above 180 degrees are first reduced by 360. For a box across the 180th meridian, 360 is then added if
     that brings a longitude closer to the middle of the box.
@@ -260,7 +269,7 @@ def wrap_longitudes(longitude: Floats, west: float, east: float) -> Floats:
 
 
 def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
-    """Return whether some latitudes are invalid, and every such pair is valid with its two numbers exchanged."""
+    """Return whether some latitudes are invalid, and an exchange of coordinates makes each of these places valid."""
     wrong = np.abs(latitude) > 90
     swapped = (latitude >= -180) & (latitude <= 360) & (np.abs(longitude) <= 90)
     return bool(wrong.any() and swapped[wrong].all())
@@ -269,24 +278,24 @@ def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
 def locate(
     area: Area, places: Borders, outside: Outside = "refuse", reach: float | None = None
 ) -> tuple[Integers, int]:
-    """Return the member that each place belongs to, and the number of places outside.
+    """Return the member to which each place belongs, and the number of outside places.
 
-    A place belongs to the grid cell that contains it. Without cells, it belongs to the nearest member, the first one if
-    several are equally near.
+    A place belongs to the grid cell that contains it. If the area has no cells, a place belongs to the nearest member,
+    or to the first of several equally near members.
 
     Args:
         area: The places of the members.
-        places: Two arrays of finite coordinates of one shape, in the order of the axes of the area.
-        outside: "refuse" raises an error for places outside; "nearest" takes the nearest member. In a complete grid it
-            takes the cell that is nearest along each axis.
-        reach: The largest distance from the nearest member, in the unit of the area, for areas without cells and
-            anchors. None takes `Area.reach`.
+        places: Two arrays of one shape with finite coordinates, in the order of the axes of the area.
+        outside: "refuse" raises an error for outside places; "nearest" takes the nearest member. In a complete grid,
+            the nearest member is the cell that is nearest along each axis.
+        reach: The largest distance between an inside place and its nearest member, in the unit of the area. This limit
+            applies only to areas without cells and anchors; None means `Area.reach`.
 
     Returns:
-        Indices of members, int64, shaped like the coordinates, and the number of places outside.
+        Indices of members, int64, shaped like the coordinates, and the number of outside places.
 
     Raises:
-        InputError: A place is outside and refused; the error names it, and counts the others.
+        InputError: Some places are outside, and `outside` is "refuse"; the message names the first outside place.
 
     >>> from mechdesign.model import Domain
     >>> area = Domain.grid(columns=4, rows=3, width=4.0, height=3.0).area(PLANE)
@@ -308,7 +317,7 @@ def locate(
 
 
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
-    """Return the number of places beyond the rectangle of anchors; raise `InputError` if they are refused."""
+    """Return the number of places beyond the rectangle of anchors; raise `InputError` if these are refused."""
     assert area.corners is not None
     _check_outside(outside)
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
@@ -338,7 +347,7 @@ def _within(flat: Floats, borders: Borders) -> _Truths:
 
 
 def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Truths]:
-    """Return the member for each place, and a mask of the places that lie in a member cell."""
+    """Return the member for each place, and a mask of the places that lie in the cell of a member."""
     inside = _within(flat, borders)
     at = [interval(np.clip(value, side[0], side[-1]), side) for value, side in zip(flat, borders, strict=True)]
     row, column = at if area.axes == DEGREES else at[::-1]
@@ -362,9 +371,9 @@ def _coordinates(value: object, name: str) -> Floats:
 
 
 def _nearest(area: Area, places: Floats) -> tuple[Integers, Floats]:
-    """Return the nearest member to each place, and its distance in the measure of `Area.spread`."""
+    """Return the member nearest to each place, and the value of `Area.spread` between the two."""
     found, apart = np.zeros(places.shape[1], dtype=np.int64), np.zeros(places.shape[1])
-    # Place by place, so that memory grows only with the domain.
+    # Process one place at a time, so that memory use grows only with the size of the domain.
     for index, place in enumerate(places.T.tolist()):
         spread = area.spread(place)
         found[index] = spread.argmin()
@@ -376,7 +385,7 @@ def _refusal(place: list[float], path: str, missed: int, area: Area, limit: floa
     nearest = 'take the nearest cell with outside="nearest"'
     box, exchanged, swapped = area.borders or area.corners, place[::-1], False
     if box is None:
-        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of them"
+        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of a place of the domain"
         remedy = 'leave it out, give a larger reach, or take the nearest place with outside="nearest"'
         swapped = _may_be(exchanged, area.axes) and float(area.spread(exchanged).min()) <= limit
     elif _holds(box, place):
@@ -387,7 +396,7 @@ def _refusal(place: list[float], path: str, missed: int, area: Area, limit: floa
         problem, bound = f"lies outside the {kind}", _ranges(area.axes, box)
         remedy = f"leave it out, use a larger grid, or {nearest}"
         if area.corners is not None:
-            remedy = 'leave it out, or have it projected to the border with outside="nearest"'
+            remedy = 'leave it out, or project it onto the border with outside="nearest"'
         swapped = _holds(box, exchanged)
     if missed > 1:
         problem += f", as {'are' if box is None else 'do'} {missed - 1} others"
@@ -410,7 +419,7 @@ def _ranges(axes: Axes, borders: Borders) -> str:
 
 
 Between = tuple[int, Fraction]
-"""The position of a coordinate: the index of a column or row, and the relative position, in [0, 1], to the next one."""
+"""A position: the index of a column or row, and the relative distance, in [0, 1], from it to the next column or row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,17 +443,18 @@ class Corners:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The corners of a grid over a rectangle: `columns` × `rows` anchors, including those on the border.
+    """The corners of a grid over a rectangle: `columns` × `rows` anchors, including the anchors on the border.
 
-    Anchor (row, column) has index row · columns + column; the first one is at (0, 0).
+    Anchor (row, column) has index row · columns + column; anchor 0 is at (0, 0).
 
     Attributes:
         columns: The number of columns of anchors, at least 2.
         rows: The number of rows of anchors, at least 2.
-        width: The width of the rectangle; a float means the decimal that it prints.
+        width: The width of the rectangle; a float is read as the decimal in its repr.
         height: The height of the rectangle.
-        box: (south, north, west, east) in degrees, or None. Points are then latitudes and longitudes, placed in
-            proportion to the sides of the box; `width` and `height` are lower bounds of its sides.
+        box: (south, north, west, east) in degrees, or None. With a box, points are latitudes and longitudes, and their
+            relative positions are computed in degrees. `width` and `height` are then lower bounds on the lengths of the
+            sides of the box.
 
     >>> Lattice(columns=3, rows=2, width=1.0, height=1.0).steps
     (Fraction(1, 2), Fraction(1, 1))
@@ -466,7 +476,7 @@ class Lattice:
                     "puts all anchors in a line",
                     value=1,
                     bound="an integer >= 2",
-                    remedy="points off the line would not lie between anchors: give at least two in each direction",
+                    remedy="give at least two anchors in each direction, so that other points lie between anchors",
                 )
             object.__setattr__(self, name, count)
         for name in ("width", "height"):
@@ -479,7 +489,7 @@ class Lattice:
 
     @property
     def steps(self) -> tuple[Fraction, Fraction]:
-        """The distances between neighbours along x and along y, exact."""
+        """The exact distances between neighbouring anchors along x and along y."""
         return exact(self.width) / (self.columns - 1), exact(self.height) / (self.rows - 1)
 
     @property
@@ -499,7 +509,7 @@ class Lattice:
         return points
 
     def corners(self, first: Floats, second: Floats) -> Corners:
-        """Return the anchors around points and their weights, in floating point.
+        """Return the four anchors around each point, and their weights in floating point.
 
         Args:
             first: x, or latitude if the lattice has a box; shape (k,).
@@ -520,9 +530,9 @@ class Lattice:
         return Corners(indices, weights, ~inside)
 
     def place(self, first: float, second: float) -> tuple[Between, Between, bool]:
-        """Return the exact position of one point: its column, its row, and whether it was projected from outside.
+        """Return the exact position of one point: its column, its row, and whether the point is outside.
 
-        Column and row are `Between` values. Coordinates are used as exact binary numbers.
+        Column and row are `Between` values. Coordinates are treated as exact binary numbers.
 
         Args:
             first: x, or latitude if the lattice has a box.
@@ -540,7 +550,8 @@ class Lattice:
             turned += 360 * (east > 180 and turned < (west + east) / 2 - 180)
             across, up = (turned - west) / (east - west), (Fraction(first) - south) / (north - south)
             second = float(turned)
-        # A coordinate equal to the float of a side is inside, even if its binary value exceeds the decimal of the side.
+        # A coordinate that equals the float of a side is inside, even if this float exceeds the decimal value of the
+        # side.
         (left, right), (low, high) = self.ends
         outside = not (left <= first <= right and low <= second <= high)
         return _exact_cell(across, self.columns), _exact_cell(up, self.rows), outside

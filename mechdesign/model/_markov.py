@@ -28,13 +28,14 @@ class MarkovChain:
     """A time-homogeneous Markov chain over n states.
 
     NumPy functions accept a chain instead of its matrix. Smoothing makes a chain more uniform, and so reduces the
-    leakage that is computed from it. It is meant for priors; `unsmoothed` returns the chain for bounds on leakage.
+    leakage that is computed from it. A smoothed chain is intended for priors; bounds on leakage need the chain that
+    `unsmoothed` returns.
 
     Attributes:
         matrix: Pr(next = j | now = i) at (i, j), float64 of shape (n, n), read-only; rows sum to 1 within 1e-9.
         smoothing: The number >= 0 that was added to each count.
-        counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not counted. In a
-            reversed chain they are weights.
+        counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not estimated from
+            counts. A reversed chain stores weights instead of counts.
 
     >>> MarkovChain.from_traces([[0, 1, 1, 0]], n=2).matrix.tolist()
     [[0.0, 1.0], [0.5, 0.5]]
@@ -62,7 +63,7 @@ class MarkovChain:
         object.__setattr__(self, "counts", counts)
 
     def unsmoothed(self) -> MarkovChain:
-        """Return the chain of the counts without smoothing; a state that no step leaves gets a 1 on the diagonal.
+        """Return the chain of the counts without smoothing; a state without a next step gets a 1 on the diagonal.
 
         A chain without smoothing is returned unchanged.
 
@@ -89,7 +90,7 @@ class MarkovChain:
         return self.size
 
     def at(self, step: int) -> MarkovChain:
-        """Return the chain for the step from time `step` to the next one: always this chain.
+        """Return the chain for the step from time `step` to `step` + 1, which is always this chain.
 
         Args:
             step: The time, counted from 0.
@@ -117,8 +118,8 @@ class MarkovChain:
             traces: Integer arrays of consecutive states, each of shape (k,).
             n: The number of states.
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states that no trace leaves; None refuses such states unless there
-                is smoothing. See `OpenChain` for unknown rows.
+            ends: "stay" puts a 1 on the diagonal for states that no trace leaves; None raises an error for these states
+                unless `smoothing` is positive. See `OpenChain` for unknown rows.
 
         Returns:
             The chain, with its counts.
@@ -126,7 +127,7 @@ class MarkovChain:
         Raises:
             InputError: A state is out of range, or no trace leaves some state and there is no smoothing.
         """
-        traces = as_list(traces, "traces", "a list of traces, each of states, such as the cells of Visits")
+        traces = as_list(traces, "traces", "a list of traces, each a sequence of states, such as the cells of Visits")
         n = as_integer(n, "n", 1)
         if traces and all(isinstance(state, int | np.integer) for state in traces):
             remedy = "put one trace in a list: [trace]"
@@ -144,8 +145,8 @@ class MarkovChain:
         Args:
             counts: The number >= 0 of steps from i to j at (i, j), shape (n, n).
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states without steps; None refuses such states unless there is
-                smoothing.
+            ends: "stay" puts a 1 on the diagonal for states without steps; None raises an error for these states unless
+                `smoothing` is positive.
 
         Returns:
             The chain, with its counts.
@@ -162,13 +163,13 @@ class MarkovChain:
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size and smoothing == 0:
-            which = f"no trace ever leaves state {never_left[0]} ({never_left.size} such states of {n})"
+            which = f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)"
             if ends is None:
                 raise InputError(
                     "traces",
                     which,
                     bound="at least one step from each state",
-                    remedy='give ends="stay", which puts a 1 on the diagonal, or fewer and larger cells',
+                    remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
                 )
             if ends != "stay":
                 raise InputError("ends", f"does not give a Markov chain: {which}", value=ends, remedy=CLOSED)
@@ -178,7 +179,7 @@ class MarkovChain:
         return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
-        """Return the chain backwards in time: the previous state given the current state, by Bayes' rule.
+        """Return the backward chain: the probability of the previous state given the current state, by Bayes' rule.
 
         backward[j, i] = Pr(previous = i | now = j) = π_i P[i, j] / Σ_i' π_i' P[i', j], with π = `initial`.
 
@@ -189,7 +190,7 @@ class MarkovChain:
             The backward chain.
 
         Raises:
-            InputError: Some state j cannot be reached.
+            InputError: Some state j cannot be reached in one step.
 
         >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
         [[1.0, 0.0], [0.333, 0.667]]
@@ -222,7 +223,7 @@ class MarkovChain:
             The stationary distribution.
 
         Raises:
-            InputError: The chain has several closed sets of states, and so several stationary distributions.
+            InputError: The chain has several closed sets of states, and therefore several stationary distributions.
 
         >>> MarkovChain([[0.5, 0.5], [0.25, 0.75]]).stationary().probabilities.round(3).tolist()
         [0.333, 0.667]
@@ -234,9 +235,9 @@ class MarkovChain:
             first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
             raise InputError(
                 "matrix",
-                f"has {closed.size} closed sets of states, such as those with states {first} and {second}",
+                f"has {closed.size} closed sets of states, such as the sets that contain states {first} and {second}",
                 bound="one closed set",
-                remedy="study each set by itself",
+                remedy="study each closed set separately",
             )
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)
@@ -249,9 +250,9 @@ class VaryingChain:
     """A Markov chain that changes with time.
 
     Attributes:
-        chains: `chains[t]` leads from time t to time t + 1, counted from 0; all chains have the same states.
-        cyclic: Whether the chains repeat after the last one, like the hours of the day. Otherwise a trace has at most
-            ``len(chains) + 1`` times.
+        chains: `chains[t]` gives the step from time t to time t + 1, counted from 0; all chains have the same states.
+        cyclic: Whether the chains repeat after the last chain, like the hours of the day. Without repetition, a trace
+            has at most ``len(chains)`` steps.
 
     >>> VaryingChain.of([[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]], cyclic=True).at(3).matrix.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -261,7 +262,7 @@ class VaryingChain:
     cyclic: bool = False
 
     def __post_init__(self) -> None:
-        """Check that there is at least one chain and that all have the same states."""
+        """Check that there is at least one chain, and that all chains have the same states."""
         object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
         chains = tuple(self.chains)
         if not chains:
@@ -284,7 +285,7 @@ class VaryingChain:
 
         Args:
             matrices: Markov chains or transition matrices, each (n, n), in order of time.
-            cyclic: Whether they repeat after the last one.
+            cyclic: Whether the chains repeat after the last chain.
 
         Returns:
             The chain.
@@ -307,7 +308,7 @@ class VaryingChain:
         return len(self.chains)
 
     def at(self, step: int) -> MarkovChain:
-        """Return the chain for the step from time `step` to the next one; raise `InputError` beyond the last chain.
+        """Return the chain for the step from time `step` to `step` + 1; raise `InputError` after the last chain.
 
         Args:
             step: The time, counted from 0.
@@ -330,14 +331,14 @@ class VaryingChain:
 def chain_of(
     weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
 ) -> MarkovChain | OpenChain:
-    """Return the chain whose rows are proportional to weights; a row of zeros is an end.
+    """Return the chain whose rows are proportional to weights; a row of zeros marks an end.
 
     Args:
         weights: Weights >= 0 of steps, (n, n).
         ends: The treatment of rows of zeros: "stay" returns a `MarkovChain` with a 1 on the diagonal, "mixture" and
             "any" return an `OpenChain`.
-        smoothing: The smoothing already included in the weights, which a Markov chain stores.
-        counts: The counts behind the weights, (n, n), which a Markov chain stores; or None.
+        smoothing: The smoothing that the weights include; a Markov chain stores it.
+        counts: The counts from which the weights are computed, (n, n), or None; a Markov chain stores them.
 
     Returns:
         A Markov chain, or an open chain if there are ends and `ends` is not "stay".
@@ -365,7 +366,7 @@ def reversed_rows(joint: Floats) -> Floats:
     >>> reversed_rows(np.array([[1.0, 1.0], [0.0, 3.0]])).tolist()
     [[1.0, 0.0], [0.25, 0.75]]
     """
-    # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
+    # Divide each column by its largest entry, because a column of tiny numbers would lose precision.
     largest = joint.max(axis=0)
     backward = (joint / np.where(largest > 0, largest, 1.0)).T
     totals = backward.sum(axis=1, keepdims=True)
@@ -374,18 +375,25 @@ def reversed_rows(joint: Floats) -> Floats:
 
 
 def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain:
-    """Return a chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
+    """Return a more uniform chain by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
 
-    Equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release under
-    Temporal Correlations (2019). A smaller s means a stronger temporal correlation. The result keeps the counts of a
-    counted chain and records the larger smoothing.
+    The formula is equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data
+    Release under Temporal Correlations (2019). A smaller s means a stronger temporal correlation. If the chain has
+    counts, the result keeps them and stores the larger of `s` and `matrix.smoothing`.
+
+    Args:
+        matrix: A Markov chain, an open chain, or a transition matrix, (n, n).
+        s: The number >= 0 added to each transition probability.
+
+    Returns:
+        The smoothed chain.
 
     >>> smooth([[1.0, 0.0], [0.0, 1.0]], 0.5).matrix.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # The row of an end becomes uniform. Its counts are zero, so the unsmoothed chain stays there.
+        # The row of an end becomes uniform. The end has zero counts, so the unsmoothed chain never leaves the end.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
@@ -405,7 +413,7 @@ def _eliminate(matrix: Floats) -> Floats:
     """Return the stationary distribution of an irreducible chain."""
     reduced = matrix.copy()
     n = len(reduced)
-    # Eliminate states from the last one: a step to an eliminated state becomes a step to its successors.
+    # Eliminate states in reverse order: a step to an eliminated state becomes a step to its successors.
     for last in range(n - 1, 0, -1):
         reduced[:last, last] /= reduced[last, :last].sum()
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])

@@ -1,4 +1,4 @@
-"""Numbers of requirements: exact fractions from any type, within the range of float64."""
+"""Conversion of the numbers in requirements to exact fractions, with a check of their range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 
 Number = float | int | str | Decimal | Fraction
-"""A float means the decimal that its repr prints; other types are exact."""
+"""A float is read as the decimal in its repr; other types are exact."""
 
 
 def positive(value: Number, path: str) -> Fraction:

@@ -33,12 +33,14 @@ CLOSED = 'use ends = "stay", which puts a 1 on the diagonal'
 class OpenChain:
     """A chain with ends: states whose rows are unknown because no observed step leaves them.
 
-    Functions for leakage accept it instead of a matrix. Functions that need a Markov chain refuse it.
+    Functions that compute leakage accept an open chain in place of a matrix. Functions that need a Markov chain reject
+    an open chain.
 
     Attributes:
         matrix: Float64 of shape (n, n), read-only: a row of zeros for each end, and a distribution for each other
             state. In a backward matrix, an end is a state that no observed step enters.
-        ends: The possible rows of ends: "mixture", any mixture of the other rows, or "any", any distribution.
+        ends: The possible rows of ends: "mixture" means any mixture of the other rows, and "any" means any
+            distribution.
 
     Raises:
         InputError: No row is unknown, or all rows are; or a known row is not a distribution.
@@ -53,7 +55,12 @@ class OpenChain:
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
         if as_ends(self.ends) == "stay":
-            raise InputError("ends", "makes a Markov chain", value="stay", remedy="put a 1 on the diagonal")
+            raise InputError(
+                "ends",
+                "is not an option of an open chain",
+                value="stay",
+                remedy="use a MarkovChain with a 1 on the diagonal",
+            )
         object.__setattr__(self, "matrix", as_rows(self.matrix, ends=True))
 
     @property
@@ -92,7 +99,7 @@ def as_ends(ends: str) -> Ends:
 def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
     """Return a read-only float64 matrix (n, n) whose rows are distributions.
 
-    With `ends`, some rows must be zero, but not all. Raises `InputError` that names the invalid row.
+    If `ends` is true, some but not all rows must be zero. Raises InputError for the first invalid row.
     """
     rows = as_amounts(matrix, "matrix", "(n, n)")
     if rows.shape[0] != rows.shape[1] or rows.size == 0:
@@ -108,7 +115,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
             bound="a row that sums to 1",
             remedy='put a 1 on its diagonal if people stay; leakage also takes OpenChain(matrix, "mixture")',
         )
-    # Sums of entries near the largest float64 may overflow; such rows are refused below.
+    # Sums of entries near the largest float64 may overflow; these rows are rejected below.
     with np.errstate(over="ignore", under="ignore"):
         totals = rows.sum(axis=1)
     wrong = np.flatnonzero((np.abs(totals - 1) > SUM_TOLERANCE) & ~zero)
@@ -122,7 +129,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
             remedy="rows are current states, columns are next states; normalise each row",
         )
     if ends:
-        # Adding zero makes −0 a plain zero.
+        # Adding 0.0 replaces −0.0 by 0.0.
         rows = rows + 0.0
         read_only(rows)
     return rows

@@ -14,26 +14,26 @@ from mechdesign.base._values import ReadOnlyMapping
 STANDS_IN = "uniform: it stands in place of a private one; nothing is claimed of cost"
 
 
-# Keys of prior tables whose values are counted.
+# Keys of prior tables that refer to counts.
 _COUNT_KEYS = ("counts", "csv", "visits", "checkins", "plt")
 
-# Keys of chain tables whose steps are counted.
+# Keys of chain tables that refer to counted steps.
 _STEP_KEYS = ("checkins", "plt", "estimated")
 
 # First words of `Origin.prior` for counted priors.
 _COUNTED_PRIORS = ("counts", "visits", "check-ins", "trajectories")
 
-# First words of `Origin.prior` for other priors.
+# First words of `Origin.prior` for priors that are not counted.
 _OTHER_PRIORS = ("uniform", "probabilities", "simulated")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a problem, as stated by its author. It is stored with a design, and nothing in it is proved.
+    """The origin of a problem, as its author states it. A design stores its origin without proof.
 
     Attributes:
         specification: The text of the specification, without comments.
-        prior: The source of the prior in words, with the user and the smoothing if there are any.
+        prior: The source of the prior in words, including the user and the smoothing if they are given.
         files: The SHA-256 digest of each file or folder of data, by its name in the specification.
         notes: Remarks about the data, such as the number of points left out.
         name: The name of the specification file, without its folder.
@@ -66,7 +66,7 @@ class Origin:
     def counted(self) -> tuple[str, ...]:
         """Keys of the specification whose values are counted in data: priors, and the steps of policy graphs.
 
-        Without a specification, the text in `prior` decides.
+        Without a specification, the property depends on the text in `prior`.
 
         >>> Origin('prior.checkins.path = "c.csv"').counted, Origin(prior="counts").counted
         (('prior.checkins',), ('prior',))
@@ -124,7 +124,7 @@ def _tables(text: str) -> Mapping[str, Any]:
 
 
 def find_counted_keys(tables: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a specification that name counts or data, in the priors, requirements and policy graph."""
+    """Yield the keys in priors, requirements and the policy graph that refer to counts or data."""
     yield from _keys(tables.get("prior"), "prior", _COUNT_KEYS)
     privacy = tables.get("privacy")
     for index, each in enumerate(privacy if isinstance(privacy, list) else ()):

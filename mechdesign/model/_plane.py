@@ -15,7 +15,7 @@ EARTH_RADIUS_KM = 6371.0088
 DEGREE_KM = math.radians(EARTH_RADIUS_KM)
 """Length of one degree of a great circle, in km."""
 
-# Covers the rounding of the few operations that compute the cosine, each below 2^-50.
+# Relative margin for the rounding errors, each below 2^-50, in the computation of the cosine.
 _COSINE_MARGIN = 1e-14
 
 
@@ -42,12 +42,13 @@ class Plane:
     def over(cls, south: float, north: float, west: float, east: float) -> Plane:
         """Return the plane over a box in degrees, with its origin in the south-west corner.
 
-        c is cos φ_v, rounded down, with tan φ_v = tan φ_max / cos((east − west)/2) and φ_max the largest absolute
-        latitude of the box. No great circle between two places of the box crosses the latitude φ_v. Along it, dλ
-        contributes a length of at least R c dλ, so no distance in the plane exceeds the great-circle distance. (The
-        cosine of φ_max would be too large: a great circle between two northern places leads farther north.)
+        The factor c is cos φ_v, rounded down, with tan φ_v = tan φ_max / cos((east − west)/2). Here φ_max is the
+        largest absolute latitude of the box. No great circle between two places of the box crosses the latitude φ_v.
+        Along a great circle, a step dλ therefore has a length of at least R c dλ. No distance in the plane exceeds the
+        great-circle distance. (The cosine of φ_max would be too large: a great circle between two northern places runs
+        farther north than the places.)
 
-        If the box touches a pole, or is half as wide as the globe, there is no such c > 0. The plane then has
+        If the box touches a pole, or is half as wide as the globe, no positive c has this property. The plane then has
         c = cos((south + north)/2), for drawing only, and is not `shorter`.
 
         Args:

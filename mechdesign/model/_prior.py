@@ -22,7 +22,8 @@ class Prior:
     NumPy functions accept a prior instead of its array.
 
     Attributes:
-        probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and is not normalised.
+        probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and the values are not
+            normalised.
 
     >>> Prior([0.25, 0.75])
     Prior(secrets: 2, most likely: 1 (75%))
@@ -31,7 +32,7 @@ class Prior:
     probabilities: Floats
 
     def __post_init__(self) -> None:
-        """Check that this is a distribution, and freeze it."""
+        """Check that the probabilities form a distribution, and make them read-only."""
         require_order(self.probabilities, "prior")
         probabilities = as_floats(self.probabilities, "prior", "(n,)")
         if probabilities.size == 0:
@@ -45,17 +46,17 @@ class Prior:
                 "does not sum to 1",
                 value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="divide it by its sum, or make a prior of counts with Prior.from_counts",
+                remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
             )
         object.__setattr__(self, "probabilities", probabilities)
 
     @property
     def zeros(self) -> Integers:
-        """Return the indices, in order, of the secrets of probability zero."""
+        """Return the indices of the secrets with probability zero, in ascending order."""
         return np.flatnonzero(self.probabilities == 0)
 
     def __repr__(self) -> str:
-        """Return the number of secrets and the most likely one, without the array."""
+        """Return the number of secrets and the most likely secret, without the array."""
         return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
@@ -101,7 +102,7 @@ class Prior:
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0) -> Prior:
-        """Return the prior (counts + smoothing) / total.
+        """Return the prior that is proportional to counts + smoothing.
 
         Args:
             counts: Counts or weights of the secrets, (n,), >= 0.
@@ -111,7 +112,7 @@ class Prior:
             The prior.
 
         Raises:
-            InputError: A count is out of range, or all are zero without smoothing.
+            InputError: A count is out of range, or all counts are zero and there is no smoothing.
 
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
@@ -134,7 +135,7 @@ class Prior:
 
     @classmethod
     def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
-        """Return the prior of the relative frequencies of secrets in a sequence.
+        """Return the relative frequencies of the secrets in a sequence as a prior.
 
         Without smoothing, a secret that never occurs gets probability zero: see `zeros`.
 
@@ -156,9 +157,10 @@ class Prior:
     def bootstrap(
         cls, counts: ArrayLike, samples: int, rng: np.random.Generator | int | None = None, smoothing: float = 0.0
     ) -> tuple[Prior, ...]:
-        """Return the priors of bootstrap samples: samples of the size of the data, drawn with replacement.
+        """Return priors from bootstrap samples, which have the size of the data and are drawn with replacement.
 
-        They express the uncertainty of a prior from few data; `DistortionPrivacy` accepts several priors at once.
+        The spread of these priors shows the uncertainty of a prior that is estimated from few data; `DistortionPrivacy`
+        accepts several priors at once.
 
         Args:
             counts: Whole numbers >= 0, (n,), such as the number of visits to each place.

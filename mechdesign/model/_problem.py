@@ -30,7 +30,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
-# Largest relative difference between a user's distances and the library's, which are rounded down.
+# Largest relative difference between a user's distances and the distances of this library, which are rounded down.
 _DISTANCE_TOLERANCE = 1e-9
 
 OBJECTIVES = ("expected", "worst")
@@ -41,8 +41,8 @@ _FACTS = ("edges_added", "isolated", "within")
 class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
-    A forbidden answer has infinite cost. It is then also forbidden to secrets that bounds tie to s; the field `cost`
-    is infinite for these pairs as well.
+    A forbidden answer has infinite cost. If o is forbidden to s, bounds on pairs may also forbid o to other secrets;
+    the field `cost` is infinite in all these cases.
 
     Args:
         prior: Probabilities π of the secrets, (n,).
@@ -50,16 +50,16 @@ class Problem:
         requirements: Any combination of metric, threshold, graph, continuous and distortion privacy.
         objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
             max_s Σ_o p(o|s) c(s, o) (equation 12).
-        secrets: The domain of the rows, for labels and maps, or None.
-        observables: The domain of the columns, or None.
+        secrets: The domain of the secrets (rows), for labels and maps, or None.
+        observables: The domain of the observables (columns), or None.
         title: The name of the mechanism.
-        facts: Remarks of functions that state problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
-            "edges_added", as in `SolveSummary`. They do not affect the channel; the certificate shows them.
+        facts: Remarks from functions that build problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
+            "edges_added", as in `SolveSummary`. These remarks do not affect the channel; the certificate shows them.
 
     Raises:
-        InputError: A shape, a sign or a sum is wrong.
-        InfeasibleError: Every answer is forbidden to a secret, or a distortion floor exceeds the largest possible one,
-            which the message gives.
+        InputError: An argument has the wrong shape, sign or sum.
+        InfeasibleError: Every answer is forbidden to a secret, or a distortion floor exceeds the largest possible
+            distortion, which the message states.
 
     >>> Problem([0.5, 0.5], [[0, 1], [1, 0]], [])
     Problem(2 secrets, 2 observables, expected cost; no requirement)
@@ -96,7 +96,9 @@ class Problem:
         require(costs >= 0, costs, "cost", "a number >= 0, or infinity to forbid an answer")
         barred = np.isinf(costs).all(axis=1)
         if barred.any():
-            raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
+            raise InputError(
+                f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one answer"
+            )
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         required = as_requirements(requirements, n)
@@ -152,7 +154,7 @@ class Problem:
             require_kind(each, Requirement, f"requirements[{index}]", "MetricPrivacy, …")
         anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
         if anchors is None:
-            raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")
+            raise InputError("requirements", "have no anchors", bound="at least one ContinuousPrivacy")
         if not isinstance(observables, Domain):
             raise InputError("observables", "is not a domain", value=observables)
         costs = (
@@ -212,7 +214,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     """Return the largest distortion of any channel: the adversary's error if nothing is released.
 
     The value is min_ŝ Σ_s π_s a(ŝ, s), exact for the given float64 numbers. If every answer reveals which set of a
-    partition contains the secret, it is the sum of this minimum over the sets.
+    partition contains the secret, the value is the sum of the minima within the sets.
 
     Args:
         prior: Probabilities π of the secrets, (n,).
@@ -233,7 +235,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
 
 
 def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -> None:
-    """Raise `InputError` if the labels of a prior or cost table are in another order than the labels of the domains."""
+    """Raise `InputError` unless the labels of a prior or cost table are in the order of the labels of the domains."""
     if isinstance(secrets, Domain) and secrets.labels:
         require_order(prior, "prior", secrets.labels)
         require_order(cost, "cost", secrets.labels)
@@ -267,7 +269,7 @@ def _check_reachable(
     told: Integers | None,
     secrets: Domain | None,
 ) -> None:
-    """Raise `InfeasibleError` if the floors of one requirement, which share one minimum, are too high."""
+    """Raise `InfeasibleError` if the common minimum of the floors of one requirement is too high."""
     reached = [largest_distortion(floor.prior_or(prior), floor.error, told) for floor in floors]
     least = min(range(len(floors)), key=reached.__getitem__)
     floor, largest = floors[least], reached[least]
@@ -276,18 +278,18 @@ def _check_reachable(
         releasing = "nothing" if sets == 1 else f"only which of {sets} sets with disjoint answers contains the secret"
         whose = "this prior" if floor.prior is None else "the prior of this requirement"
         if len(floors) > 1:
-            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
-        remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
+            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows the least error)"
+        remedy = "Lower the minimum, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         unit = _unit(floor.error, secrets)
         raise InfeasibleError(
             f"no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
-            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
+            f"{whose}; the largest possible error, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
             path,
         )
 
 
 def _unit(error: Floats, secrets: Domain | None) -> str:
-    """Return a space and the unit of a matrix of distances between secrets; an empty text if it is unknown."""
+    """Return a space and the unit of a matrix of distances between secrets, or an empty text if the unit is unknown."""
     if secrets is None or error.shape != (secrets.size, secrets.size):
         return ""
     known = [(each, secrets.unit) for each in (distances.euclidean, distances.manhattan, distances.chebyshev)]
@@ -309,10 +311,11 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
         if beyond.size:
             place = path if len(floors) == 1 else f"{path}[{index}]"
             warn(
-                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
-                f"first {int(beyond[0])}, with probability 0 under the prior of the problem. Answers for such secrets "
-                "cost nothing, so random answers for them may suffice to meet the floor. The error about the secrets "
-                "that do occur can then be smaller than the floor. Smooth the prior of the problem to prevent this",
+                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s) "
+                f"with probability 0 under the prior of the problem, such as secret {int(beyond[0])}. Answers for "
+                "these secrets cost nothing, so random answers for them may suffice to meet the floor. The error about "
+                "the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to "
+                "prevent this",
                 PriorWarning,
                 stacklevel=4,
             )

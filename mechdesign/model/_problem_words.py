@@ -29,8 +29,9 @@ def cost_measure(problem: Problem) -> Measure:
 def attack_measure(problem: Problem) -> Measure:
     """Return the error that an adversary minimises, a matrix of estimates by secrets, with its name and unit.
 
-    It is the error of the first distortion floor. Without a floor, it is the Euclidean distance of the secrets, or the
-    great-circle distance for a large part of the globe. For secrets without places, it is the Hamming distance.
+    A problem with distortion floors uses the error of the first floor. Without a floor, the error is the Euclidean
+    distance between secrets, or the great-circle distance if plane distances may exceed it. For secrets without places,
+    the error is the Hamming distance.
     """
     for floor in problem.floors.values():
         return recognise_measure(floor.error, problem.secrets, problem.secrets)
@@ -45,15 +46,15 @@ def attack_measure(problem: Problem) -> Measure:
 
 
 def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Return the name of a requirement with its parameters, and its distance if the library knows it."""
+    """Return the name of a requirement with its parameters, and with its distance if the library recognises it."""
     return requirement.title(Words(problem.secrets))
 
 
 def claim_names(problem: Problem) -> tuple[str, ...]:
-    """Return a name for each claim, and so for each entry of a certificate, from the requirement that makes it."""
+    """Return a name for each claim, from its requirement; a certificate has an entry for each claim."""
     return tuple(name for requirement in problem.requirements for name in requirement.titles(Words(problem.secrets)))
 
 
 def claimants(problem: Problem) -> tuple[Requirement, ...]:
-    """Return the requirement behind each claim, and so behind each entry of a certificate."""
+    """Return the requirement of each claim; a certificate has an entry for each claim."""
     return tuple(problem.requirements[place] for place in problem.places)

@@ -29,7 +29,7 @@ def percent(value: float) -> str:
 
 
 def short(value: float, digits: int = 3) -> str:
-    """Write a number with `digits` significant digits, without an exponent if that is short.
+    """Write a number with `digits` significant digits, with an exponent only if it is very small or large.
 
     >>> short(1.23456), short(20.0), short(0.000012345), short(123456.0), short(math.inf)
     ('1.23', '20', '1.23e-05', '123456', '∞')
@@ -42,7 +42,7 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def power(value: float, rounding: str = ROUND_CEILING) -> str:
-    """Write a bound >= 0 with one or two significant digits; by default, it is rounded up.
+    """Write a bound >= 0 with one or two significant digits, rounded up by default.
 
     >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
     ('9×10⁻⁸', '10⁻¹²', '0.032', '0')
@@ -83,14 +83,14 @@ def relative(gap: float) -> str:
     return power(gap) if gap < 1e-3 else f"{power(100 * gap)}%"
 
 
-# Largest relative difference between a user's distances and the library's.
+# Largest relative difference between a user's distances and the distances of this library.
 _DISTANCE_TOLERANCE = 1e-9
 
-# Largest relative excess of plane distances from another processor: they differ in the last bits only.
+# Largest relative difference between plane distances from two processors, which differ only in their last bits.
 _LAST_BITS = 2e-15
 
 PLANE_DISTANCE = "plane distance ≤ great circle"
-"""The name of `distances.euclidean` between latitudes and longitudes."""
+"""The name of the distances that `distances.euclidean` returns for latitudes and longitudes."""
 
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -126,7 +126,7 @@ class Measure:
         return f"{number} {self.unit}" if self.unit else number
 
     def with_root(self, value: float, write: Callable[[float], str]) -> str:
-        """Return a number with its unit; for squared distances also its root, as in "4 km² (the square of 2 km)".
+        """Return a number with its unit and, for a squared distance, its root, as in "4 km² (the square of 2 km)".
 
         Args:
             value: The number.
@@ -142,9 +142,9 @@ class Measure:
 def recognise_distance(
     matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
 ) -> Measure:
-    """Return a matrix (rows, columns) with the name of the known distance between two domains that equals it, if any.
+    """Name a matrix (rows, columns) if it equals a known distance between two domains.
 
-    `counts` masks the entries to compare; None compares all.
+    `counts` is a mask of the entries to compare; None compares all entries.
     """
     seen = np.ones(matrix.shape, dtype=np.bool_) if counts is None else counts
     if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
@@ -182,7 +182,7 @@ def recognise_distance(
 def recognise_measure(
     matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
 ) -> Measure:
-    """Return a matrix with the name of the known distance, or squared distance, that equals it, if any."""
+    """Name a matrix if it equals a known distance or squared distance between two domains."""
     found = recognise_distance(matrix, rows, columns, counts)
     roots = found if found.name else recognise_distance(np.sqrt(matrix), rows, columns, counts)
     if roots is found or not roots.name:
@@ -192,7 +192,7 @@ def recognise_measure(
 
 
 def decimal(number: Fraction | str) -> str:
-    """Write an exact number as a decimal if that is exact and short, otherwise as a fraction.
+    """Write an exact number as a decimal if the decimal is exact and short, otherwise as a fraction.
 
     >>> decimal(Fraction(3, 5)), decimal("1/3"), decimal("12")
     ('0.6', '1/3', '12')
@@ -240,7 +240,7 @@ def _unfit(character: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Names of distances between secrets, and formats of numbers, for the sentences of requirements.
+    """Names of distances between secrets, and formats of numbers, for sentences about requirements.
 
     Attributes:
         secrets: The domain of the secrets, or None.
@@ -286,7 +286,7 @@ class Words:
         return decimal(value)
 
     def factor(self, exponent: float) -> str:
-        """Return e to the power of a number, in words.
+        """Return e raised to the power `exponent`, as a text.
 
         Args:
             exponent: The exponent, such as ε times a distance.

@@ -1,8 +1,9 @@
 """Places with exact decimal coordinates, and lengths between them, rounded down.
 
-A coordinate means the decimal that its float prints; coordinates of a grid are multiples of its exact step. Lengths are
-computed in double-double arithmetic with an error bound. If the bound does not decide on which side of a float64 the
-exact length lies, integer arithmetic does. Each result is the largest float64 that is at most the exact length.
+The float of a coordinate is read as the decimal in its repr; coordinates of a grid are multiples of the exact step.
+Lengths are computed in double-double arithmetic with an error bound. If this bound cannot decide on which side of a
+float64 the exact length lies, integer arithmetic decides. Each result is the largest float64 that is at most the exact
+length.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from mechdesign.certify._exact import as_decimal, is_flushing, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
 
-# Largest number of float64 steps between a rounded root and the largest float64 below the exact one.
+# Largest number of float64 steps between a rounded root and the largest float64 below the exact root.
 _MAX_STEPS = 4
 _LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
-# Differences of integers up to this magnitude, and scales up to it, are exact in float64.
+# Integers up to this magnitude, and their differences, are exact in float64.
 _LARGEST_WHOLE = 2.0**51
 
-# The relative error of a sum of k products in double-double arithmetic is below this times k + 4.
+# In double-double arithmetic, the relative error of a sum of k products is below k + 4 times this constant.
 _PRODUCT_ERROR = 2.0**-100
 
-# The error of a difference of coordinates x and y, as a double-double number, is below this times |x| + |y|.
+# The error of the double-double difference of coordinates x and y is below |x| + |y| times this constant.
 _DIFFERENCE_ERROR = 2.0**-100
 
 
@@ -45,7 +46,8 @@ class Places:
     Attributes:
         floats: Coordinates rounded to float64, (n, d).
         rest: Exact coordinates minus `floats`, rounded to float64, (n, d).
-        whole: Exact coordinates times `scale`, (n, d): integral float64 if all are small enough, else Python integers.
+        whole: Exact coordinates times `scale`, (n, d): integral float64 if all products are small enough, otherwise
+            Python integers.
         scale: A positive integer.
     """
 
@@ -56,7 +58,7 @@ class Places:
 
     @classmethod
     def of_points(cls, points: Floats) -> Places:
-        """Return places with the decimals that the given floats print as exact coordinates."""
+        """Return places whose exact coordinates are the decimals in the repr of the given floats."""
         axes = []
         for column in points.T:
             values, index = np.unique(column, return_inverse=True)
@@ -67,7 +69,7 @@ class Places:
     def of_axes(cls, points: Floats, axes: Sequence[tuple[Sequence[Fraction], Integers]]) -> Places:
         """Return places with exact coordinates near `points`.
 
-        For each axis, `axes` contains distinct exact numbers and the index of the number of each place.
+        For each axis, `axes` contains distinct exact numbers, and for each place the index of its number.
         """
         scale = math.lcm(*{value.denominator for values, _ in axes for value in values})
         whole = [[value.numerator * (scale // value.denominator) for value in values] for values, _ in axes]
@@ -83,7 +85,7 @@ class Places:
         return cls(points, rest, np.column_stack(columns), scale)
 
     def rescale(self, scale: int) -> Places:
-        """Return the same places at a multiple of their scale."""
+        """Return the same places with another scale, a multiple of the present scale."""
         if scale == self.scale:
             return self
         factor = scale // self.scale
@@ -107,7 +109,7 @@ def places_of(domain: Domain | Floats) -> Places:
 
 
 def steps_of(domain: Domain) -> tuple[Fraction, Fraction] | None:
-    """Return the exact distances between neighbours of a grid along x and y, or None for other places."""
+    """Return the exact distances between neighbouring places of a grid along x and y, or None for other places."""
     cells, lattice = domain.cells, domain.lattice
     if cells is not None and _alike(domain.points, cells.points()):
         return as_decimal(cells.width) / cells.columns, as_decimal(cells.height) / cells.rows
@@ -124,12 +126,12 @@ def shape_of(grid: Domain) -> tuple[int, int]:
 
 
 def _alike(points: Floats, others: Floats) -> bool:
-    """Return whether places are equal up to the rounding errors of earlier versions."""
+    """Return whether places are equal up to the rounding errors of earlier versions of this library."""
     return points.shape == others.shape and bool((np.abs(points - others) <= 4 * np.spacing(np.abs(others))).all())
 
 
 def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, norm: Norm) -> Floats:
-    """Return the lengths of displacements on a grid, (rows, columns): entry (j, i) is for i steps in x and j in y."""
+    """Return lengths of displacements on a grid, (rows, columns); entry (j, i) is for i steps in x and j steps in y."""
     row, column = np.divmod(np.arange(columns * rows), columns)
     exactly = [[number * step for number in range(count)] for step, count in zip(steps, (columns, rows), strict=True)]
     axes = list(zip(exactly, (column, row), strict=True))
@@ -140,7 +142,7 @@ def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, no
 
 
 class Norm(ABC):
-    """A norm whose lengths are computed in double-double arithmetic, and in integer arithmetic if that is ambiguous."""
+    """A norm of displacements, computed in double-double arithmetic, or in integer arithmetic for ambiguous results."""
 
     power: int = 1
 
@@ -150,16 +152,17 @@ class Norm(ABC):
 
     @abstractmethod
     def terms(self, differences: list[Floats]) -> list[Floats]:
-        """Return terms whose exact sum is the length of integral differences, to the `power`."""
+        """Return terms whose exact sum is length^power, for integral differences."""
 
     @abstractmethod
     def exact(self, differences: Sequence[int]) -> int:
-        """Return the length of integer differences, to the `power`."""
+        """Return length^power, for integer differences."""
 
     def lengths(self, first: Places, second: Places, rows: Integers, columns: Integers) -> Floats:
         """Return the lengths between the places `rows` of `first` and `columns` of `second`, with broadcasting.
 
-        Both sets of places must have the same scale. Each length is the largest float64 up to the exact length.
+        Both sets of places must have the same scale. Each result is the largest float64 that is at most the exact
+        length.
         """
         slack: Floats = np.zeros(np.broadcast_shapes(rows.shape, columns.shape))
         differences = []
@@ -172,7 +175,8 @@ class Norm(ABC):
         value, rest = expansions.two_sum(value, rest)
         error = (len(differences) + 4) * _PRODUCT_ERROR * value + _DIFFERENCE_ERROR * slack
         found = np.where(rest < 0, np.nextafter(value, 0), value)
-        # If the error bound is large relative to a unit in the last place, `value` may be off by more than one step.
+        # If the error bound is large relative to a unit in the last place, `value` may be wrong by more than one
+        # float64.
         hard = 8 * error > np.spacing(value)
         doubtful = np.flatnonzero(((np.abs(rest) <= error) | hard) & (value > 0))
         if doubtful.size:
@@ -183,7 +187,7 @@ class Norm(ABC):
         return found
 
     def _decide(self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: Flags) -> Floats:
-        """Return the largest float64 not above each length: `value` or the float64 below it, unless `hard`."""
+        """Return the largest float64 not above each length; unless `hard`, this is `value` or the float64 below it."""
         pairs = list(zip(first.whole.T, second.whole.T, strict=True))
         scale = first.scale
         found = np.empty(len(i))
@@ -211,7 +215,7 @@ class Norm(ABC):
 
     @staticmethod
     def _minus(high: Floats, low: Floats) -> list[Floats]:
-        """Return terms whose exact sum is −(high + low) to the power of the norm."""
+        """Return terms whose exact sum is −(high + low)^power."""
         return [-low, -high]
 
 
@@ -288,13 +292,13 @@ def _integers(whole: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_above(near: float, length: int, scale: int, power: int) -> bool:
-    """Return whether `near` to the power exceeds `length` divided by `scale` to the power."""
+    """Return whether near^power > length / scale^power."""
     numerator, denominator = near.as_integer_ratio()
     return bool((numerator * scale) ** power > length * denominator**power)
 
 
 def _floor(length: int, scale: int, power: int) -> float:
-    """Return the largest float64 whose power is at most `length` divided by `scale` to the power."""
+    """Return the largest float64 x with x^power <= length / scale^power."""
     limit = Fraction(length, scale**power)
     if limit < _LEAST_NORMAL**power and is_flushing():
         return 0.0

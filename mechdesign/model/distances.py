@@ -1,16 +1,16 @@
 """Distances between secrets, rounded down.
 
-A privacy requirement allows a loss of ε·d(s, s'). A distance that is too long would weaken it, and a pair at exactly a
-radius must count as within. Every distance of this module is therefore a float64 *not above* the exact distance of the
-exact coordinates. A coordinate means the decimal that its float prints, and the cells of a grid are multiples of its
-exact step apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` return the largest such float64, so the exact
-distance if it is a float64. `haversine`, `shortest_path`, and `euclidean` between places in latitude and longitude
-state their margins. Matrices are read-only float64 of shape (n, m), with rows for the first argument and columns for
-the second. With one argument they are exactly symmetric with zeros on the diagonal. Coordinates must be zero or between
-1e-100 and 1e100 in magnitude; sums of their products are then exact.
+A privacy requirement allows a loss of ε·d(s, s'). A distance that is rounded up would weaken this requirement, and
+could exclude a pair whose distance equals a radius. Every distance of this module is therefore a float64 *not above*
+the exact distance between the exact coordinates. The float of a coordinate is read as the decimal in its repr, and
+neighbouring cells of a grid are exactly one step apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` return the
+largest float64 that is not above the exact distance. The docstrings of `haversine`, `shortest_path` and `euclidean`
+state the margins for graphs and for latitudes and longitudes. Matrices are read-only float64 of shape (n, m), with rows
+for the first argument and columns for the second. With one argument, matrices are exactly symmetric with zeros on the
+diagonal. Coordinates must be zero or between 1e-100 and 1e100 in magnitude; sums of their products are then exact.
 
 If only floats are known (a user's matrix, places in degrees, computed coordinates), rounding may have lengthened a
-distance. `reach` is the largest distance that counts as within a radius.
+distance. The function `reach` therefore returns the largest distance that is treated as within a radius.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ __all__ = [
 __dir__ = _lazy.listing(__all__)
 
 
-# For these magnitudes no square overflows, and no product of two rounding errors underflows below the subnormals.
+# For coordinates of these magnitudes, no square overflows, and no product of two rounding errors underflows below the
+# subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
 # Number of pairs processed at a time: their temporary arrays then fit the processor's cache.
@@ -79,7 +80,7 @@ _SUSPICIOUS_RADIUS_RATIO = 100
 # Largest relative violation of symmetry or the triangle inequality that is attributed to rounding.
 _METRIC_TOLERANCE = 1e-12
 
-# Number of sums of two distances formed at a time.
+# Number of sums of two distances computed at a time.
 _SUMS_PER_BLOCK = 100_000
 
 # Integers up to this magnitude are exact in float64.
@@ -92,7 +93,7 @@ _ROUNDOFF = 2.0**-53
 _HAVERSINE_MARGIN = 1e-14
 _PLANE_MARGIN = 1e-14
 
-# Relative amount by which a distance may exceed a radius and still count as within.
+# Relative amount by which a distance may exceed a radius and still be treated as within the radius.
 _RADIUS_MARGIN = Fraction(1, 10**9)
 
 # Margin for rounded coordinates, in units in the last place of the largest coordinate.
@@ -107,8 +108,8 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
     """Return the Euclidean distances √(Σ_k (x_k − y_k)²), each rounded down to float64.
 
     Distances between places in latitude and longitude are computed in their `Plane`: R √((c Δλ)² + Δφ²), from the
-    stored coordinates. With the c of `Plane.over`, no such distance exceeds the great-circle distance. A factor
-    1 − 1e-14 covers its roundings: about a dozen, each with a relative error of at most 2⁻⁵².
+    stored coordinates. With the factor c of `Plane.over`, these distances never exceed great-circle distances. The
+    factor 1 − 1e-14 covers about a dozen roundings, each with a relative error of at most 2⁻⁵².
 
     Args:
         domain: A domain with places, or points (n, d).
@@ -118,8 +119,7 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
         Distances, (n, m), in the unit of the domain.
 
     Raises:
-        InputError: The two domains are in different planes. Or plane distances may exceed great circles, because a
-            domain touches a pole or is half as wide as the globe.
+        InputError: The two domains are in different planes, or a domain touches a pole or is half as wide as the globe.
 
     >>> euclidean([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
@@ -135,18 +135,19 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
 def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
     """Return the pairs (i, j), i < j, whose Euclidean distance is at most a radius.
 
-    These are the pairs for which `euclidean(domain)` is at most `reach(radius, margin(domain))`; pairs at exactly the
+    The entry of `euclidean(domain)` for these pairs is at most `reach(radius, margin(domain))`; pairs at exactly the
     radius are included. For a small radius, far fewer than n² pairs are examined.
 
     Args:
         domain: A domain, or points (n, d); not a matrix of distances.
-        radius: In the unit of the domain, finite and >= 0.
+        radius: The radius, finite and >= 0, in the unit of the domain.
 
     Returns:
         Pairs, int64 of shape (k, 2), sorted.
 
     Raises:
-        InputError: As in `euclidean`; or a square array with a zero diagonal is given, or the radius is invalid.
+        InputError: `euclidean` rejects the domain, a square array with a zero diagonal is given, or the radius is
+            invalid.
 
     >>> pairs_within([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]], 2).tolist()
     [[0, 1], [1, 2]]
@@ -206,9 +207,9 @@ def _apart(numbers: Integers, up: int, across: int) -> Integers:
 
 
 def reach(radius: _Number, margin: float = 0.0) -> float:
-    """Return the largest distance that counts as within a radius: radius · (1 + 1e-9) + margin, rounded down.
+    """Return the largest distance treated as within a radius: radius · (1 + 1e-9) + margin, rounded down.
 
-    The tolerance includes distances of exactly the radius that rounding has lengthened.
+    The tolerance includes distances that exceed the radius only because of rounding.
 
     Args:
         radius: The radius, finite and >= 0.
@@ -233,7 +234,7 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
 
 
 def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None:
-    """Warn if a radius is more than a hundred times the largest distance: it may be in another unit."""
+    """Warn if a radius is more than a hundred times the largest distance, because it may be in another unit."""
     if 0 < largest < math.inf and nearest(exact(radius, "radius")) > _SUSPICIOUS_RADIUS_RATIO * largest:
         found = "the largest distance" if values_are_withheld() else f"the largest distance, {largest:.6g}"
         warn(
@@ -244,7 +245,7 @@ def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None
 
 
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:
-    """Return distances, read-only, where those between the radius and its `reach` are replaced by the radius."""
+    """Return read-only distances; a distance between the radius and its `reach` is replaced by the radius."""
     exactly = nearest(exact(radius, "radius"))
     return read_only(np.where((distance > exactly) & (distance <= reach(radius, margin)), exactly, distance))
 
@@ -252,14 +253,14 @@ def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:
 def margin(domain: Domain | ArrayLike) -> float:
     """Return the amount by which rounding of coordinates may have lengthened distances.
 
-    It is 4 units in the last place of the largest coordinate. For example, distances between coordinates of some
-    millions of metres are accurate to a few 1e-9 m.
+    The margin is 4 units in the last place of the largest coordinate. For example, distances between coordinates of
+    some millions of metres are accurate to a few 1e-9 m.
 
     Args:
         domain: A domain, or points (n, d).
 
     Returns:
-        The margin in the unit of the domain, in km for places in degrees, and 0 without places.
+        The margin, in the unit of the domain (km for places in degrees); 0 for a domain without places.
 
     >>> margin([[0.0, 1.0]]) == 4 * 2.0**-52
     True
@@ -275,9 +276,9 @@ def margin(domain: Domain | ArrayLike) -> float:
 
 
 def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: int = 2) -> None:
-    """Raise `InputError` for a square array of at least `least` rows with a zero diagonal: it may contain distances.
+    """Raise `InputError` for a square array of at least `least` rows with a zero diagonal, which may contain distances.
 
-    Points can have this form, too; points in a domain are accepted.
+    An array of points may also have this form; points in a `Domain` are always accepted.
     """
     if isinstance(points, Domain):
         return
@@ -285,7 +286,7 @@ def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: 
     if array.shape[0] == array.shape[1] >= least and not array.diagonal().any():
         raise InputError(
             path,
-            "is square with a zero diagonal like distances, but points are expected",
+            "is square with a zero diagonal, like a matrix of distances, but points are expected",
             value=array.shape,
             bound="a domain, or points of shape (n, d)",
             remedy=f"{remedy}; if they are points, give Domain.from_points(points)",
@@ -351,12 +352,13 @@ def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
 def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return great-circle distances in km on a sphere of radius `EARTH_RADIUS_KM`.
 
-    Let Δφ and Δλ be the differences of latitude and longitude, and a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2). For the
-    antipode of the second place, b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). The distance is 2R atan2(√a, √b).
-    All terms are nonnegative and computed from accurate angles (a cosine is the sine of the complementary angle).
-    Nothing cancels, even near the poles, the antimeridian or the antipode. With 2⁻⁵³ for each arithmetic operation and
-    4 units in the last place for each sin, hypot and arctan2, the relative error is below 80 · 2⁻⁵³ < 0.9e-14. A factor
-    1 − 1e-14 ensures that the result is never above the exact distance; the relative difference is less than 2e-14.
+    Let Δφ and Δλ be the differences of latitude and longitude, and a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2). The same
+    term for the antipode of the second place is b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). The distance is 2R
+    atan2(√a, √b). All terms are nonnegative and computed from accurate angles (a cosine is the sine of the
+    complementary angle). No cancellation occurs, even near the poles, the antimeridian or the antipode. Assume an error
+    of 2⁻⁵³ for each arithmetic operation, and of 4 units in the last place for sin, hypot and arctan2. The relative
+    error of the result is then below 80 · 2⁻⁵³ < 0.9e-14. The factor 1 − 1e-14 ensures that the result is never above
+    the exact distance, with a relative difference of less than 2e-14.
 
     Args:
         domain: A domain with coordinates in degrees, or latitudes and longitudes in degrees, (n, 2).
@@ -374,22 +376,24 @@ def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
 
 
 def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
-    """Return the lengths of the shortest paths between all nodes of a NetworkX graph; inf without a path.
+    """Return the lengths of the shortest paths between all nodes of a NetworkX graph, or inf if there is no path.
 
-    A length means the decimal that it prints. No result exceeds the exact length. Let all lengths be multiples of one
-    decimal, such as 1 or 0.1, and all paths at most 2⁵³ times as long. Then each result is the largest float64 not
-    above the exact length. Otherwise its relative error is at most (3k + 3) · 2⁻⁵³, for paths with up to k edges.
+    The length of an edge is read as the decimal in its repr. No result exceeds the exact length. Let all lengths be
+    multiples of a decimal u, such as 1 or 0.1, and all paths at most 2⁵³ u. Then each result is the largest float64 not
+    above the exact length. Otherwise the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths with up to k
+    edges.
 
     Args:
-        graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is for the path from i to j. The
-            shortest of parallel edges counts.
-        weight: The edge attribute with the length, zero or between 1e-100 and 1e100; None gives every edge length 1.
+        graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is the length of the path from i to
+            j. Only the shortest of parallel edges is used.
+        weight: The edge attribute that contains the length, which is zero or between 1e-100 and 1e100; None gives every
+            edge length 1.
 
     Returns:
         Lengths, (n, n), read-only.
 
     Raises:
-        InputError: The graph has other nodes, or a length is missing or out of range.
+        InputError: The nodes are not 0, …, n−1, or a length is missing or out of range.
 
     >>> shortest_path(nx.path_graph(3)).tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
@@ -425,8 +429,9 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     if whole:
         result = _divide_down(result, scale)
     else:
-        # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path.
-        # That is at most (1 + u)^(k - 1) times the exact length for k edges: the first addition, to zero, is exact.
+        # Dijkstra's additions are monotone, so the result is at most the rounded length of the exact shortest path.
+        # With k edges, this rounded length is at most (1 + u)^(k - 1) times the exact length, because the first
+        # addition, to zero, is exact.
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
         # Add two units for the rounding of the multiplication.
@@ -439,7 +444,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
 
 
 def matrix(values: ArrayLike, n: int | None = None) -> Floats:
-    """Return a user's distances as a read-only float64 matrix, without changing them.
+    """Return a user's distances as a read-only float64 matrix, without changing their values.
 
     Args:
         values: Distances >= 0, (n, m); inf means no bound on a pair.
@@ -449,7 +454,7 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
         The matrix.
 
     Raises:
-        InputError: The shape is wrong, or an entry is negative; the message names the first one.
+        InputError: The shape is wrong, or an entry is negative; the message names the first negative entry.
 
     >>> matrix([[0, 1], [1, 0]], n=2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -459,7 +464,7 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
         raise InputError("distances", "has the wrong shape", value=result.shape, bound=f"of shape ({n}, {n})")
     if result.size == 0:
         raise InputError("distances", "is empty", value=result.shape, bound="at least one row and one column")
-    # NaN compares false, so it is refused as well.
+    # Comparisons with NaN are false, so NaN is rejected as well.
     require(result >= 0, result, "distances", "a number >= 0, or inf")
     return result
 
@@ -467,9 +472,9 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
 def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
     """Warn with `MetricWarning` if a square matrix of distances is not a metric.
 
-    There is one warning each for a nonzero diagonal, for asymmetry, and for violations of the triangle inequality
+    Separate warnings report a nonzero diagonal, asymmetry, and violations of the triangle inequality
     d(i, j) ≤ d(i, k) + d(k, j). Violations up to 1e-12 of the smaller side are ignored. Each warning names the worst
-    entries. Time grows as n³: one or two seconds for n = 1000.
+    entries. The running time grows as n³, and is one or two seconds for n = 1000.
 
     Args:
         matrix: Distances >= 0, (n, n); inf is allowed.
@@ -517,7 +522,7 @@ def _warn(message: str) -> None:
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
-    """Return value / limit − 1 if positive, else 0; the excess is 0 for inf/inf and 0/0."""
+    """Return the relative excess value / limit − 1 if it is positive, otherwise 0, also for inf/inf and 0/0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
@@ -548,7 +553,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
 
 
 def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], float]:
-    """Check the edge lengths, and return the shortest length of each directed edge, without loops."""
+    """Check all lengths. Return the length of the shortest edge for each ordered pair of different nodes."""
     shortest: dict[tuple[int, int], float] = {}
     for start, end, attributes in graph.edges(data=True):
         if weight is None:
@@ -579,7 +584,7 @@ def _at_most(value: Fraction) -> float:
 
 
 def _divide_down(whole: Floats, scale: int) -> Floats:
-    """Return the largest float64 that is at most `whole` / `scale`, for integers up to 2⁵³ or inf."""
+    """Return the largest float64 that is at most `whole` / `scale`; entries are integers up to 2⁵³ or inf."""
     finite = np.isfinite(whole)
     number = np.where(finite, whole, 0.0)
     quotient = number / scale
@@ -592,7 +597,10 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
     points = domain.points if isinstance(domain, Domain) else as_floats(domain, path, "(n, d)")
     if points.shape[1] == 0:
         raise InputError(
-            path, "has no places, so no distances", value=points.shape, remedy="use hamming, or your own matrix"
+            path,
+            "has no places, so distances are not defined",
+            value=points.shape,
+            remedy="use hamming, or your own matrix",
         )
     if isinstance(domain, Domain) and domain.plane is not None and not domain.plane.shorter:
         raise InputError(
@@ -646,9 +654,10 @@ def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, norm
 
 
 def _across(lengths: Floats) -> Floats:
-    """Return the distances between all cells of a grid from the lengths of displacements, (rows, columns)."""
+    """Return the distances between all cells of a grid, given the lengths of displacements, (rows, columns)."""
     rows, columns = lengths.shape
-    # Reflect to include steps to the left and down: i and j are at entry (rows − 1 + j, columns − 1 + i).
+    # Reflect the table to include steps to the left and down. The length for steps i and j is then at entry (rows − 1 +
+    # j, columns − 1 + i).
     every = np.pad(lengths, ((rows - 1, 0), (columns - 1, 0)), mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(every, (rows, columns))
     return read_only(np.ascontiguousarray(windows[::-1, ::-1]).reshape(lengths.size, lengths.size))
@@ -662,13 +671,16 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
     second = _points(other, "other")
     if first.shape[1] != second.shape[1]:
         raise InputError(
-            "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
+            "other",
+            "has a different number of dimensions",
+            value=second.shape[1],
+            bound=f"{first.shape[1]} as in domain",
         )
     if isinstance(domain, Domain) and isinstance(other, Domain) and domain is not other:
         if (domain.coordinates is None) != (other.coordinates is None):
             raise InputError(
                 "other",
-                "has another kind of coordinates than domain",
+                "has a different kind of coordinates from domain",
                 bound="both on the plane, or both in latitude and longitude",
             )
         if domain.unit != other.unit:
@@ -685,12 +697,12 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
 
 
 def _absolute_margin(domain: Domain | ArrayLike) -> float:
-    """Return the largest difference, in km, between distances of rounded points in a plane and of coordinates."""
+    """Return a bound, in km, on the difference between distances computed from rounded points and from coordinates."""
     return 1e-9 if isinstance(domain, Domain) and domain.plane is not None else 0.0
 
 
 def _blocks(n: int, m: int, symmetric: bool, kernel: _Kernel) -> Floats:
-    """Compute a matrix (n, m) in blocks of rows; for a symmetric one, only entries above the diagonal."""
+    """Compute a matrix (n, m) in blocks of rows; for a symmetric matrix, compute only the upper triangle."""
     result = np.zeros((n, m))
     step = max(1, _PAIRS_PER_BLOCK // m)
     for start in range(0, n, step):
@@ -703,7 +715,7 @@ def _blocks(n: int, m: int, symmetric: bool, kernel: _Kernel) -> Floats:
 
 
 def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
-    """Return the kernel of `euclidean` for latitudes and longitudes."""
+    """Return the function with which `euclidean` computes distances between latitudes and longitudes."""
     east = DEGREE_KM * plane.cosine
 
     def kernel(rows: Integers, columns: Integers) -> Floats:
@@ -718,7 +730,8 @@ def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
 def _haversine(places: Floats, others: Floats, rows: Integers, columns: Integers) -> Floats:
     first, second = places[rows, 0], others[columns, 0]
     east, rest = expansions.two_sum(places[rows, 1], -others[columns, 1])
-    # Δλ in [0, 360] as an exact pair; then min(Δλ, 360 − Δλ) and its difference from 180, each rounded once.
+    # Compute Δλ in [0, 360] as an exact double-double number. Then compute min(Δλ, 360 − Δλ) and its difference from
+    # 180, each rounded once.
     east, rest = np.where(east < 0, -east, east), np.where(east < 0, -rest, rest)
     around, around_rest = expansions.two_sum(np.full_like(east, 360.0), -east)
     straight, straight_rest = expansions.two_sum(np.full_like(east, 180.0), -east)

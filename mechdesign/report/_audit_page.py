@@ -84,7 +84,7 @@ def sentences(found: Audit) -> tuple[str, ...]:
         have = "have" if len(found.revealed) > 1 else "has"
         said.append(
             f"{list_secrets(found.revealed, len(found.matrix), found.secrets)} {have} an answer that no other secret "
-            "is given: anyone who sees it knows the secret for certain."
+            "can produce: anyone who sees it knows the secret for certain."
         )
     return tuple(said)
 

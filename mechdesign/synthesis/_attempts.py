@@ -39,9 +39,10 @@ RAYS = "rays"
 """The name of the ray method in `rows` and in summaries. The method solves neither row programs nor block programs."""
 
 # Up to this number of rows the simplex method reaches an exact vertex in well under a second. With 20 secrets and 20
-# observables, the simplex method is as fast as the block method. With 25 secrets, it takes two to ten times as long,
-# but its solution is exact to the last digits. With 30 secrets, beyond this limit, it takes five to fifty times as
-# long.
+# observables, the simplex method is as fast as the block method. With 25 secrets, the simplex method takes two to ten
+# times as long as the block method. However, its solution is exact to the last digits. With 30 secrets, beyond this
+# limit,
+# the simplex method takes five to fifty times as long.
 MAX_SIMPLEX_ROWS = 12_000
 
 
@@ -50,8 +51,8 @@ MAX_SIMPLEX_ROWS = 12_000
 _MAX_QUICK_LAZY_SIZE = 1_100_000
 _FLOOR_SIZE_FACTOR = 9
 _MAX_LAZY_SIZE = 2_200_000
-# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. The secrets of such
-# bounds are merged.
+# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. Secrets that these
+# bounds connect are merged.
 _MAX_MERGED_EXPONENT = 1e-6
 # Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6
@@ -179,7 +180,7 @@ def takes_blocks(solver: str) -> bool:
 
 
 def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
-    """Yield the attempts after the first one; `stalled` states whether the first ended far from the optimum."""
+    """Yield the attempts after the first one; `stalled` is true if the first attempt ended far from the optimum."""
     form = first.form
     if first.rows == RAYS:
         return

@@ -249,7 +249,7 @@ def _round_and_certify(
     *,
     first: bool,
 ) -> Design:
-    """Round and certify a candidate. The `first` one is certified even after Ctrl-C, but not after a second Ctrl-C."""
+    """Round and certify a candidate; the `first` candidate is certified even after one Ctrl-C."""
     keep()
     try:
         deadline.tell("certifying")

@@ -18,8 +18,8 @@ Isolated = Literal["refuse", "release"]
 def check_isolated(problem: Problem, isolated: str) -> None:
     """Raise `InputError` for secrets without a pair bound to another secret, unless `isolated` is "release".
 
-    Problems whose only requirements are distortion floors bound no pairs on purpose. They are not refused, but
-    `warn_revealed` warns. Problems whose facts contain a decision ("isolated") are not checked again.
+    Problems whose only requirements are distortion floors bound no pairs on purpose. This function accepts them, and
+    `warn_revealed` issues a warning. Problems whose facts contain a decision ("isolated") are not checked again.
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')

@@ -77,13 +77,13 @@ class NormalForm:
         problem: The problem.
         group: Group of each secret, shape (n,).
         exponents: Least ln g over all bounds p(o|s) <= g p(o|t) between members of two groups, shape (k, k). The
-            exponent is infinite without a bound, and on the diagonal.
+            exponent is infinite for pairs without a bound, and on the diagonal.
         owner: Index of the claim that determines each exponent, shape (k, k).
         source: Secret s of the bound that determines each exponent, shape (k, k).
         target: Secret t of the bound that determines each exponent, shape (k, k).
         floors: The positive floors over groups.
         ties: Bounds (secret, parent, claim, forward) that connect each group, in order from the leaves of its spanning
-            tree to its root. `forward` states that the bound limits p(o|secret) by p(o|parent).
+            tree to its root. `forward` is true if the bound limits p(o|secret) by p(o|parent).
     """
 
     problem: Problem

@@ -29,7 +29,8 @@ _NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
 def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
     """Mark the pairs (s, t) whose bound is not implied by two shorter bounds.
 
-    `exponents` (k, k) is infinite without a bound. A pair is left out if, for some r, ``exponents[s, r] + exponents[r,
+    `exponents` (k, k) is infinite for pairs without a bound. A pair is left out if, for some r, ``exponents[s, r] +
+    exponents[r,
     t] <= dilation * exponents[s, t]`` and both summands are smaller than ``exponents[s, t]``.
 
     With ``dilation=1`` the remaining pairs imply all others, up to a relative rounding error of 1e-12, which rounding
@@ -97,7 +98,7 @@ def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
 
 
 def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
-    """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
+    """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents multiplied by δ.
 
     This dilation is the largest ratio, over all pairs, of the shortest path through kept pairs to the exponent of the
     pair. The dilation is infinite if the kept pairs do not connect some pair. Raises OutOfTimeError at the time limit.

@@ -9,8 +9,8 @@ Polishing the multipliers reduces this loss. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
-a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This lowers r[s,o] by only v/g. The new
-deficits are treated in the same way, and vanish after a few steps.
+a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This decrease lowers r[s,o] by only v/g. The
+new deficits are treated in the same way, and vanish after a few steps.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ _MENDING_MARGIN = 1 + 1e-9
 def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
     """Return multipliers that usually prove a better bound than the given ones.
 
-    The multipliers of each floor are scaled to the same sum for every observable, because only the least sum counts.
+    The multipliers of each floor are scaled to the same sum for every observable, because the lower bound uses only the
+    least sum.
     Then pair multipliers are reduced step by step until r >= λ, or until nothing improves. Without potentials, the
     given multipliers are returned.
     """

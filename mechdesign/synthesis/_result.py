@@ -282,7 +282,7 @@ class Design:
         Args:
             folder: Folder to write; it is created if necessary.
             files: Additional files of the bundle by name, or a function that returns them for the written design. The
-                certificate holds their digests. If the function fails, the bundle is written without them.
+                certificate contains their digests. If the function fails, the bundle is written without them.
             overwrite: Whether to replace an existing bundle of another origin.
             prior: Whether the files contain the prior. Otherwise, the files contain a uniform prior and a lower bound
                 of 0. Origin, multipliers and summary are then left out, and the folder must be new, empty, or a bundle

@@ -56,8 +56,9 @@ def round_channel(
        every satisfied bound with g >= 1 and adds a slack λ u_o (g−1), which covers violations and rounding. The first λ
        is max v / (v + u_o (g−1)), where v is the violation including rounding.
     3. To meet violated floors, the channel is mixed with the cheapest constant output, which is independent of the
-       secret. If the weight of this output is large, u is also tried, and the cheaper result is kept. Near the largest
-       possible floor, only u suffices, because u strengthens the best estimate in every column.
+       secret. If this output needs a large weight to meet a floor near the largest possible value, another distribution
+       is also tried. It is proportional to the columns' largest entries, and may need a far smaller weight, because it
+       strengthens the best estimate in every column. The cheaper result is kept.
 
     Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 
@@ -121,8 +122,8 @@ class _Mixing:
 def _mix_nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Mixing:
     """Return the mixing of a matrix that violates bounds by at most a relative error (docs/theory/rays.md, "Rounding").
 
-    Let M_o be the largest entry of column o, u_o = M_o / Σ M, and g the least factor. A violation is at most
-    error · M_o, and the slack at least λ u_o (g − 1). Each of the two entries is rounded by up to one unit.
+    Let M_o be the largest entry of column o, u_o = M_o / Σ M, and g the least factor. A violation is at most error·M_o,
+    and the slack is at least λ u_o (g − 1). Each of the two entries is rounded by up to one unit.
     """
     rows = _normalise_rows(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)

@@ -148,7 +148,7 @@ class RowInverse:
         )
 
     def bound(self, solution: Solution) -> float:
-        """Return the dual objective of a solution in the unit of the cost; it is inexact by the dual infeasibility."""
+        """Return the dual objective of a solution in the unit of the cost; dual infeasibility makes it inexact."""
         return solution.residuals.bound / self.scale / self.magnification
 
 

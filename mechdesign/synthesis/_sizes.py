@@ -52,7 +52,7 @@ from mechdesign.synthesis._settings import SolveSettings
 _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
 # Factor of the time with symmetries: priors with symmetries are smooth, and take half the iterations.
 _SYMMETRIC_TIME_SHARE = 0.5
-# Seconds for each entry of the factors of a sparse block, times the number of secrets.
+# Seconds for each secret and each entry of the factors of a sparse block.
 _SPARSE_ENTRY_SECONDS = 2.8e-9
 # Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
@@ -62,7 +62,7 @@ _ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
 _NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
 # Ray method: bytes per pair of secrets (bound and certification), per entry of a ray, and per entry of the channel. The
-# last number is the number of rays per secret. `_RAY_SECONDS` is the time per row of n²·m.
+# last number is the number of rays per secret. `_RAY_SECONDS` is the time for each of the n²·m privacy bounds.
 _PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS_PER_SECRET = 900, 16, 150, 3
 _RAY_SECONDS = 2.5e-7
 # Estimated seconds above which a `SizeWarning` is issued.
@@ -360,7 +360,7 @@ def format_count(number: int) -> str:
 
 
 def _search_largest(good: Callable[[int], bool], most: int) -> int:
-    """Return the largest good number from 1 to `most`, or 0; numbers below a good number must be good."""
+    """Return the largest good number from 1 to `most`, or 0; all numbers below a good number must be good."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

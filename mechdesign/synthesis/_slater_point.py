@@ -1,7 +1,9 @@
 """Find a channel with slack in every bound and floor, for secrets with different permitted answers.
 
-If all answers are permitted, a constant output is such a channel. Otherwise the bounds may be infeasible. A bound of
-p(o|s) by p(o|t) requires a minimal probability of o for t. The sum of these minima over several s may exceed 1. A
+If all answers are permitted, a constant output is a channel with slack. Otherwise the bounds may be infeasible. If
+p(o|s) <=
+g p(o|t), a positive p(o|s) requires a minimal probability p(o|t). The sum of these minima over several s may exceed 1.
+A
 linear program decides whether a channel with slack exists.
 """
 

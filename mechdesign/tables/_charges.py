@@ -199,10 +199,10 @@ def classes_of_blocks(blocks: Integers) -> Partition:
     return Partition.of(np.append(blocks, blocks.max() + 1))
 
 
-def classes_of_attribute(domain: Domain, name: str) -> Partition:
+def classes_of_sum(domain: Domain, name: str) -> Partition:
     """Return the partition for an exact sum of an attribute: a class for each number; absence has the number 0.
 
-    >>> classes_of_attribute(Domain({"sex": ["f", "m"], "dose": [0, 1]}), "dose").text()
+    >>> classes_of_sum(Domain({"sex": ["f", "m"], "dose": [0, 1]}), "dose").text()
     '0..1 0..1 0'
     """
     if domain.size >= LARGEST_LISTED:

@@ -28,7 +28,7 @@ cost.distance = "euclidean"
 THRESHOLD = PLACES + 'privacy = [{ kind = "threshold", epsilon = 1, radius = 1, distance = "euclidean" }]\n'
 ACCEPTED = THRESHOLD + 'policy.isolated = "release"\n'
 SAID = (
-    "2 of 5 secrets (d, e) have an answer that no other secret is given: "
+    "2 of 5 secrets (d, e) have an answer that no other secret can produce: "
     "anyone who sees it knows the secret for certain."
 )
 
@@ -46,7 +46,9 @@ def write(text: str) -> str:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("accepted")
-    with pytest.warns(RevealedWarning, match=r"^2 of 5 secrets \(d, e\) have an answer that no other secret is given"):
+    with pytest.warns(
+        RevealedWarning, match=r"^2 of 5 secrets \(d, e\) have an answer that no other secret can produce"
+    ):
         saving.save(spec.parse(ACCEPTED).design(), folder / "made")
     return folder / "made"
 
@@ -176,7 +178,7 @@ def test_a_sweep_counts_them_and_a_refused_design_is_a_failed_row() -> None:
 def test_audit_says_it() -> None:
     Path("p.csv").write_text("1,0,0\n0,0.5,0.5\n0,0.5,0.5\n")
     result = run("audit", "p.csv", "--distance", "hamming")
-    assert "1 of 3 secrets (0) has an answer that no other secret is given" in result.stdout
+    assert "1 of 3 secrets (0) has an answer that no other secret can produce" in result.stdout
     assert json.loads(run("audit", "p.csv", "--distance", "hamming", "--json").stdout)["revealed"] == [0]
 
 

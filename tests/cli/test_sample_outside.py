@@ -80,7 +80,7 @@ def test_the_reach_of_places(designs: Path) -> None:
         found = run("sample", designs / "points", "--at", "35.66,139.6", *(() if reach is None else ("--reach", reach)))
         assert (reach, found.exit_code) == (reach, code)
     refused = run("sample", designs / "points", "--at", "35.66,139.6")
-    assert "must be within 2.224 km of one of them. Leave it out, give a larger --reach" in refused.stderr
+    assert "must be within 2.224 km of a place of the domain. Leave it out, give a larger --reach" in refused.stderr
     assert run("sample", designs / "points", "--at", "35.65,139.6").exit_code == 0
 
 
@@ -92,9 +92,9 @@ def test_the_reach_of_places(designs: Path) -> None:
         (("points", "--at", "35.6,139.6", "--reach", "-1km"), "'-1km' is not a distance such as 2km"),
         (("points", "--at", "35.6,139.6", "--reach", "1e999km"), "'1e999km' is not a distance such as 2km"),
         (("points", "--secret", "a", "--reach", "2km"), "--reach goes with --at and --input"),
-        (("grid", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not belong to this domain"),
-        (("support", "--at", "35.61,139.61", "--reach", "2km"), "--reach: does not belong to this domain"),
-        (("anchors", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not belong to this domain"),
+        (("grid", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not apply to this domain"),
+        (("support", "--at", "35.61,139.61", "--reach", "2km"), "--reach: does not apply to this domain"),
+        (("anchors", "--at", "35.7,139.7", "--reach", "2km"), "--reach: does not apply to this domain"),
         (("one", "--at", "0,0"), "--reach: is missing, and has no default because all places of the domain coincide"),
     ],
 )

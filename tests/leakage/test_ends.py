@@ -312,7 +312,7 @@ OPEN = leakage.OpenChain(ZEROS, "any")
         (lambda: leakage.OpenChain(np.eye(2), "any"), "has no end"),
         (lambda: leakage.OpenChain(np.zeros((2, 2)), "any"), "has no known row"),
         (lambda: leakage.OpenChain([[0.0]], "mixture"), "has no known row"),
-        (lambda: leakage.OpenChain(ZEROS, "stay"), "makes a Markov chain"),
+        (lambda: leakage.OpenChain(ZEROS, "stay"), "is not an option of an open chain"),
         (lambda: leakage.OpenChain(ZEROS, "leave"), "ends: is not known"),  # type: ignore[arg-type]
         (lambda: leakage.OpenChain([[0.5, 0.4], [0, 0]], "any"), r"matrix\[0\]: does not sum to 1"),
         (lambda: leakage.OpenChain([[0.5, 0.5, 0], [0, 0, 0]], "any"), "wrong shape"),

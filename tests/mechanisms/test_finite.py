@@ -110,7 +110,7 @@ def test_columns_of_a_domain():
     channel = md.mechanisms.Geometric.of_graph(1, nx.path_graph(2)).channel(domain)
     assert channel.numerators.shape == (2, 3)
     assert not channel.numerators[:, 2].any()
-    with pytest.raises(InputError, match="lack some of the nodes"):
+    with pytest.raises(InputError, match="do not include all nodes"):
         md.mechanisms.Geometric(1, 4).channel(domain)
 
 

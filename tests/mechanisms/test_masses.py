@@ -356,7 +356,7 @@ def test_wrong_neighbours_are_noticed_and_mended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(masses_module, "plane_diagram", forgetful)
     assert cell_masses(OBLIQUE, 1.0, sites, sites) == pytest.approx(right, rel=1e-12)
     monkeypatch.setattr(masses_module, "all_pairs", forgetful)
-    with pytest.raises(CertificateError, match="and not to 1"):
+    with pytest.raises(CertificateError, match="instead of 1"):
         cell_masses(OBLIQUE, 1.0, sites, sites)
 
 

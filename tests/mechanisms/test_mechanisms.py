@@ -501,7 +501,7 @@ def test_other_wrong_input_is_refused() -> None:
 
 def test_what_no_channel_can_be_made_of_is_refused_with_the_remedy() -> None:
     solid = md.mechanisms.PlanarIsotropic(1, np.eye(4)[:, :3], md.graphs.complete(4))
-    with pytest.raises(InputError, match=r"^observables: cannot be snapped to.*3 dimensions.*Draw coordinates"):
+    with pytest.raises(InputError, match=r"^observables: cannot be used.*3 dimensions.*Draw coordinates"):
         solid.channel(np.eye(3))
     tiny = md.mechanisms.PlanarIsotropic("1e-13", TRIANGLE, md.graphs.complete(3))
     with pytest.raises(InputError, match=r"^epsilon: is too small.*at least 2.0e-12.*Draw coordinates"):

@@ -200,7 +200,7 @@ def test_a_distance_splits_epsilon_as_its_dual_norm_says():
         x, y = md.ContinuousPrivacy(1, anchors, "chebyshev", split).rates
         assert x + y == 1
     assert md.ContinuousPrivacy(1, anchors, "manhattan").rates == (1, 1)
-    with pytest.raises(InputError, match="split: does not go with the Manhattan distance"):
+    with pytest.raises(InputError, match="split: is not allowed with the Manhattan distance"):
         md.ContinuousPrivacy(1, anchors, "manhattan", 0.5)
     for split in (0, 1, -0.5):
         with pytest.raises(InputError, match="split: is out of range"):
@@ -355,7 +355,8 @@ def test_an_anchor_that_is_never_drawn_counts_for_nothing():
 
 def test_far_anchors_are_warned_of_with_the_spacing_to_take():
     anchors = md.Domain.anchors(columns=2, rows=3, width=8.0, height=8.0)
-    with pytest.warns(SpacingWarning, match=r"apart, and ε times that is 8\. .* Place anchors at most 2 km .* 0\.5 km"):
+    advice = r"apart, and ε times this spacing is 8\. .* Place anchors at most 2 km .* 0\.5 km"
+    with pytest.warns(SpacingWarning, match=advice):
         md.ContinuousPrivacy(1, anchors)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -384,12 +385,12 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
         (lambda: problem(cost=[[-1.0]]), "cost[0,0]: is not accepted"),
         (
             lambda: problem(observables=md.Domain.from_labels(["a"])),
-            "observables: have another kind of coordinates than the anchors",
+            "observables: have a different kind of coordinates from the anchors",
         ),
-        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have another unit"),
+        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have a different unit"),
         (
             lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
-            "observables: have another kind of coordinates than the anchors; found Domain(size: 4, cells: 2 × 2",
+            "observables: have a different kind of coordinates from the anchors; found Domain(size: 4, cells: 2 × 2",
         ),
         (lambda: problem(requirements=[]), "requirements: have no anchors"),
     ],
@@ -457,13 +458,13 @@ def test_sample_at_answers_for_raw_coordinates():
     drawn = design.sample_at(1.234, 2.345, size=20_000, rng=2).index
     exact_shares = [float(p) for p in exact_row(design, 1.234, 2.345)]
     np.testing.assert_allclose(np.bincount(drawn, minlength=12) / 20_000, exact_shares, atol=0.015)
-    with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the anchors"):
+    with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the rectangle of the anchors"):
         design.sample_at(9.0, 9.0, size=3, outside="nearest")
     with pytest.raises(InputError, match="place: lies outside the anchors"):
         design.sample_at(9.0, 9.0)
     with pytest.raises(InputError, match="outside: is not known; found 'border'"):
         design.sample_at(1.0, 1.0, outside="border")
-    with pytest.raises(InputError, match="reach: does not belong to this domain"):
+    with pytest.raises(InputError, match="reach: does not apply to this domain"):
         design.sample_at(1.0, 1.0, reach=1.0)
     with pytest.raises(InputError, match="size: cannot be combined"):
         design.sample_at([1.0], [1.0], size=2)
@@ -509,7 +510,7 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
     assert not md.verify(tmp_path).differences(design.certificate)
     assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
-    with pytest.raises(InputError, match="north: has no plane"):
+    with pytest.raises(InputError, match="north: belongs to a box without a plane"):
         md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)
 
 

@@ -144,7 +144,7 @@ def test_repr_is_short():
         (lambda: Domain.from_coordinates([0, math.nan], [0, 0]), "latitude[1]", "nan"),
         (lambda: Domain.from_coordinates([0, 1], [0]), "longitude", "does not match latitude"),
         (lambda: Domain.from_coordinates([], []), "latitude", "empty"),
-        (lambda: Domain.from_coordinates([0, 1, 0], [-120, 0, 120]), "longitude", "half the Earth"),
+        (lambda: Domain.from_coordinates([0, 1, 0], [-120, 0, 120]), "longitude", "half of the globe"),
         (lambda: Domain(np.zeros((2, 1)), cells=Grid(3, 1, 1, 1)), "cells", "one cell for each"),
         (lambda: Domain(np.zeros((2, 1)), coordinates=np.zeros((3, 2))), "coordinates", "(2, 2)"),
         (lambda: Domain(np.zeros((2, 1)), coordinates=[[0, 0], [91, 0]]), "coordinates[1,0]", "latitude"),

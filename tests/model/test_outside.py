@@ -52,7 +52,7 @@ def test_at_the_border(
 @pytest.mark.parametrize(
     ("domain", "place", "message"),
     [
-        (TOWNS, (-35.6, 139.8), "is far from every place of the domain; .* within 505.6 km of one of them"),
+        (TOWNS, (-35.6, 139.8), "is far from every place of the domain; .* within 505.6 km of a place of the domain"),
         (TOWNS, (0, 0), "is far from every place"),
         (TOWNS, (11.6, 48.1), "Latitude and longitude look interchanged"),
         (SOME, (35.7, 139.61), "lies in a cell that is not a secret"),
@@ -78,7 +78,7 @@ def test_a_place_within_a_square_is_not_called_swapped() -> None:
 
 def test_a_reach_of_ones_own_in_the_unit_of_the_domain() -> None:
     assert LINE.cell_of(0, 4, reach=4) == 0
-    with pytest.raises(InputError, match=r"within 3.999 km of one of them"):
+    with pytest.raises(InputError, match=r"within 3.999 km of a place of the domain"):
         LINE.cell_of(0, 4, reach=3.999)
     # A degree of a meridian is 111.195 km.
     assert TOWNS.cell_of(54.6, 10.0, reach=111.2) == 2
@@ -89,7 +89,7 @@ def test_a_reach_of_ones_own_in_the_unit_of_the_domain() -> None:
         with pytest.raises(InputError, match=message):
             LINE.cell_of(0, 0, reach=wrong)  # type: ignore[arg-type]
     for domain in (CITY, SOME, ANCHORS):
-        with pytest.raises(InputError, match="reach: does not belong to this domain"):
+        with pytest.raises(InputError, match="reach: does not apply to this domain"):
             domain.cell_of(0.0, 0.0, reach=1)
 
 

@@ -185,7 +185,9 @@ def test_just_inside_and_just_outside_the_largest_floor():
         InfeasibleError, match=r"requirements\[0\].minimum: .*0\.500001 under the prior of this requ.* is 0\.5\."
     ):
         md.Problem(prior, HAMMING, [md.DistortionPrivacy("0.500001", HAMMING, prior=belief)])
-    with pytest.raises(InfeasibleError, match=r"under all 2 priors of this requirement \(prior\[1\] allows least\)"):
+    with pytest.raises(
+        InfeasibleError, match=r"under all 2 priors of this requirement \(prior\[1\] allows the least error\)"
+    ):
         md.Problem(prior, HAMMING, [md.DistortionPrivacy(0.6, HAMMING, prior=[prior, belief])])
 
 
@@ -208,7 +210,7 @@ def test_wrong_priors_are_named(prior, message):
 def test_mass_where_the_prior_of_the_problem_has_none_is_said():
     requirement = md.DistortionPrivacy(0.5, HAMMING, prior=md.Prior.uniform(4))
     with pytest.warns(
-        PriorWarning, match=r"^requirements\[0\].prior: gives probability 0\.5 to 2 secret\(s\), the first 2"
+        PriorWarning, match=r"^requirements\[0\].prior: gives probability 0\.5 to 2 secret\(s\) with probability 0"
     ):
         problem = md.Problem([0.5, 0.5, 0.0, 0.0], HAMMING, [requirement])
     # What the warning says comes true: the floor costs nothing, and the two secrets that occur are told.

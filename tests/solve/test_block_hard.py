@@ -170,7 +170,7 @@ def test_floors_above_the_largest_possible_are_refused(excess):
     places = cells(4, 4)
     d = np.array(md.distances.euclidean(md.Domain.from_points(places)))
     largest = float(largest_distortion(bell(places), d))
-    with pytest.raises(InfeasibleError, match=f"the largest possible, releasing nothing, is {largest:.12g}"):
+    with pytest.raises(InfeasibleError, match=f"the largest possible error, releasing nothing, is {largest:.12g}"):
         made(places, bell(places), 0.6, "joint", 1 + Fraction(excess))
 
 

@@ -90,14 +90,14 @@ CONTINUOUS = 'privacy = [{ kind = "continuous", epsilon = 1 }]'
     ],
 )
 def test_a_plane_and_degrees_have_no_distance(distance: str, domain: str, observables: str) -> None:
-    with pytest.raises(SpecificationError, match=r"cost\.distance: has another kind of coordinates"):
+    with pytest.raises(SpecificationError, match=r"cost\.distance: has a different kind of coordinates"):
         read(observables, domain, f'distance = "{distance}"')
 
 
 def test_anchors_on_a_plane_have_no_answers_in_degrees() -> None:
     prior = "prior.uniform = true"
     text = f'{ANCHORS}\n{prior}\ncost.distance = "euclidean"\nobservables.{ANSWERS}\n{CONTINUOUS}\n'
-    with pytest.raises(SpecificationError, match="has another kind of coordinates"):
+    with pytest.raises(SpecificationError, match="has a different kind of coordinates"):
         spec.parse(text).problem()
 
 

@@ -221,7 +221,7 @@ def test_distortion_privacy(tmp_path):
 
 def test_a_floor_out_of_reach_names_the_largest():
     privacy = 'privacy = [{ kind = "distortion", minimum = 0.9, distance = "hamming" }]'
-    with pytest.raises(InfeasibleError, match=r"^privacy\[0\]\.minimum: .* largest possible, .* is 0\.66666"):
+    with pytest.raises(InfeasibleError, match=r"^privacy\[0\]\.minimum: .* largest possible error, .* is 0\.66666"):
         problem(domain=LABELS, privacy=privacy)
 
 

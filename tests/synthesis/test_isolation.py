@@ -145,7 +145,7 @@ def test_a_bound_in_one_direction_connects_both_and_revealed_secrets_are_reporte
         assert made.summary.isolated is None
         # The wording depends on whether the solver returns a vertex.
         assert describe_disclosure(asked, (other,)) == (
-            f"1 of 2 secrets ({other}) has an answer that no other secret is given: anyone who sees it knows the "
+            f"1 of 2 secrets ({other}) has an answer that no other secret can produce: anyone who sees it knows the "
             "secret for certain.",
         )
         assert describe_disclosure(asked, ())[0].startswith(

@@ -17,8 +17,8 @@ from mechdesign.cli import main
 from mechdesign.errors import ExactReleaseError, InputError
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._charges import (
-    classes_of_attribute,
     classes_of_rows,
+    classes_of_sum,
     components,
     digest_of_domain,
 )
@@ -330,7 +330,7 @@ def test_components_and_classes_are_those_of_plain_lists(domain):
         if attribute.numeric:
             place = domain.names.index(attribute.name)
             weights = [domain.value(x)[place] for x in range(size)] + [0]
-            assert same(classes_of_attribute(domain, attribute.name).labels, weights)
+            assert same(classes_of_sum(domain, attribute.name).labels, weights)
     dice = np.random.default_rng(2)
     for _ in range(20):
         rows = dice.integers(-1, 2, (3, size))

@@ -91,7 +91,7 @@ def test_what_no_edge_joins_is_answered_exactly():
     policy = Policy.partition(LINE, [0, 0, 1, 1, 2])
     with pytest.raises(InputError, match=r"1 of 5 secrets \(4\).*isolated=\"release\""):
         optimal_attribute(policy, 1, cost="hamming")
-    with pytest.warns(RevealedWarning, match=r"^1 of 5 secrets \(4\) has an answer that no other secret is given"):
+    with pytest.warns(RevealedWarning, match=r"^1 of 5 secrets \(4\) has an answer that no other secret can produce"):
         made = optimal_attribute(policy, 1, cost="hamming", isolated="release")
     assert made.certificate.revealed == (4,)
     # Randomised response within each block of two, and the truth alone in its block.

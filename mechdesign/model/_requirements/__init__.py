@@ -1,1 +1,1 @@
-"""The kinds of requirement on a channel, one file each."""
+"""The kinds of requirements on a channel; each kind is defined in one file."""

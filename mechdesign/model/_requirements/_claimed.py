@@ -1,4 +1,4 @@
-"""The fallback for requirements of unregistered kinds: only their explicit claims are known."""
+"""Requirements of unregistered kinds, which consist only of explicit claims."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mechdesign.model._words import Words
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClaimedPrivacy(Requirement):
-    """A requirement of an unregistered kind, known only by its claims.
+    """A requirement of an unregistered kind, which consists only of its claims.
 
-    Loading a bundle returns it if the kind of a requirement is not registered.
+    When a bundle is loaded, requirements of unregistered kinds become instances of this class.
 
     Args:
         statements: The statements of the requirement, at least one.
         secrets: The number of secrets.
 
     Raises:
-        InputError: There is no statement, or one is about another number of secrets.
+        InputError: The list of statements is empty, or a statement is for a different number of secrets.
 
     >>> from mechdesign.model import GraphPrivacy
     >>> import networkx as nx
@@ -50,12 +50,12 @@ class ClaimedPrivacy(Requirement):
 
     @property
     def kind(self) -> str:
-        """The name of the kind in the statements."""
+        """The name of the kind, as given in the statements."""
         return self.statements[0].name or self.statements[0].kind
 
     @property
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
         return self.secrets
 
     def stated(self) -> tuple[Stated, ...]:
@@ -69,6 +69,9 @@ class ClaimedPrivacy(Requirement):
         Args:
             stated: The statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         return cls(stated, secrets)
 
@@ -76,7 +79,10 @@ class ClaimedPrivacy(Requirement):
         """Return the name of the requirement.
 
         Args:
-            words: Unused; a claim has no distance.
+            words: This argument is not used, because claims have no named distance.
+
+        Returns:
+            The name for reports.
         """
         return f"{self.kind} privacy"
 
@@ -85,6 +91,9 @@ class ClaimedPrivacy(Requirement):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         return "; they can ".join(_limit(claim, words) for claim in self.claims())
 

@@ -1,4 +1,4 @@
-"""Continuous geo-indistinguishability: d-privacy of every real coordinate, not only of the centres of cells."""
+"""Continuous geo-indistinguishability: d-privacy for all points of the plane, not only for the centres of cells."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 
-# Warn above this product of ε and the spacing h: neighbours get the factor 1 + ε·h instead of the private exp(ε·h).
+# A warning is issued if the product of ε and the spacing h exceeds this value. Neighbouring anchors get the
+# bound 1 + ε·h, which is then far below the factor exp(ε·h) that d-privacy allows.
 _MAX_EPSILON_SPACING = 2
 
-# Recommended product of ε and the spacing; finer anchors gain little.
+# The recommended product of ε and the spacing; finer anchors reduce the cost only a little.
 _GOOD_EPSILON_SPACING = Fraction(1, 2)
 
-# Numerators and denominators of factors have at most 18 digits, which fit 63 bits.
+# Numerators and denominators of factors have at most 18 digits, which fit into 63 bits.
 _LARGEST = 10**18
 
 
 class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
-    """Privacy of every real coordinate: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
+    """Privacy for all real points: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
 
-    The secrets must be anchors: the domain needs the key ``anchors``.
+    The secrets must be anchors, so the domain needs the key ``anchors``.
     """
 
     epsilon: Annotated[
@@ -51,7 +52,7 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     distance: Annotated[Distance, says("the distance d between points.")] = "euclidean"
     split: Annotated[
         Fraction | None,
-        says("the share of ε² (of ε for the Chebyshev distance) that goes to the x axis, between 0 and 1."),
+        says("the share of ε² (of ε for the Chebyshev distance) that is used for the x axis, between 0 and 1."),
     ] = None
 
 
@@ -59,19 +60,19 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
 class ContinuousPrivacy(RequirementKind):
     """Continuous geo-indistinguishability: p(o|x) <= exp(ε d(x, x')) p(o|x') for all points x, x' of the plane.
 
-    A channel from anchors (`Domain.anchors`) answers for a point with the row of one of the four anchors around it,
-    drawn with bilinear weights (`Design.sample_at`). The requirement bounds neighbouring anchors a, b along x by
-    p(o|b) <= (1 + ε_x h_x) p(o|a), and neighbours along y by the same inequality with ε_y h_y. These bounds imply the
-    bound for all points if ε_x² + ε_y² = ε² (Euclidean), ε_x = ε_y = ε (Manhattan), or ε_x + ε_y = ε (Chebyshev). All
-    these numbers are rational; they are rounded down if necessary. The certificate gives the least ε that holds for all
-    points.
+    For a point, `Design.sample_at` draws one of the four surrounding anchors with bilinear weights, and then draws the
+    answer from the row of this anchor. The requirement bounds anchors a, b that are neighbours along x by
+    p(o|b) <= (1 + ε_x h_x) p(o|a), where h_x is their distance. Neighbours along y have the bound with ε_y h_y. These
+    bounds imply the bound for all points if ε_x² + ε_y² = ε² (Euclidean), ε_x = ε_y = ε (Manhattan), or ε_x + ε_y = ε
+    (Chebyshev). The numbers ε_x and ε_y are rational and rounded down if necessary. The certificate contains the least
+    ε for which the bound for all points holds.
 
     Args:
         epsilon: ε in nats per unit of distance, > 0.
-        domain: The anchors.
-        distance: "euclidean", "manhattan" or "chebyshev".
-        split: The share, in (0, 1), of ε² for ε_x² (Euclidean) or of ε for ε_x (Chebyshev). None means 1/2; the
-            Manhattan distance takes no split.
+        domain: The domain of anchors; see `Domain.anchors`.
+        distance: The distance d: "euclidean", "manhattan" or "chebyshev".
+        split: The ratio ε_x² / ε² (Euclidean) or ε_x / ε (Chebyshev), between 0 and 1. None means 1/2. The Manhattan
+            distance does not allow this argument.
 
     Raises:
         InputError: The domain has no anchors, or another argument is invalid.
@@ -95,7 +96,7 @@ class ContinuousPrivacy(RequirementKind):
     ) -> None:
         number = positive(epsilon, "epsilon")
         if not isinstance(domain, Domain) or domain.lattice is None:
-            raise InputError("domain", "has no anchors", value=domain, remedy="make it with Domain.anchors")
+            raise InputError("domain", "has no anchors", value=domain, remedy="create the domain with Domain.anchors")
         if distance not in _NORMS:
             raise InputError("distance", "is not known", value=distance, bound=" or ".join(_NORMS))
         object.__setattr__(self, "epsilon", number)
@@ -110,12 +111,12 @@ class ContinuousPrivacy(RequirementKind):
 
     @property
     def size(self) -> int:
-        """Number of anchors."""
+        """The number of anchors."""
         return self.domain.size
 
     @property
     def anchors(self) -> Domain:
-        """The anchors."""
+        """The domain of anchors."""
         return self.domain
 
     @property
@@ -130,7 +131,7 @@ class ContinuousPrivacy(RequirementKind):
         return self.domain.lattice.columns, self.domain.lattice.rows
 
     def stated(self) -> tuple[Stated, ...]:
-        """Return the bound for all points, and the bounds on neighbours along x and along y that imply it."""
+        """Return the statement for all points and the two statements on neighbouring anchors that imply it."""
         columns, rows = self._lattice_shape
         anchors = np.arange(columns * rows).reshape(rows, columns)
         edges = (
@@ -145,13 +146,16 @@ class ContinuousPrivacy(RequirementKind):
         return (between, *neighbours)
 
     def least_epsilon(self, channel: Channel) -> float:
-        """Return the least ε for which a channel from these anchors protects all points.
+        """Return the least ε for which a channel from these anchors satisfies the bound for all points.
 
-        The value is exact, rounded up to float64, and infinite if there is no such ε. It does not depend on the ε of
-        the requirement.
+        The exact value is rounded up to float64. The value is infinite if no ε suffices. The ε of the requirement has
+        no influence on the value.
 
         Args:
-            channel: Any channel with a row for each anchor.
+            channel: A channel with one row for each anchor.
+
+        Returns:
+            The least ε in nats per unit of distance, or infinity.
 
         >>> anchors = Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
         >>> snapped = Channel.from_matrix([[0.75, 0.25], [0.5, 0.5], [0.75, 0.25], [0.5, 0.5]])
@@ -165,11 +169,14 @@ class ContinuousPrivacy(RequirementKind):
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements.
+        """Return the requirement with the given statements.
 
         Args:
-            stated: Its three statements.
+            stated: The three statements of the requirement.
             secrets: The number of anchors.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 3)
         between, along_x, along_y = stated
@@ -187,16 +194,19 @@ class ContinuousPrivacy(RequirementKind):
         if any(
             each.claim(secrets) != own.claim(secrets) for each, own in zip(stated[:1], made.stated()[:1], strict=True)
         ):
-            raise InputError("step_x", "is not a decimal width over the number of patches", value=str(steps[0]))
+            raise InputError("step_x", "is not a decimal width divided by the number of patches", value=str(steps[0]))
         return made
 
     @classmethod
     def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         if reading.secrets.lattice is None:
@@ -204,14 +214,17 @@ class ContinuousPrivacy(RequirementKind):
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Return the requirement unchanged; raise `InputError` for a proper subset, which allows no interpolation.
+        """Return a copy of the requirement; raise `InputError` unless the subset contains all anchors.
 
         Args:
-            secrets: Indices of all anchors.
-            floors: Unused; the requirement has no floors.
+            secrets: The indices of all anchors.
+            floors: This argument is not used, because the requirement has no floors.
+
+        Returns:
+            An unchanged copy of the requirement.
         """
         if len(secrets) != self.size:
-            problem = "are some of the anchors, but the requirement needs all of them"
+            problem = "do not include all anchors, which the requirement needs"
             raise InputError("secrets", problem, value=len(secrets))
         return with_fields(self)
 
@@ -220,23 +233,32 @@ class ContinuousPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         unit = words.measure(distances.euclidean(self.domain)).unit
         return f"continuous privacy, ε per {unit or 'unit of distance'} ({_NAMES[self.distance]} distance, all points)"
 
     def titles(self, words: Words) -> tuple[str, ...]:
-        """Return names of the bound for all points, and of the bounds on neighbouring anchors that imply it.
+        """Return the names of the bound for all points and of the two bounds on neighbouring anchors.
 
         Args:
             words: The names of distances.
+
+        Returns:
+            One name for each of the three statements.
         """
         return self.title(words), "between neighbouring anchors along x", "between neighbouring anchors along y"
 
     def promise(self, words: Words) -> str:
-        """Return the largest change of the odds between two points, in words.
+        """Describe the largest change of the odds between two points.
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         found = words.measure(distances.euclidean(self.domain))
         length = 1.0
@@ -253,10 +275,10 @@ _NAMES = {"euclidean": "Euclidean", "manhattan": "Manhattan", "chebyshev": "Cheb
 
 
 def _rates(epsilon: Fraction, distance: str, split: Number | None) -> tuple[Fraction, Fraction]:
-    """Return ε_x and ε_y, such that the dual norm of (ε_x, ε_y) is at most ε."""
+    """Return ε_x and ε_y such that the dual norm of (ε_x, ε_y) is at most ε."""
     if distance == "manhattan":
         if split is not None:
-            raise InputError("split", "does not go with the Manhattan distance", value=split, remedy="leave it out")
+            raise InputError("split", "is not allowed with the Manhattan distance", value=split, remedy="omit split")
         return epsilon, epsilon
     share = Fraction(1, 2) if split is None else exact(split, "split")
     if not 0 < share < 1:
@@ -267,13 +289,13 @@ def _rates(epsilon: Fraction, distance: str, split: Number | None) -> tuple[Frac
 
 
 def _root_below(square: Fraction) -> Fraction:
-    """Return the square root, rounded down to 18 significant decimal digits or more."""
+    """Return the square root, rounded down to at least 18 significant decimal digits."""
     digits = 18 + max(0, (square.denominator.bit_length() - square.numerator.bit_length()) // 6)
     return Fraction(math.isqrt(square.numerator * 10 ** (2 * digits) // square.denominator), 10**digits)
 
 
 def _factor(growth: Fraction) -> Fraction:
-    """Return 1 + ε·h, rounded down if it has too many digits for a factor."""
+    """Return 1 + ε·h, rounded down if the exact number has too many digits."""
     factor = 1 + growth
     if max(factor.as_integer_ratio()) < _LARGEST:
         return factor
@@ -288,11 +310,12 @@ def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
         return
     behind = f" {unit}" if unit else ""
     warn(
-        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}. "
-        f"Neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = "
-        f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and the spacing causes most of the cost. Place "
-        f"anchors at most {nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
-        f"better {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
+        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times this spacing is "
+        f"{nearest(epsilon * step):.3g}. The probabilities of neighbouring anchors may differ by a factor of "
+        f"{nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = {math.exp(min(700.0, nearest(epsilon * step))):.3g}, "
+        f"and the spacing causes most of the cost. Place anchors at most "
+        f"{nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
+        f"preferably {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
         SpacingWarning,
         stacklevel=3,
     )

@@ -28,11 +28,14 @@ _UNIFORM_TOLERANCE = 1e-12
 
 
 class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows prior and channel has at least the minimum expected error."""
+    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    minimum: Annotated[Fraction, says("the least expected error of the best attack, in the unit of the error, exact.")]
+    minimum: Annotated[
+        Fraction,
+        says("the minimum of the expected error of the best attack, as an exact number in the unit of the error."),
+    ]
     prior: Annotated[
         PriorTable | list[PriorTable] | None,
         says(
@@ -44,7 +47,7 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
         None
     )
     matrix: Annotated[
-        MatrixFile | None, says("the error of every estimate from a file; rows are estimates, columns are secrets.")
+        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
     ] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
 
@@ -53,19 +56,20 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
 class DistortionPrivacy(RequirementKind):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
-    The best attack on the channel has at least this expected error under the adversary's prior π. By default, π is the
-    prior of the problem. Another prior describes an adversary who knows more or less than the designer, or who is
-    wrong. Several priors, for example one for each day, require one floor each; all floors hold at once.
+    The best attack on the channel has at least the minimum expected error under the adversary's prior π. By default, π
+    is the prior of the problem. A different prior describes an adversary who knows more or less than the designer, or
+    whose belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
 
     If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
-    prior may be larger or smaller. For example, let a channel release nothing, and measure errors by Hamming distance.
-    An adversary with the prior (0.6, 0.4) expects an error of 0.4; if (0.9, 0.1) is true, the error is 0.1.
+    prior may be larger or smaller. For example, consider a channel that releases no information, with errors measured
+    by the Hamming distance. An adversary with the prior (0.6, 0.4) expects an error of 0.4. If the true prior is
+    (0.9, 0.1), the error is 0.1.
 
     Args:
-        minimum: The least expected error, >= 0, in the unit of `distance`, exact.
-        distance: The error a(ŝ, s) of each estimate for each secret, (k, n).
-        prior: The adversary's prior: a `Prior` or an array (n,), or several of them as a list or an array (r, n). None
-            means the prior of the problem.
+        minimum: The exact minimum of the expected error, >= 0, in the unit of `distance`.
+        distance: The error a(ŝ, s) of each estimate for each secret, shape (k, n).
+        prior: The adversary's prior, as a `Prior` or an array (n,). Several priors are given as a list or an array
+            (r, n). None means the prior of the problem.
 
     Raises:
         InputError: An argument has the wrong shape or is out of range.
@@ -103,27 +107,28 @@ class DistortionPrivacy(RequirementKind):
         weights: ArrayLike | None = None,
         believed: bool = False,
     ) -> Self:
-        """Return a floor on the error about raw visits, for a problem on anchors (`Problem.from_visits`).
+        """Return a floor on the error of estimates of raw visits, for a problem on anchors (`Problem.from_visits`).
 
-        The error of an estimate ŝ at the anchor a is Σ_x π(x) w_a(x) d(ŝ, x) / π_a, with the weights w_a(x) of a visit
-        x. It measures the distance of the estimate from the true place of the visit. Only the listed estimates are
-        considered. An adversary who may name any point can reduce the error by up to the distance between that point
-        and the nearest listed one. List estimates densely, or raise the minimum by this distance.
+        The error of an estimate ŝ at the anchor a is Σ_x π(x) w_a(x) d(ŝ, x) / π_a, with the weight w_a(x) of each
+        visit x. This error is the mean distance of the estimate from the true place of the visit. Only the given
+        estimates are considered. An adversary who can choose any other point reduces the error by at most the distance
+        between this point and the nearest given estimate. To allow for this adversary, raise the minimum by the largest
+        of these distances.
 
         Args:
-            minimum: The least expected error, in the unit of the anchors, exact.
-            points: Visits, (k, 2), as in `Problem.from_visits`.
-            anchors: The anchors.
-            estimates: The places that the adversary may name; None means the anchors.
-            distance: "euclidean", "manhattan", "chebyshev" or "haversine".
-            weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
-            believed: Whether the visits also define the adversary's prior, if the problem has different visits.
+            minimum: The exact minimum of the expected error, >= 0, in the unit of the anchors.
+            points: The coordinates of the visits, shape (k, 2), as in `Problem.from_visits`.
+            anchors: The domain of anchors.
+            estimates: The possible estimates of the adversary; None means the anchors.
+            distance: The distance d: "euclidean", "manhattan", "chebyshev" or "haversine".
+            weights: The relative weights of the visits, >= 0, shape (k,). None gives all visits equal weight.
+            believed: Whether the given visits also define the adversary's prior, if the problem has other visits.
 
         Returns:
             The requirement.
         """
         errors = between(anchors, points, anchors if estimates is None else estimates, distance)
-        # The problem already warns about those of its visits that lie outside the domain.
+        # The problem itself already warns about visits outside the domain.
         prior, means = anchor_means(anchors, points, errors, weights, quiet=not believed)
         return cls(minimum, means.T, prior if believed else None)
 
@@ -134,11 +139,11 @@ class DistortionPrivacy(RequirementKind):
 
     @property
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
         return int(self.distance.shape[1])
 
     def stated(self) -> tuple[Stated, ...]:
-        """Return the floor on the adversary's expected error, or one floor for each prior of the requirement."""
+        """Return the floor on the adversary's expected error, or one floor for each given prior."""
         if not self.priors:
             return (Stated.distortion(self.minimum, self.distance),)
         return tuple(
@@ -148,11 +153,14 @@ class DistortionPrivacy(RequirementKind):
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements.
+        """Return the requirement with the given statements.
 
         Args:
-            stated: Its floors.
+            stated: The floors of the requirement.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated)
         first = stated[0]
@@ -163,11 +171,14 @@ class DistortionPrivacy(RequirementKind):
 
     @classmethod
     def from_table(cls, table: DistortionTable, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         error = reading.measure(table, any_rows=True)
@@ -180,6 +191,9 @@ class DistortionPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         unit, name = f" in {found.unit}" if found.unit else "", f" ({found.name})" if found.name else ""
@@ -187,10 +201,13 @@ class DistortionPrivacy(RequirementKind):
         return f"distortion privacy, expected error{unit}{own}{name}"
 
     def promise(self, words: Words) -> str:
-        """Return the least expected error of a guess and the prior of the adversary, in words.
+        """Describe the least expected error of a guess and the prior of the adversary.
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
         if not self.priors:
@@ -208,7 +225,7 @@ class DistortionPrivacy(RequirementKind):
 
 
 def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[Prior, ...]:
-    """Return one or several given priors as a tuple; raise `InputError` for an invalid one."""
+    """Return one or several priors as a tuple; raise `InputError` for an invalid prior."""
     if given is None:
         return ()
     several = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) > 0

@@ -1,4 +1,4 @@
-"""Controls whether unknown kinds of requirements are searched for in installed packages."""
+"""The setting that makes unknown kinds of requirements load the kinds of installed packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXTENSIONS = "mechdesign.requirements"
 
 
 class _ExtensionSearch:
-    """State of one search: extensions are loaded at most once, for any number of unknown names."""
+    """The state of one search, which loads extensions at most once for any number of unknown names."""
 
     begun = False
 
@@ -20,7 +20,7 @@ _SEARCH: ContextVar[_ExtensionSearch | None] = ContextVar("search", default=None
 
 @contextmanager
 def finding_extensions(finds: bool = True) -> Iterator[None]:
-    """Return a context in which an unknown kind of requirement loads the kinds of installed packages, or does not.
+    """Return a context that sets whether an unknown kind of requirement loads the kinds of installed packages.
 
     The setting applies to the current thread or task.
 
@@ -42,7 +42,7 @@ def finding_extensions(finds: bool = True) -> Iterator[None]:
 
 
 def begin_search() -> bool:
-    """Return whether the setting allows loading extensions and this block has not loaded them yet."""
+    """Begin a search if the setting allows it and no search has begun in this context; return whether it began."""
     search = _SEARCH.get()
     if search is None or search.begun:
         return False

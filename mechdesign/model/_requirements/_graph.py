@@ -35,7 +35,7 @@ from mechdesign.model._words import Words
 class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
-    With several such tables, all of their bounds hold.
+    A specification can contain several tables of this kind, whose bounds must all hold.
     """
 
     alternatives: ClassVar = (
@@ -48,24 +48,25 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     edges: Edges = None
     edges_csv: EdgesCsv = None
     neighbours: Neighbours = None
-    complete: Annotated[bool | None, says("true: an edge between every two secrets.")] = None
-    line: Annotated[bool | None, says("true: an edge between each secret and the next one.")] = None
+    complete: Annotated[bool | None, says("true means an edge between every two secrets.")] = None
+    line: Annotated[bool | None, says("true means an edge between each secret and the next secret.")] = None
     blocks: Annotated[
         int | tuple[int, int] | None,
-        says("edges within blocks of a grid: the number of columns and rows of a block."),
+        says("edges within blocks of a grid; the value is the number of columns and rows of a block."),
     ] = None
     categories: Annotated[
         CategoriesFile | list[str] | None,
         says(
-            'edges between secrets of the same category: a category for each secret in order, "" for none, or a file.'
+            'edges between secrets of the same category: a list or file with the category of each secret, "" for none.'
         ),
     ] = None
     transitions: Annotated[
         ChainTable | None,
-        says("edges between states that can follow the same state in one step; without smoothing."),
+        says("edges between states that the chain can reach in one step from the same state; without smoothing."),
     ] = None
     radius: Annotated[
-        Fraction | None, says("edges between secrets up to this distance, exact; with `distance` or `matrix`.")
+        Fraction | None,
+        says("edges between secrets whose distance is at most this exact radius; needs `distance` or `matrix`."),
     ] = None
     distance: Annotated[Distance | None, says("the name of the distance for `radius`.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances for `radius`.")] = None
@@ -75,12 +76,12 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
 class GraphPrivacy(RequirementKind):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
-    Secrets k edges apart are then protected with kε; secrets without a path between them are not protected from each
-    other.
+    The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
+    answer can distinguish them.
 
     Args:
         epsilon: ε in nats per edge, > 0.
-        graph: An undirected networkx graph with the nodes 0, …, n−1; self-loops are ignored.
+        graph: An undirected networkx graph with the nodes 0, …, n−1. Self-loops are ignored.
 
     Raises:
         InputError: ε is not positive, or the graph is directed or has other nodes.
@@ -99,7 +100,11 @@ class GraphPrivacy(RequirementKind):
         if not isinstance(graph, nx.Graph):
             raise InputError("graph", "is not a networkx graph", value=type(graph).__name__)
         if graph.is_directed():
-            raise InputError("graph", "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
+            raise InputError(
+                "graph",
+                "is directed",
+                remedy="convert it with to_undirected(), because indistinguishability is symmetric",
+            )
         n = graph.number_of_nodes()
         if n == 0 or set(graph.nodes) != set(range(n)):
             raise InputError(
@@ -113,30 +118,33 @@ class GraphPrivacy(RequirementKind):
 
     @property
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
         return int(self.graph.number_of_nodes())
 
     @property
     def policy_graph(self) -> nx.Graph:
-        """The graph."""
+        """The policy graph."""
         return self.graph
 
     @property
     def edges(self) -> Integers:
-        """The edges, as an integer array (k, 2)."""
+        """The edges as an integer array of shape (k, 2)."""
         return np.array(sorted(tuple(sorted(edge)) for edge in self.graph.edges), dtype=np.int64).reshape(-1, 2)
 
     def stated(self) -> tuple[Stated, ...]:
-        """Return the bound on both directions of every edge."""
+        """Return the statement that bounds both directions of every edge."""
         return (Stated.graph(self.epsilon, self.edges),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements.
+        """Return the requirement with the given statements.
 
         Args:
-            stated: Its statements.
+            stated: A list of exactly one statement.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -146,21 +154,27 @@ class GraphPrivacy(RequirementKind):
 
     @classmethod
     def from_table(cls, table: GraphPrivacyTable, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.policy_graph(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Return the requirement on some secrets: the edges between them.
+        """Return the requirement on a subset of the secrets, with the edges between them.
 
         Args:
-            secrets: Ascending indices, renumbered from 0.
-            floors: Unused; the requirement has no floors.
+            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            floors: This argument is not used, because the requirement has no floors.
+
+        Returns:
+            The requirement on the subset.
         """
         chosen = as_indices(secrets, "secrets", self.size)
         number = {secret: index for index, secret in enumerate(chosen.tolist())}
@@ -172,16 +186,22 @@ class GraphPrivacy(RequirementKind):
         """Return the name of the requirement with its number of edges.
 
         Args:
-            words: Unused; an edge has no distance.
+            words: This argument is not used, because edges have no distance.
+
+        Returns:
+            The name for reports.
         """
         edges = len(self.edges)
         return f"graph privacy, ε per edge ({edges} edge{'' if edges == 1 else 's'})"
 
     def promise(self, words: Words) -> str:
-        """Return the largest change of the odds between the ends of an edge, in words.
+        """Describe the largest change of the odds between the ends of an edge.
 
         Args:
             words: The format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         factor = words.factor(float(self.epsilon))
         return (

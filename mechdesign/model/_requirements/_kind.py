@@ -1,9 +1,10 @@
 """The base class for kinds of requirements that specifications can state and bundles can store.
 
-A kind is one file with a class derived from `RequirementKind`. The class has fields and their checks. `stated` returns
-its statements, and `from_stated` is the inverse. `from_table` reads a ``[[privacy]]`` table, whose keys `table`
-defines. `title` and `promise` describe the requirement in words. A kind becomes available to specifications, bundles
-and reports by a line in `mechdesign.model._requirements._kinds`, or by `register` in another package.
+A kind is defined in one file by a class derived from `RequirementKind`. The class defines fields and checks their
+values. The method `stated` returns the statements of the requirement, and `from_stated` is its inverse. The method
+`from_table` reads a ``[[privacy]]`` table, whose keys are defined by the attribute `table`. The methods `title` and
+`promise` describe the requirement in words. Specifications, bundles and reports accept a kind after it is registered in
+`mechdesign.model._requirements._kinds`, or by another package with `register`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _R = TypeVar("_R", bound=Requirement)
 
 
 class Reading(Protocol):
-    """The values that a specification provides to a kind that reads one of its tables; errors name the wrong key."""
+    """The values that a specification provides to a kind of requirement; errors name the key of an invalid value."""
 
     @property
     def secrets(self) -> Domain:
@@ -40,8 +41,11 @@ class Reading(Protocol):
         """Return the index of a secret.
 
         Args:
-            name: The label of the secret, or its position as an integer.
-            key: The key that contains it, for errors.
+            name: The label of the secret, or its index as an integer.
+            key: The key that contains the secret; error messages name this key.
+
+        Returns:
+            The index, from 0.
         """
 
     def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
@@ -49,14 +53,20 @@ class Reading(Protocol):
 
         Args:
             table: The table.
-            any_rows: Whether a matrix from a file may have any number of rows.
+            any_rows: Whether a matrix from a file may have a number of rows other than n.
+
+        Returns:
+            The matrix, float64.
         """
 
     def margin(self, table: Any) -> float:
-        """Return the possible rounding error of the distances of a table; see `distances.margin`.
+        """Return a bound on the rounding errors of the distances of a table; see `distances.margin`.
 
         Args:
             table: The table.
+
+        Returns:
+            The bound in the unit of the distances.
         """
 
     def prior(self, table: PriorTable, key: str) -> Prior:
@@ -64,7 +74,10 @@ class Reading(Protocol):
 
         Args:
             table: A table with the keys of ``[prior]``.
-            key: The key that contains it, for errors.
+            key: The key that contains the table; error messages name this key.
+
+        Returns:
+            The prior.
         """
 
     def policy_graph(self, table: Any) -> nx.Graph:
@@ -72,6 +85,9 @@ class Reading(Protocol):
 
         Args:
             table: A table with the keys of a policy graph.
+
+        Returns:
+            The graph.
         """
 
 
@@ -86,38 +102,42 @@ class RequirementKind(Requirement):
 
     kind: ClassVar[str]
     table: ClassVar[type[Table]]
-    """The keys of its ``[[privacy]]`` table: a field for each key. The tag ``kind`` contains the name of the kind.
+    """The class of the ``[[privacy]]`` table of the kind, with one field for each key.
 
-    A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
+    The tag ``kind`` of the class is the name of the kind. A field of type `Fraction` is an exact number, which the file
+    contains as a decimal or as a text such as "1/3"."""
 
     joins_all: ClassVar[bool] = False
-    """Whether a named distance between secrets ties all of them together, so that the problem cannot be split."""
+    """Whether a named distance makes the requirement bound all pairs, so that the problem cannot be split."""
 
     @classmethod
     @abstractmethod
     def from_table(cls, table: Any, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
-        Raises `InputError` for invalid values; its path must be the name of a key.
+        Implementations raise `InputError` for an invalid value, with the name of the key as the path.
 
         Args:
             table: A ``[[privacy]]`` table, an instance of the class attribute `table`.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
 
 
 def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:
-    """Return statements as a list, after checking their type and number.
+    """Check the type and number of statements and return the statements as a list.
 
     Args:
         stated: The statements.
-        count: The number of statements that the kind makes; None means at least one.
+        count: The required number of statements; None means at least one.
 
     Returns:
         The statements.
 
     Raises:
-        InputError: An entry is not a statement, or the number differs.
+        InputError: An entry is not a statement, or the number of statements is wrong.
 
     >>> from mechdesign.model import MetricPrivacy
     >>> len(check_stated(MetricPrivacy(1, [[0, 1], [1, 0]]).stated(), 1))
@@ -136,7 +156,7 @@ def with_fields(requirement: _R, **changes: object) -> _R:
 
     Args:
         requirement: A requirement that is a dataclass.
-        **changes: New values by field name; arrays become read-only.
+        **changes: The new values, by field name. Arrays become read-only.
 
     Returns:
         The copy.
@@ -155,10 +175,10 @@ def with_fields(requirement: _R, **changes: object) -> _R:
 
 
 def square(values: ArrayLike) -> Floats:
-    """Return a square matrix of distances between secrets, after checking it.
+    """Check a matrix of distances between secrets and return it.
 
     Args:
-        values: Distances >= 0, (n, n); infinity means no bound on a pair.
+        values: Distances >= 0, shape (n, n). An infinite distance means that the pair is not bounded.
 
     Returns:
         The matrix, float64, read-only.
@@ -172,5 +192,5 @@ def square(values: ArrayLike) -> Floats:
     matrix = as_floats(values, "distance", "(n, n)")
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
-    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for no bound")
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a bound")
     return matrix

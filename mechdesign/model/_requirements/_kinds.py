@@ -1,8 +1,9 @@
 """The kinds of requirements by name, including kinds from other packages.
 
-`register` adds a kind of another package. Specifications, bundles, verifiers and reports then treat it like the kinds
-of this package; bundles contain its explicit claims. An installed package may name its kinds as entry points of the
-group ``mechdesign.requirements``. `load_extensions` imports them; the command line calls it for an unknown kind.
+The function `register` adds a kind from another package. Specifications, bundles, verifiers and reports then treat this
+kind like the kinds of this package. Bundles contain the explicit claims of the kind. An installed package can list its
+kinds as entry points of the group ``mechdesign.requirements``. The function `load_extensions` imports these entry
+points. The command line calls this function if a specification contains an unknown kind.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
 
 class _Kinds(Registry[type[RequirementKind]]):
-    """The kinds by name; within `finding_extensions`, an unknown name first loads the extensions."""
+    """The registry of kinds; within `finding_extensions`, the lookup of an unknown name first loads the extensions."""
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and not super().__contains__(name) and begin_search():
@@ -44,22 +45,23 @@ class _Kinds(Registry[type[RequirementKind]]):
 
 
 KINDS: Registry[type[RequirementKind]] = _Kinds("kind")
-"""Every kind of requirement that a ``[[privacy]]`` table may state, by the value of its key ``kind``."""
+"""The kinds of requirements that ``[[privacy]]`` tables can state, by the value of the key ``kind``."""
 
 _K = TypeVar("_K", bound=RequirementKind)
 
 
 def register(kind: type[_K]) -> type[_K]:
-    """Register a kind of requirement; use it as a decorator of the class.
+    """Register a kind of requirement; this function can be used as a class decorator.
 
     Args:
         kind: A class derived from `RequirementKind`.
 
     Returns:
-        The class.
+        The unchanged class.
 
     Raises:
-        InputError: The argument is not such a class, its table has another tag, or the name is already registered.
+        InputError: The argument is not a class derived from `RequirementKind`, its table has a different tag, or the
+            name is already registered.
 
     >>> register(MetricPrivacy)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -70,13 +72,13 @@ def register(kind: type[_K]) -> type[_K]:
     table = getattr(kind, "table", None)
     if table is not None and (tag := table.__struct_config__.tag) != kind.kind:
         bound = 'its name: class …(Table, frozen=True, tag_field="kind", tag="…")'
-        raise InputError("kind.table", "has another tag than the name of the kind", value=tag, bound=bound)
+        raise InputError("kind.table", "has a tag that differs from the name of the kind", value=tag, bound=bound)
     KINDS.register(kind.kind, kind)
     return kind
 
 
 def kind_of(table: Table) -> type[RequirementKind]:
-    """Return the kind of requirement of a ``[[privacy]]`` table."""
+    """Return the kind of requirement that a ``[[privacy]]`` table states."""
     return KINDS[str(table.__struct_config__.tag)]
 
 
@@ -92,7 +94,7 @@ def load_extensions() -> None:
     """Import the entry points of the group `EXTENSIONS` in all installed packages, and register their kinds.
 
     Kinds that are already registered remain registered. An entry point is skipped with an `ExtensionWarning` if it
-    cannot be loaded, is not a kind, or has a name that is already registered.
+    cannot be loaded, is not a kind, or has the name of a registered kind.
 
     >>> load_extensions()
     """
@@ -106,7 +108,7 @@ def load_extensions() -> None:
 
 
 def _load(point: EntryPoint) -> None:
-    """Import the object of an entry point: a class, which is registered, or a module, which registers its kinds."""
+    """Import an entry point: a class is registered, and a module registers its kinds when it is imported."""
     found = point.load()
     if isinstance(found, ModuleType):
         return
@@ -124,7 +126,7 @@ register(ContinuousPrivacy)
 
 
 def load_requirements(stated: Sequence[Stated], secrets: int) -> list[Requirement]:
-    """Return the requirements behind the statements of a bundle, in their order.
+    """Return the requirements that the statements of a bundle represent, in the order of the statements.
 
     A requirement of an unregistered kind is returned as `ClaimedPrivacy`, with the same claims.
 

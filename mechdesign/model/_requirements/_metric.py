@@ -1,4 +1,4 @@
-"""Metric privacy, also called d-privacy: an answer changes the odds of two closer secrets by less."""
+"""Metric privacy, also called d-privacy: the closer two secrets are, the less an answer changes their odds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
 
 
-# Largest exponent for which the sentence of `promise` also states the factor.
+# The largest exponent for which the text of `promise` also contains the factor.
 _MAX_EXPONENT_WITH_FACTOR = 13.0
 
 
@@ -45,11 +45,13 @@ _MAX_EXPONENT_WITH_FACTOR = 13.0
 class MetricPrivacy(RequirementKind):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
 
-    The matrix need not be a metric: otherwise a `MetricWarning` is issued, and the bounds use the matrix as given.
+    The matrix can violate the axioms of a metric. In this case, a `MetricWarning` is issued, and the bounds use the
+    matrix as given.
 
     Args:
         epsilon: ε in nats per unit of distance, > 0.
-        distance: Distances d >= 0, (n, n), used as exact float64 numbers; infinity means no bound on a pair.
+        distance: Distances d >= 0, float64 of shape (n, n), which are used exactly. An infinite distance means that the
+            pair is not bounded.
 
     Raises:
         InputError: ε is not positive, or the matrix is not square or has negative entries.
@@ -74,20 +76,23 @@ class MetricPrivacy(RequirementKind):
 
     @property
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
         return int(self.distance.shape[0])
 
     def stated(self) -> tuple[Stated, ...]:
-        """Return the bounds on all ordered pairs with finite distances."""
+        """Return the statement that bounds all ordered pairs with finite distances."""
         return (Stated.metric(self.epsilon, self.distance),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements.
+        """Return the requirement with the given statements.
 
         Args:
-            stated: Its statements.
+            stated: A list of exactly one statement.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -95,21 +100,27 @@ class MetricPrivacy(RequirementKind):
 
     @classmethod
     def from_table(cls, table: MetricTable, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Return the requirement on some secrets: the distances between them.
+        """Return the requirement on a subset of the secrets, with the distances between them.
 
         Args:
-            secrets: Ascending indices, renumbered from 0.
-            floors: Unused; the requirement has no floors.
+            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            floors: This argument is not used, because the requirement has no floors.
+
+        Returns:
+            The requirement on the subset.
         """
         kept = as_indices(secrets, "secrets", self.size)
         return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
@@ -119,16 +130,22 @@ class MetricPrivacy(RequirementKind):
 
         Args:
             words: The names of distances.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
         return f"metric privacy, ε per {_one(found.unit) or 'unit of distance'}{name}"
 
     def promise(self, words: Words) -> str:
-        """Return the largest change of the odds between two secrets at a typical distance, in words.
+        """Describe the largest change of the odds between two secrets at a typical distance.
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         found = words.measure(self.distance)
         length, exponent = self._example()
@@ -138,7 +155,7 @@ class MetricPrivacy(RequirementKind):
         return f"shift the odds between two secrets {apart} by {factor}"
 
     def _farthest(self, words: Words, exponent: float) -> str:
-        """Return the largest change of the odds between any two secrets, in words, if it exceeds `exponent`."""
+        """Describe the largest change of the odds between any two secrets, if its logarithm exceeds `exponent`."""
         lengths = self.distance[np.isfinite(self.distance)]
         most = float(self.epsilon) * float(lengths.max(initial=0.0))
         if most <= exponent:
@@ -147,7 +164,7 @@ class MetricPrivacy(RequirementKind):
         return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
-        """Return an example distance, 1 if it is typical for the secrets, and its product with ε."""
+        """Return an example distance and its product with ε; the distance is 1 if 1 is typical for the secrets."""
         lengths = self.distance[np.isfinite(self.distance) & (self.distance > 0)]
         length = 1.0
         if lengths.size and not lengths.min() / 2 <= 1.0 <= lengths.max():
@@ -157,7 +174,7 @@ class MetricPrivacy(RequirementKind):
 
 
 def _one(unit: str) -> str:
-    """Return the singular of a unit: "mile" for "miles"."""
+    """Return the singular of a unit, such as "mile" for "miles"."""
     if unit in _IRREGULAR:
         return _IRREGULAR[unit]
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith(("ss", "us")) else unit

@@ -29,35 +29,38 @@ class Requirement(ABC):
     """
 
     number: ClassVar[str] = "epsilon"
-    """The key of its main number in specifications, such as "epsilon", "factor" or "minimum"."""
+    """The key of the main number of the requirement in specifications, such as "epsilon", "factor" or "minimum"."""
 
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The name of the kind."""
+        """The name of the kind of requirement."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
 
     @property
     def anchors(self) -> Domain | None:
-        """The domain of anchors, for a requirement about all points between anchors; None for other kinds."""
+        """The domain of anchors, if the requirement bounds all points between anchors; otherwise None."""
         return None
 
     @abstractmethod
     def stated(self) -> tuple[Stated, ...]:
-        """Return the requirement as statements for the verifier: one for each claim, in a fixed order."""
+        """Return the statements for the verifier, one for each claim, in a fixed order."""
 
     @classmethod
     @abstractmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements: the inverse of `stated`.
+        """Return the requirement with the given statements; this method is the inverse of `stated`.
 
         Args:
             stated: The statements.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Requirement:
@@ -67,8 +70,8 @@ class Requirement(ABC):
         of a subset of secrets to a floor is not determined.
 
         Args:
-            secrets: Ascending indices, renumbered from 0.
-            floors: Whether floors keep their minimum; their prior is then conditioned on the subset.
+            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            floors: Whether floors keep their minimum instead of getting 0, with the prior conditioned on the subset.
 
         Returns:
             The requirement on the subset.
@@ -85,37 +88,50 @@ class Requirement(ABC):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The name for reports.
         """
 
     def titles(self, words: Words) -> tuple[str, ...]:
-        """Return a name for each statement: by default the title.
+        """Return a name for each statement; by default, each name is the title.
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            One name for each statement.
         """
         return (self.title(words),) * len(self.stated())
 
     @abstractmethod
     def promise(self, words: Words) -> str:
-        """Return the limit on an adversary in words, as the end of the sentence "Anyone who sees an answer can …".
+        """Describe the limit on an adversary, as the end of the sentence "Anyone who sees an answer can …".
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence.
         """
 
     def left_free(self, margin: float = 0.0) -> int:
-        """Return the number of ordered pairs that lie at a radius up to rounding but are not bounded.
+        """Return the number of unbounded ordered pairs whose distance equals the radius up to rounding.
 
-        Only bundles of an earlier version contain requirements with such pairs.
+        Only bundles from earlier versions of the package contain requirements with such pairs.
 
         Args:
-            margin: The possible rounding error of distances, in addition to 1e-9 of the radius; see `distances.margin`.
+            margin: A bound on the rounding errors of distances, in addition to 1e-9 of the radius; see
+                `distances.margin`.
+
+        Returns:
+            The number of pairs, which is 0 for requirements without a radius.
         """
         return 0
 
     @property
     def policy_graph(self) -> nx.Graph | None:
-        """The policy graph, if the bounds of the requirement are exactly those on its edges; None for other kinds."""
+        """The policy graph, if the requirement bounds exactly the edges of this graph; otherwise None."""
         return None
 
     def claims(self) -> Claims:
@@ -124,12 +140,12 @@ class Requirement(ABC):
 
     @property
     def pair_bounds(self) -> tuple[PairBound, ...]:
-        """The bounds on pairs of secrets among the claims."""
+        """The claims of the requirement that bound pairs of secrets."""
         return tuple(self._claims.pair_bounds.values())
 
     @property
     def floors(self) -> tuple[Floor, ...]:
-        """The floors on the adversary's error among the claims."""
+        """The claims of the requirement that are floors on the adversary's error."""
         return tuple(self._claims.floors.values())
 
     @cached_property
@@ -142,7 +158,7 @@ class Requirement(ABC):
 
 
 def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, ...]:
-    """Return requirements as a tuple; raise `InputError` for other values, or for another number of secrets."""
+    """Return requirements as a tuple; raise `InputError` for invalid values or a wrong number of secrets."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InputError("requirements", "is not a list", value=values, bound="a list of requirements")
     for index, requirement in enumerate(values):
@@ -156,18 +172,19 @@ def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, 
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
-    """Return a statement for a subset of the secrets.
+    """Return a statement restricted to a subset of the secrets.
 
     Args:
         stated: The statement.
-        secrets: Ascending indices, renumbered from 0.
-        floors: Whether floors keep their minimum instead of 0. The prior of a floor is conditioned on the subset.
+        secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+        floors: Whether floors keep their minimum instead of getting 0. In both cases, the prior of a floor is
+            conditioned on the subset.
 
     Returns:
         The statement on the subset.
 
     Raises:
-        InputError: A floor is kept, and its prior gives the subset probability 0; or the statement needs all anchors.
+        InputError: The statement requires all anchors, or a floor is kept and its prior gives the subset probability 0.
 
     >>> from mechdesign.model import GraphPrivacy
     >>> (graph,) = GraphPrivacy(1, nx.path_graph(4)).stated()
@@ -176,7 +193,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     """
     if stated.kind == "dithered" and len(secrets) != stated.numbers["columns"] * stated.numbers["rows"]:
         raise InputError(
-            "secrets", f"are some of the anchors, but {stated.name} privacy needs all of them", value=len(secrets)
+            "secrets", f"do not include all anchors, which {stated.name} privacy requires", value=len(secrets)
         )
     arrays = dict(stated.arrays)
     for name in ("edges", "pairs"):
@@ -203,5 +220,5 @@ def _condition_prior(prior: Floats, secrets: Integers, required: bool) -> Floats
         given: Floats = prior[secrets] / total
         return given
     if required:
-        raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one")
+        raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one secret")
     return np.full(secrets.size, 1 / secrets.size)

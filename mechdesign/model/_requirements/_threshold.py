@@ -1,4 +1,4 @@
-"""Threshold privacy: secrets within a radius of each other are indistinguishable; other pairs are not bounded."""
+"""Threshold privacy: secrets are indistinguishable if their distance is at most a radius."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
     epsilon: Annotated[Epsilon, says('ε in nats, exact: a number, a text such as "1/3", or a file of budgets.')]
-    radius: Annotated[Fraction, says("the radius in the unit of the distance, exact.")]
+    radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
     distance: Annotated[Distance | None, says("the name of the distance.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
@@ -38,17 +38,18 @@ class ThresholdPrivacy(RequirementKind):
     """Threshold privacy: p(o|s) <= e^ε p(o|s') if d(s, s') <= radius (Privacy Games, equations 14 and 23b).
 
     Rounding may have lengthened a distance that equals the radius. Distances up to `distances.reach(radius, margin)` =
-    radius · (1 + 1e-9) + `margin` therefore count as within the radius. The attribute `distance` contains the radius
-    instead of such distances, so the bound d(s, s') <= radius holds as stated.
+    radius · (1 + 1e-9) + `margin` are therefore treated as equal to the radius if they exceed it. The attribute
+    `distance` contains the radius in place of such a distance.
 
     Args:
         epsilon: ε in nats, > 0.
-        distance: Distances d >= 0, (n, n), in the unit of the radius; infinity means no bound on a pair.
-        radius: The radius, > 0, exact.
-        margin: The possible rounding error of distances between computed coordinates: `distances.margin(domain)`.
+        distance: Distances d >= 0, shape (n, n), in the unit of the radius. An infinite distance means that the pair is
+            not bounded.
+        radius: The exact radius, > 0.
+        margin: A bound on the rounding errors of distances between computed coordinates; see `distances.margin`.
 
     Raises:
-        InputError: A number is not positive, or the matrix is not square or has negative entries.
+        InputError: ε or the radius is not positive, or the matrix is not square or has negative entries.
 
     >>> ThresholdPrivacy(1, [[0, 1, 2], [1, 0, 1], [2, 1, 0]], radius=1)
     ThresholdPrivacy(epsilon=1, radius=1, 3 secrets)
@@ -74,20 +75,23 @@ class ThresholdPrivacy(RequirementKind):
 
     @property
     def size(self) -> int:
-        """Number of secrets."""
+        """The number of secrets."""
         return int(self.distance.shape[0])
 
     def stated(self) -> tuple[Stated, ...]:
-        """Return the bounds on all ordered pairs within the radius."""
+        """Return the statement that bounds all ordered pairs within the radius."""
         return (Stated.threshold(self.epsilon, self.distance, self.radius),)
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement with these statements, without correcting distances for rounding.
+        """Return the requirement with the given statements, without correcting distances for rounding.
 
         Args:
-            stated: Its statement.
+            stated: A list of exactly one statement.
             secrets: The number of secrets.
+
+        Returns:
+            The requirement.
         """
         stated = check_stated(stated, 1)
         (only,) = stated
@@ -97,20 +101,26 @@ class ThresholdPrivacy(RequirementKind):
         return made
 
     def left_free(self, margin: float = 0.0) -> int:
-        """Return the number of ordered pairs that lie at the radius up to rounding but are not bounded.
+        """Return the number of unbounded ordered pairs whose distance equals the radius up to rounding.
 
         Args:
-            margin: The possible rounding error of distances; see `distances.margin`.
+            margin: A bound on the rounding errors of distances; see `distances.margin`.
+
+        Returns:
+            The number of pairs.
         """
         return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
 
     @classmethod
     def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
-        """Return the requirement of a specification.
+        """Return the requirement that a table of a specification describes.
 
         Args:
             table: A ``[[privacy]]`` table of this kind.
             reading: The domain, distances and priors of the specification.
+
+        Returns:
+            The requirement.
         """
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
@@ -120,16 +130,22 @@ class ThresholdPrivacy(RequirementKind):
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The name for reports.
         """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
         return f"threshold privacy, ε within {found.with_unit(words.decimal(self.radius))}{name}"
 
     def promise(self, words: Words) -> str:
-        """Return the largest change of the odds between two secrets within the radius, in words.
+        """Describe the largest change of the odds between two secrets within the radius.
 
         Args:
             words: The names of distances and the format of numbers.
+
+        Returns:
+            The end of the sentence "Anyone who sees an answer can …".
         """
         within = words.measure(self.distance).with_unit(words.decimal(self.radius))
         factor = words.factor(float(self.epsilon))

@@ -95,8 +95,8 @@ def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
     """Return whether `couple` can solve a problem.
 
     The objective must be the expected cost, because the worst cost also couples the parts. All secrets of a part must
-    be permitted the same answers. If a floor has its own prior, this prior must be 0 on parts of probability
-    0, because such parts have no scale.
+    be permitted the same answers. If a floor has its own prior, this prior must be 0 on all parts whose probability
+    under the problem's prior is 0.
     """
     beliefs = [floor.prior for floor in problem.floors.values() if floor.minimum > 0]
     scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)

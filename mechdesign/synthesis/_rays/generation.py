@@ -3,7 +3,7 @@
 In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
 and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
 `pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
-reduction become new rays.
+reduction of the multipliers become new rays.
 
 To stabilise the iteration, a round uses the average of the master's multipliers and the best proved multipliers
 (Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
@@ -44,7 +44,8 @@ _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
 # Gaps of the master program and of the transport problems, as shares of the current gap.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
-# Limits of the gaps of both programs. More accurate solutions of the transport problems take little more time, and
+# Bounds on the gaps requested from the two programs. More accurate solutions of the transport problems take little more
+# time, and
 # contain a third fewer flows.
 _MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
 # Share of the remaining time for the master program. The pass over the observables gets the rest, and proves a bound
@@ -343,7 +344,7 @@ class RayGeneration:
 
 @dataclass(frozen=True, eq=False)
 class _PooledRays:
-    """Rays, shape (count, k), with the observable and the weight of each."""
+    """Rays, shape (count, k), with the observable and the weight of each ray."""
 
     rays: Floats
     owners: Integers

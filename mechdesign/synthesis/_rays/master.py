@@ -102,7 +102,7 @@ class _MasterPoint:
 
 
 def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None) -> RayMixture:
-    """Solve the scaled program, and correct the rows of the best iterate."""
+    """Solve the scaled program, and correct the row residuals of the best iterate."""
     deadline, best = deadline or Deadline(), None
     for point in _iterate_points(columns, cost, right, gap):
         if point is not None and (best is None or point.gap < best.gap):

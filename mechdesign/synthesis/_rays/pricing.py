@@ -47,7 +47,7 @@ class PricingData:
 
 @dataclass(frozen=True, eq=False)
 class RayPrices:
-    """Multipliers: λ of the row sums, shape (k,), and v of the floors."""
+    """The multipliers λ of the row sums, shape (k,), and v of the floors."""
 
     sums: Floats
     floors: Floats
@@ -100,7 +100,8 @@ class _Weights:
 def price_observable(scene: PricingData, prices: RayPrices, observable: int, tolerance: float) -> RayProof:
     """Return the proof for one observable; `tolerance` is the relative gap of the transport problem.
 
-    With floors, the weights are chosen among a few estimates, at first the best ones for the observable's home. The
+    With floors, the weights are chosen among a few estimates, at first the best ones for the secret for which the
+    observable costs least. The
     current weights determine which secrets have a lack and which have a spare amount. The transport problem is
     therefore solved again with the weights from its solution.
     """
@@ -125,7 +126,7 @@ def price_observable(scene: PricingData, prices: RayPrices, observable: int, tol
 def _serve(
     scene: PricingData, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
 ) -> tuple[RayProof, _Weights]:
-    """Serve secrets of negative value from secrets of positive value; return the proof and the new weights."""
+    """Send flows from secrets of positive value to those of negative value; return the proof and the new weights."""
     lowered = value - _compute_floor_terms(scene, given.standing)
     short = np.flatnonzero(lowered < 0)
     if not short.size:

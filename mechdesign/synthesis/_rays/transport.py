@@ -4,13 +4,15 @@ At multipliers λ of the row sums, let a_s be the reduced cost of observable o f
 multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. Let f = e^(E(s,t))
 y be the flow that leaves t. The share e^(−E(s,t)) of this flow arrives at s.
 
-A secret with a_s < 0 lacks lack_s = −a_s, and a secret with a_t > 0 has spare_t = a_t. If the spares can cover all
+A secret s with a_s < 0 has the lack lack_s = −a_s, and a secret t with a_t > 0 has the spare amount spare_t = a_t. If
+the spares can cover all
 lacks, no private column has a negative value. As E is a metric, detours never help, so flows between these two sets
 suffice:
 
     minimise Σ_s δ_s   subject to   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
 
-Then λ_s − δ_s is proved. The multipliers x_s of the lacks, at most 1, are the private column of least value.
+Then the multipliers λ_s − δ_s are proved. The prices x_s <= 1 of the constraints on the lacks form the private column
+of least value.
 
 With floors, weights q >= 0 with Σ_h q_h = v are chosen for each floor. The lacks are then lack_s + Σ_h q_h a_h(s), and
 the spares spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. Its normal equations reduce to a
@@ -41,12 +43,12 @@ _NEGLIGIBLE_SHARE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The w weights to choose for the floors.
+    """The w weights of estimates that the solution chooses for the floors.
 
     Attributes:
         lacks: Amount that each weight adds to the lacks, shape (w, r).
         spares: Amount that each weight takes from the spares, shape (w, k).
-        member: 1 if a weight belongs to a floor, shape (floors, w).
+        member: 1 where a weight belongs to a floor, and 0 elsewhere, shape (floors, w).
         totals: Sum of the weights of each floor, shape (floors,).
     """
 
@@ -68,7 +70,7 @@ class Transport:
     Attributes:
         flows: Flows, shape (lacks, spares); their sums do not exceed the spares.
         lacking: Remaining deficits δ, shape (lacks,).
-        prices: Multipliers x of the lacks.
+        prices: Multipliers x of the constraints on the lacks.
         weights: Weights of the estimates.
     """
 
@@ -93,7 +95,7 @@ class _TransportPoint:
     """An iterate, or a step of the iteration.
 
     Attributes:
-        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses at the lacks, weights.
+        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses over the lacks, weights.
         dual: Reduced costs of the primal variables.
         x: Prices of the lacks.
         v: Prices of the spares.
@@ -123,8 +125,8 @@ def solve_transport(
 ) -> Transport:
     """Find flows from the spares to the lacks with the least total deficit.
 
-    The iteration may end early if a matrix becomes singular. Flows and weights of every iterate are valid after
-    scaling.
+    The iteration may end early if a matrix becomes singular. After scaling, the flows and weights of every iterate
+    satisfy the constraints.
 
     Args:
         lack: Lacks of r secrets; they are positive if there are no `choices`.
@@ -279,7 +281,7 @@ def _limit_steps(point: _TransportPoint, step: _TransportPoint) -> tuple[float, 
 
 
 def _extract_flows(given: _TransportProblem, point: _TransportPoint, unit: float, share: float) -> Transport:
-    """Drop negligible flows, scale weights to their sums, and scale flows down to the spares."""
+    """Drop negligible flows, scale the weights to the required sums, and scale down flows that exceed the spares."""
     choices = given.choices
     weights = point.primal[4]
     sums = choices.member @ weights

@@ -16,14 +16,14 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget, LedgerLike
-from mechdesign.tables._charges import CONFIDENCE, Rng, classes_of_attribute, classes_of_blocks, classes_of_values
+from mechdesign.tables._charges import CONFIDENCE, Rng, classes_of_blocks, classes_of_sum, classes_of_values
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice
 from mechdesign.tables._policies._cliques import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
-from mechdesign.tables._sensitivity._sensitivity import find_summed_attribute, of_counts, of_sum
+from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, value_labels
 from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
@@ -174,7 +174,7 @@ class Sum(Query[Release]):
             InputError: The attribute is unknown or not numeric, or several attributes exist and none is named.
         """
         domain = policy.domain
-        attribute = find_summed_attribute(domain, self.attribute)
+        attribute = find_attribute(domain, self.attribute)
         name, values, unit = attribute.name, attribute.positions, attribute.unit
 
         def total(data: object, positions: ArrayLike | None) -> Integers:
@@ -191,7 +191,7 @@ class Sum(Query[Release]):
             sensitivity=lambda norm: of_sum(policy, norm, name),
             answers=total,
             labels=lambda: {"sum of": np.array([name])},
-            classes=lambda: classes_of_attribute(domain, name),
+            classes=lambda: classes_of_sum(domain, name),
             step=unit,
             planned=f"sum of {name}",
             option=("noise on the sum", f"in steps of {exact_text(unit)}"),

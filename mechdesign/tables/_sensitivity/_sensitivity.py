@@ -164,7 +164,7 @@ def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensiti
 def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
     """Return the sensitivity of a sum; under known counts, an array with an entry per value is allocated."""
     domain = policy.domain
-    axis = domain.names.index(find_summed_attribute(domain, attribute).name)
+    axis = domain.names.index(find_attribute(domain, attribute).name)
     summed = domain.attributes[axis]
     if policy.constraints:
         require_room(domain.size, "the sum of an attribute under publicly known counts")
@@ -174,8 +174,8 @@ def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensi
     return _make_sensitivity(LargestChange(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
 
 
-def find_summed_attribute(domain: Domain, name: str | None) -> Attribute:
-    """Return the attribute to add up; raise `InputError` if no name is given and there are several attributes."""
+def find_attribute(domain: Domain, name: str | None) -> Attribute:
+    """Return the named attribute; without a name, the only one. Raise `InputError` if there are several."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     return domain.attributes[0] if name is None else domain.attribute(name)
