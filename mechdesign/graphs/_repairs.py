@@ -180,10 +180,10 @@ def repair(
     - "area": visit the exposed nodes in `order`. Join each node that is still exposed to the node that gives the hull
       of least volume, an area in the plane. This is Algorithm 4 of PGLP and Algorithm 3 of DPHMM.
     - "nearest": visit the exposed nodes in `order`, and join each node that is still exposed to the nearest node
-    (DPHMM, Algorithm 1).
+      (DPHMM, Algorithm 1).
     - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
     - "exhaustive": find the least volume over all graphs; it is an error if there are more than `LARGEST_SEARCH`
-    graphs.
+      graphs.
 
     A degenerate hull has the volume 0 in the full dimension. Of two degenerate hulls, the hull with the lower dimension
     is preferred, then the hull with the smaller volume. Volumes are equal if their relative difference is at most 1e-9.

@@ -88,9 +88,8 @@ def best_budgets(
 
     Minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on grids. The
     grids are refined around the best paths. States are rounded to each grid in two directions: one gives feasible
-        budgets, the other a lower bound of the cost. The budgets are checked by the recursions of `temporal` or
-        `windows`, and cost at most as
-    much as those of Algorithms 7 and 8.
+    budgets, the other a lower bound of the cost. The budgets are checked by the recursions of `temporal` or `windows`,
+    and cost at most as much as the budgets of Algorithms 7 and 8.
 
     Args:
         alpha: Largest leakage of each release, or window of releases, in nats.

@@ -313,7 +313,7 @@ which changes from one value of age to the next or the previous one.
             **options: further keywords of `mechdesign.tables.sensitivity`.
 
         Returns:
-            The sensitivity: an int or a Fraction if it is exact, else a float that is rounded up.
+            The sensitivity, as an int or a Fraction if it is exact, else as a float that is rounded up.
 
         >>> domain = Domain({"age": range(100)})
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")

@@ -131,7 +131,7 @@ class Requirement(ABC):
 
     @property
     def policy_graph(self) -> nx.Graph | None:
-        """The policy graph, if the requirement bounds exactly the edges of this graph; otherwise None."""
+        """The graph to which `[policy]` applies; answers stay in its components. Only graph privacy has one."""
         return None
 
     def claims(self) -> Claims:

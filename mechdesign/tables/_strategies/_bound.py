@@ -50,7 +50,7 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     - the weights are integers with a sum below 2⁵⁰, and the entries of the paths are 0 or 1, so E is exact in float64;
     - M is exact for integral workloads; for other workloads |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
     - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), and the norm of the right-hand side is at most
-    its largest row sum;
+      its largest row sum;
     - if the floating-point Cholesky factorisation of A − cI succeeds for some c ≥ γ_{d+2}·tr A/(1 − γ_{d+2}), then A ⪰
       0 (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
 
