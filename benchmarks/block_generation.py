@@ -150,8 +150,8 @@ def random_programs(count: int) -> None:
     sys.path.insert(0, str(HERE.parent / "tests" / "solve"))
     from block_cases import optimum, random_program
 
-    from mechdesign.solve._blocks.column_generation import solve_columns
-    from mechdesign.solve._blocks.interior_point import solve_block
+    from mechdesign.solve._blocks.column_generation import solve_block_program
+    from mechdesign.solve._blocks.interior_point import solve_by_interior_point
     from mechdesign.solve._blocks.tuning import TUNING
     from mechdesign.solve._contract import Options
 
@@ -162,8 +162,8 @@ def random_programs(count: int) -> None:
     for seed in range(count):
         program = random_program(seed)
         expected = optimum(program)
-        found = solve_columns(program, Options(extra={"generation": True}), tuning=tiny)
-        dense = solve_block(program)
+        found = solve_block_program(program, Options(extra={"generation": True}), tuning=tiny)
+        dense = solve_by_interior_point(program)
         coefficients = program.cost if program.worst is None else program.worst.cost
         tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
         wrong += not (found.lower <= expected + 1e-3 * tolerance and expected - tolerance <= found.upper)

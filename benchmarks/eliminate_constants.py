@@ -29,7 +29,7 @@ from typing import Any
 import mechdesign as md
 import record_solves
 from block_sizes import problem
-from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.tuning import TUNING, Tuning
 from mechdesign.solve._contract import Options
 from mechdesign.synthesis._blocks import BlockReduction
@@ -116,7 +116,9 @@ def measure(name: str, switch: str) -> dict[str, Any]:
     generation = switch != "no column generation" and bool(program.floors)
     options = Options(threads=1, extra={"generation": generation})
     clock = time.process_time()
-    solution = solve_columns(program, options, gap=ROAD_GAP if "road" in name else GAP, tuning=SWITCHES[switch](TUNING))
+    solution = solve_block_program(
+        program, options, gap=ROAD_GAP if "road" in name else GAP, tuning=SWITCHES[switch](TUNING)
+    )
     return {
         "iterations": len(solution.history),
         "seconds": round(time.process_time() - clock, 2),

@@ -429,7 +429,7 @@ def _generated(
     order = np.lexsort((ratios.targets, ratios.sources, ratios.columns))
     history = [
         [each.iteration, *(_plain(getattr(each, name)) for name in ("lower", "upper", "mu", "primal", "dual")),
-         each.corrections]
+         each.correctors]
         for each in found.history
     ]  # fmt: skip
     return {

@@ -33,6 +33,6 @@ class BlockBackEnd(Protocol):
 
 def back_end() -> BlockBackEnd:
     """Return the interior-point method."""
-    from mechdesign.solve._blocks.column_generation import solve_columns
+    from mechdesign.solve._blocks.column_generation import solve_block_program
 
-    return solve_columns
+    return solve_block_program

@@ -67,7 +67,7 @@ class Attempt:
         rows: Privacy rows that the solver receives.
         solver: Name of the solver.
         reason: Reason for the choice, for the summary.
-        chosen: Whether both rows and solver were chosen automatically.
+        automatic: Whether both rows and solver were chosen automatically.
         small: Whether an exact solver takes well under a second.
         magnification: Factor of the objective.
     """
@@ -76,7 +76,7 @@ class Attempt:
     rows: Rows
     solver: str
     reason: str
-    chosen: bool
+    automatic: bool
     small: bool
     magnification: float = 1.0
 
@@ -111,7 +111,7 @@ def first_attempt(
     check_choice(solver, rows)
     if rows == "rays":
         reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
-        return Attempt(form, "rays", RAYS, reason, chosen=False, small=False)
+        return Attempt(form, "rays", RAYS, reason, automatic=False, small=False)
     size, counted = _bound_rows_below(form), "at least "
     # The block method uses all pairs. For many secrets, counting the irreducible pairs takes too long and is avoided.
     if size <= MAX_SIMPLEX_ROWS or not _would_take_blocks(form, solver, rows):
@@ -121,7 +121,7 @@ def first_attempt(
             )
             counted = ""
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
-    chosen = solver == "auto" and rows == "auto"
+    automatic = solver == "auto" and rows == "auto"
     forbidden = bool(form.forbidden.any())
     if solver == "auto":
         solver = (
@@ -145,7 +145,7 @@ def first_attempt(
         chosen_rows = rows if rows != "auto" else "reduced" if size <= MAX_SIMPLEX_ROWS else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
     reason = f"{counted}{size} privacy rows over {shape}: {chosen_rows} rows, {solver}"
-    return Attempt(form, chosen_rows, solver, reason, chosen, small=size + floors <= MAX_SIMPLEX_ROWS)
+    return Attempt(form, chosen_rows, solver, reason, automatic, small=size + floors <= MAX_SIMPLEX_ROWS)
 
 
 def _bound_rows_below(form: NormalForm) -> int:
@@ -192,13 +192,13 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
         yield replace(first, magnification=_MAGNIFICATION)
         everything = first_attempt(form, first.solver, "all")
         # A chain of many bounds with large exponents implies a bound only up to the rounding errors of the whole chain.
-        if first.chosen and everything.small:
-            yield replace(everything, chosen=True, magnification=_MAGNIFICATION)
-    alike = (first.chosen or blocks) and near_alike
+        if first.automatic and everything.small:
+            yield replace(everything, automatic=True, magnification=_MAGNIFICATION)
+    alike = (first.automatic or blocks) and near_alike
     merged = normalise(form.problem, _MAX_MERGED_EXPONENT) if alike else form
     if alike:
-        yield _note_merging(first_attempt(merged, "auto" if first.chosen else first.solver))
-    if not first.chosen:
+        yield _note_merging(first_attempt(merged, "auto" if first.automatic else first.solver))
+    if not first.automatic:
         return
     if not forbidden and not blocks:
         yield first_attempt(form, BLOCK_SOLVER)

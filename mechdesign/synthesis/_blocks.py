@@ -84,7 +84,7 @@ class BlockReduction:
         return program, BlockInverse(form, int(pairs))
 
 
-def solve_blocks(
+def solve_form_by_blocks(
     attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None
 ) -> ChannelCandidate:
     """Solve a normal form with a solver of block programs, within the time limit.

@@ -16,7 +16,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import RAYS, Attempt, check_choice, first_attempt, later_attempts
-from mechdesign.synthesis._blocks import solve_blocks
+from mechdesign.synthesis._blocks import solve_form_by_blocks
 from mechdesign.synthesis._bundle import require_plain_names
 from mechdesign.synthesis._coupled.dantzig_wolfe import couple, is_decomposable
 from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
@@ -37,7 +37,7 @@ _TIME_AFTER_CTRL_C_S = 1e-3
 
 Strategy = Callable[[Attempt, SolveSettings, Deadline, object], ChannelCandidate]
 
-_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
+_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_form_by_blocks, RAYS: solve_rays}
 """The functions that solve a normal form, by "rays" or by `mechdesign.solve.Solver.takes`."""
 
 _KEEPING_MESSAGE = "certifying the best channel found so far"
@@ -148,6 +148,7 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         check_choice(settings.solver, settings.rows)
         parts = split(_require_problem(problem))
         if has_floors(problem) and not is_decomposable(problem, parts):
+            # The floors cannot be decomposed over these parts, so one part holds all secrets.
             n, m = problem.cost.shape
             parts = (Part(np.arange(n), np.arange(m), 1.0, bool(np.isfinite(problem.cost).all())),)
         largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
@@ -172,12 +173,13 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
 
     While a solver runs, the first Ctrl-C only stops the solver; its current channel is then certified.
     """
+    # Until the first candidate, there is no result to keep.
     with deadline.keeping(_KEEPING_MESSAGE, at_once=False):
         began = deadline.seconds()
         form = normalise(problem)
         first = first_attempt(form, settings.solver, settings.rows, deadline)
         deadline.tell(first.reason)
-        inside = find_interior_channel(form, deadline) if form.forbidden.any() else None
+        interior = find_interior_channel(form, deadline) if form.forbidden.any() else None
         best: Design | None = None
         failure = ""
         tried: tuple[str, ...] = ()
@@ -189,7 +191,7 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
                     failure = failure or wrong
                     continue
                 candidate = candidate.with_facts(seconds=round(deadline.seconds() - began, 3))
-                result = _round_and_certify(attempt.form, candidate, settings, deadline, inside, first=best is None)
+                result = _round_and_certify(attempt.form, candidate, settings, deadline, interior, first=best is None)
                 if best is None or result.certificate.relative_gap < best.certificate.relative_gap:
                     best = result
                 if deadline.acknowledge():

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget
@@ -59,7 +59,7 @@ def generate(master, working=None, pricer=None):
 
 def priced(program, used, tolerance=1e-6, inactive=1e-6, pricer=None):
     """Return the solution with some columns, the results of pricing the others, and the multipliers of all columns."""
-    solution = solve_block(with_columns(program, used))
+    solution = solve_by_interior_point(with_columns(program, used))
     pricer = pricer or BlockPricer(master_of(program, threads=1))
     return solution, *pricer.price_omitted(RestrictedSolution(working_of(program, used), solution), tolerance, inactive)
 
@@ -211,7 +211,7 @@ def violation(program, x):
 
 def agree(found, program):
     """Compare a bracket, and the bound that its multipliers prove, with the bracket of all blocks at once."""
-    every = solve_block(program)
+    every = solve_by_interior_point(program)
     assert found.lower <= every.upper * (1 + 1e-9)
     assert every.lower <= found.upper * (1 + 1e-9)
     assert found.lower == pytest.approx(lower_bound(program, found.multipliers), rel=1e-12)

@@ -23,7 +23,7 @@ from mechdesign.solve._block_angular import (
     repair,
 )
 from mechdesign.solve._blocks import interior_point as solve_module
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, solve_newton
@@ -39,7 +39,7 @@ def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
         expected = optimum(program)
-        found = solve_block(program)
+        found = solve_by_interior_point(program)
         coefficients = program.cost if program.worst is None else program.worst.cost
         tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
         assert found.status is Status.OPTIMAL, (seed, found.message)
@@ -53,7 +53,7 @@ def test_agrees_with_highs_on_random_programs(first):
 
 @pytest.mark.parametrize("case", REFERENCE["optimal_expected_cost"], ids=lambda case: f"{case['k']}-{case['cost']}")
 def test_reference_values(case):
-    found = solve_block(grid(case["k"], case["k"], case["eps"], case["cost"]), gap=1e-8)
+    found = solve_by_interior_point(grid(case["k"], case["k"], case["eps"], case["cost"]), gap=1e-8)
     assert found.status is Status.OPTIMAL
     assert found.lower <= case["upper"] + 1e-12
     assert found.upper >= case["lower"] - 1e-9
@@ -72,7 +72,7 @@ def test_reference_values(case):
 )
 def test_iterations_and_values_at_64_and_100(size, cost, value, iterations):
     program = grid(size, size, 0.6, cost)
-    found = solve_block(program)
+    found = solve_by_interior_point(program)
     assert found.status is Status.OPTIMAL
     assert found.iterations <= iterations
     assert found.lower - 1e-6 * value <= value <= found.upper + 1e-6 * value
@@ -80,7 +80,7 @@ def test_iterations_and_values_at_64_and_100(size, cost, value, iterations):
 
 
 def test_tight_tolerance():
-    found = solve_block(grid(7, 7), gap=1e-9)
+    found = solve_by_interior_point(grid(7, 7), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
@@ -101,7 +101,7 @@ def test_tight_tolerance():
     ids=["tiny", "large", "huge", "joint-edge", "distortion-edge", "worst-joint", "threshold", "disconnected"],
 )
 def test_hard_programs(program):
-    found = solve_block(program)
+    found = solve_by_interior_point(program)
     expected = optimum(program)
     assert found.status is Status.OPTIMAL, found.message
     # HiGHS has an absolute accuracy of about 1e-9.
@@ -114,7 +114,7 @@ def test_prior_with_zeros_and_tiny_masses():
     scale = np.ones((25, 1))
     scale[::3], scale[1::3] = 0.0, 1e-12
     program = BlockProgram(program.cost * scale, program.exponents)
-    found = solve_block(program)
+    found = solve_by_interior_point(program)
     assert found.status is Status.OPTIMAL
     assert abs(found.upper - optimum(program)) <= 1e-6 * found.upper
 
@@ -123,13 +123,13 @@ def test_unequal_numbers_of_rows_and_columns():
     program = grid(6, 6)
     for columns in (slice(0, 1), slice(0, 36, 7)):
         part = BlockProgram(np.ascontiguousarray(program.cost[:, columns]), program.exponents)
-        found = solve_block(part)
+        found = solve_by_interior_point(part)
         assert found.status is Status.OPTIMAL
         assert abs(found.upper - optimum(part)) <= 1e-6 * found.upper
 
 
 def test_a_constant_that_costs_nothing_needs_no_iterations():
-    found = solve_block(BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 2), np.inf)))
+    found = solve_by_interior_point(BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 2), np.inf)))
     assert (found.status, found.upper, found.lower, found.iterations) == (Status.OPTIMAL, 0.0, 0.0, 0)
 
 
@@ -145,9 +145,9 @@ def test_points_too_close_are_solved_or_stall_with_a_valid_bound():
         merged = BlockProgram(
             far[::6, ::6] / 2, np.array([[np.inf, 0.6 * 3 * np.sqrt(2)], [0.6 * 3 * np.sqrt(2), np.inf]])
         )
-        found = solve_block(BlockProgram(distance / 12, exponents))
+        found = solve_by_interior_point(BlockProgram(distance / 12, exponents))
         assert found.status in (Status.OPTIMAL, Status.STALLED)
-        assert found.lower <= solve_block(merged).upper + 10 * scale
+        assert found.lower <= solve_by_interior_point(merged).upper + 10 * scale
 
 
 def _factored(program, steps):
@@ -169,13 +169,13 @@ def test_directions_solve_the_newton_system(program):
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
     dy = -blocks.ratios.y * (1 + dz / z)
-    moved = layout.adjoint(point.multipliers + found.multipliers[0])
+    moved = layout.link_adjoint(point.multipliers + found.dmultipliers[0])
     moved[:, :n] -= layout.cost
     y = blocks.ratios.y + dy
     moved[:, :n] += (layout.ratios * y).sum(axis=1) - y.sum(axis=2)
     layout.auxiliary.add_adjoint(point.y + found.dy, moved)
     assert np.abs(moved).max() <= 1e-9 * max(1.0, np.abs(point.multipliers).max())
-    assert np.abs(layout.sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
+    assert np.abs(layout.link_sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
 
 
 def test_a_wrong_direction_is_noticed():
@@ -219,7 +219,7 @@ def test_block_solves_match_the_plain_hessian():
 def test_a_wrong_bound_is_noticed():
     """Multipliers that are too large or negative give bounds that contradict HiGHS' optimum, or weaker bounds."""
     program = grid(4, 4)
-    found = solve_block(program)
+    found = solve_by_interior_point(program)
     expected = optimum(program)
     ratios = found.multipliers.ratios
     assert found.lower <= expected + 1e-9
@@ -238,13 +238,13 @@ def test_a_wrong_bound_is_noticed():
     flipped = program.exponents.copy()
     flipped[np.isfinite(flipped)] /= 2
     tighter = BlockProgram(program.cost, flipped)
-    assert lower_bound(tighter, solve_block(tighter).multipliers) > expected + 1e-3
+    assert lower_bound(tighter, solve_by_interior_point(tighter).multipliers) > expected + 1e-3
 
 
 def test_threads_agree():
     program = grid(6, 6, floor=0.7, cost="hamming")
-    one = solve_block(program, Options(threads=1))
-    two = solve_block(program, Options(threads=2))
+    one = solve_by_interior_point(program, Options(threads=1))
+    two = solve_by_interior_point(program, Options(threads=2))
     assert one.iterations == two.iterations
     assert one.upper == pytest.approx(two.upper, rel=1e-7)
 
@@ -252,14 +252,14 @@ def test_threads_agree():
 def test_less_than_the_bound_is_no_optimum(monkeypatch):
     """After a stall, normalising the row sums may make the point infeasible."""
     monkeypatch.setattr(solve_module, "repair", lambda program, x: 0.9 * repair(program, x))
-    found = solve_block(grid(5, 5))
+    found = solve_by_interior_point(grid(5, 5))
     assert found.upper < found.lower
     assert found.status is Status.STALLED
 
 
 def test_time_limit_returns_a_valid_bracket():
     program = grid(9, 9)
-    found = solve_block(program, Options(time_limit=0.05))
+    found = solve_by_interior_point(program, Options(time_limit=0.05))
     assert found.status is Status.TIME_LIMIT
     assert found.x.sum(axis=1) == pytest.approx(np.ones(81))
     assert violation(program, found.x) <= 1e-9
@@ -272,7 +272,7 @@ def test_interruption_returns_a_valid_bracket():
         if progress.iteration == 4:
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_block(grid(9, 9), Options(threads=2, progress=stop))
+    found = solve_by_interior_point(grid(9, 9), Options(threads=2, progress=stop))
     assert found.status is Status.INTERRUPTED
     assert np.isfinite(found.upper)
     assert found.lower <= found.upper
@@ -281,7 +281,7 @@ def test_interruption_returns_a_valid_bracket():
 
 def test_progress_reports_valid_bounds():
     seen = []
-    found = solve_block(grid(5, 5), Options(progress=seen.append))
+    found = solve_by_interior_point(grid(5, 5), Options(progress=seen.append))
     assert "GB" in seen[0].stage
     assert [entry.iteration for entry in seen[1:]] == list(range(found.iterations))
     lowers = [entry.lower for entry in seen[1:]]
@@ -290,14 +290,14 @@ def test_progress_reports_valid_bounds():
 
 
 def test_memory_is_refused_with_the_estimate():
-    estimate = solve_block(grid(4, 4)).memory
+    estimate = solve_by_interior_point(grid(4, 4)).memory
     stated = rf"needs about {estimate / 1e9:.1f} GB for 16 blocks of 16 rows, but 0\.0 GB are allowed\. Use symmetry"
     with pytest.raises(SolverError, match=stated):
-        solve_block(grid(4, 4), Options(extra={"memory": 1000}))
-    solve_block(grid(4, 4), Options(extra={"memory": 2 * estimate}))
+        solve_by_interior_point(grid(4, 4), Options(extra={"memory": 1000}))
+    solve_by_interior_point(grid(4, 4), Options(extra={"memory": 2 * estimate}))
     for wrong in (0, -1.0, "1 GB", True):
         with pytest.raises(InputError, match=r"options\.extra\.memory: must be a number of bytes"):
-            solve_block(grid(4, 4), Options(extra={"memory": wrong}))
+            solve_by_interior_point(grid(4, 4), Options(extra={"memory": wrong}))
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def test_the_estimate_is_what_a_process_takes_or_more(arrays, side, folded):
 
 def test_unknown_options_are_refused():
     with pytest.raises(InputError, match="not known to the block solver"):
-        solve_block(grid(3, 3), Options(extra={"presolve": "on"}))
+        solve_by_interior_point(grid(3, 3), Options(extra={"presolve": "on"}))
 
 
 def test_objective_of_the_worst_member():
@@ -340,7 +340,7 @@ def test_the_same_program_gives_the_same_numbers(arrays):
     """Results are equal to the last bit, also with several threads, because blocks are assigned to fixed workers."""
     pytest.importorskip(arrays)
     program, asked = grid(8, 6, floor=0.7, cost="hamming"), Options(threads=3, extra={"arrays": arrays})
-    first, second = solve_block(program, asked), solve_block(program, asked)
+    first, second = solve_by_interior_point(program, asked), solve_by_interior_point(program, asked)
     assert np.array_equal(first.x, second.x)
     assert first.lower == second.lower
 
@@ -359,13 +359,13 @@ def test_a_fixed_share_is_the_same_every_time():
 
 
 def test_memory_may_be_a_numpy_integer():
-    assert solve_block(grid(3, 3), Options(extra={"memory": np.int64(10**12)})).status is Status.OPTIMAL
+    assert solve_by_interior_point(grid(3, 3), Options(extra={"memory": np.int64(10**12)})).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5])
 @pytest.mark.parametrize("program", [grid(6, 5), grid(5, 5, cost="hamming", floor=0.7), grid(5, 4, worst=True)])
 def test_the_gap_asked_for_is_kept_and_not_tightened(program, gap):
-    found = solve_block(program, gap=gap)
+    found = solve_by_interior_point(program, gap=gap)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
     # The stopping test reserves a tenth of the gap for dropping multipliers, and the iterate before did not meet it.

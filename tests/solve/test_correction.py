@@ -22,7 +22,7 @@ from mechdesign.solve._block_angular import (
 from mechdesign.solve._blocks import bound_correction
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.bound_correction import correct_bound
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
@@ -49,7 +49,7 @@ def test_rewards_agree_with_highs_on_random_programs():
         program = random_program(seed)
         if program.worst is None and program.floors:
             program = _add_rewards(program, seed)
-            found = solve_block(program)
+            found = solve_by_interior_point(program)
             # The violation of a floor of 0 has no relative size.
             met = replace(program, floors=tuple(floor for floor in program.floors if floor.minimum > 0))
             check_against_highs(program, found, seed, met)
@@ -94,7 +94,7 @@ def test_rewards_do_not_go_with_a_worst_cost():
 def test_a_free_column_is_not_optimal_if_another_has_rewards():
     floor = FloorBlock(0.0, np.array([[1.0, 1.0]]), np.array([0.0, 5.0]))
     program = BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]]), (floor,))
-    found = solve_block(program)
+    found = solve_by_interior_point(program)
     assert found.lower == pytest.approx(-8)
     assert found.upper == pytest.approx(-8)
 
@@ -123,7 +123,7 @@ def _correct(program, multipliers, missing, **options):
 
 def _drop_used_column(program, without):
     """Return all columns that the optimum uses, except one."""
-    return np.delete(np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3), without)
+    return np.delete(np.flatnonzero(solve_by_interior_point(program).x.sum(axis=0) > 1e-3), without)
 
 
 CASES = {
@@ -138,7 +138,7 @@ CASES = {
 
 @pytest.mark.parametrize("program", CASES.values(), ids=CASES)
 def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
-    best = solve_block(program)
+    best = solve_by_interior_point(program)
     used = np.flatnonzero(best.x.sum(axis=0) > 1e-3)
     gains = []
     for left_out in range(0, used.size, max(1, used.size // 4)):
@@ -192,11 +192,11 @@ def test_negative_multipliers_correct_nothing(monkeypatch):
     _, multipliers, missing = _price(program, _drop_used_column(program, 0))
 
     def wrong(*arguments, **named):
-        found = solve_block(*arguments, **named)
+        found = solve_by_interior_point(*arguments, **named)
         ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
         return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
 
-    monkeypatch.setattr(bound_correction, "solve_block", wrong)
+    monkeypatch.setattr(bound_correction, "solve_by_interior_point", wrong)
     assert _correct(program, multipliers, missing) is multipliers
 
 

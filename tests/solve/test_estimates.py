@@ -9,9 +9,9 @@ import pytest
 from block_cases import TINY, generate, grid, master_of, optimum, violation, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
-from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.estimates import activate_close_estimates, find_close_estimates, with_estimates
-from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import UNIFORM_START
 from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.tuning import TUNING
@@ -77,7 +77,7 @@ def test_columns_may_have_different_estimates(arrays, seed):
 def test_proofs_with_some_estimates_hold_with_all():
     program = grid(4, 3, floor=0.9)
     state = iterate_with(program, draw_estimates(program, 1), gap=1e-3).state
-    found = solve_block(program, start=state)
+    found = solve_by_interior_point(program, start=state)
     whole = optimum(program)
     assert found.lower <= whole * (1 + 1e-9)
     assert lower_bound(program, found.multipliers) == pytest.approx(found.lower)
@@ -138,7 +138,7 @@ def test_missing_estimates_cost_rounds_but_no_validity(seed):
     master, working = master_of(program), working_of(program, np.arange(0, 30, 2))
     active = tuple(flags.T for flags in draw_estimates(program, seed))
     working = replace(working, active=active, estimates=(np.arange(seed, 30, 30 // (1 + seed)),))
-    outcome, best, expected = generate(master, working), master.best, solve_block(program)
+    outcome, best, expected = generate(master, working), master.best, solve_by_interior_point(program)
     assert outcome.status is Status.OPTIMAL
     assert outcome.rounds > 1
     assert best.lower <= expected.upper
@@ -149,8 +149,8 @@ def test_missing_estimates_cost_rounds_but_no_validity(seed):
 @pytest.mark.parametrize("eps", [0.6, 1.5])
 def test_progress_reports_bracket_the_optimum(eps):
     program = grid(7, 6, eps=eps, floor=0.9)
-    expected, told = solve_block(program), []
-    found = solve_columns(program, Options(extra={"generation": True}, progress=told.append), tuning=TINY)
+    expected, told = solve_by_interior_point(program), []
+    found = solve_block_program(program, Options(extra={"generation": True}, progress=told.append), tuning=TINY)
     assert found.status is Status.OPTIMAL
     uppers = [moment.upper for moment in told if moment.upper is not None]
     # After the first gap of the full program, progress reports include a channel's cost.
@@ -175,7 +175,7 @@ def test_a_column_without_active_estimates_uses_all_chosen_ones():
 
 def test_all_estimates_are_active_after_a_stall():
     program = grid(4, 3, floor=0.9)
-    x = solve_block(program).x
+    x = solve_by_interior_point(program).x
     one = activate_one(working_of(program), 5)
     after, complete = one.add_missing_estimates(program, x, None)
     assert complete

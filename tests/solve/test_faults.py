@@ -15,10 +15,10 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, objective, with_columns
 from mechdesign.solve._blocks import interior_point, pricing
 from mechdesign.solve._blocks import master as master_module
-from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.dual import dual_bound
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_block
+from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import lay_out, make_geometry
@@ -57,7 +57,7 @@ def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
         master = master_of(program, gap, tuning, progress=options.progress)
         return choose_initial_working_set(master, always=False)
 
-    for solve in (solve_block, partial(solve_columns, tuning=tuning), begin):
+    for solve in (solve_by_interior_point, partial(solve_block_program, tuning=tuning), begin):
         told: list[object] = []
         solve(program, Options(progress=told.append), gap=gap)
         counts.append(len(told))
@@ -68,7 +68,7 @@ def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
 
 def test_the_better_ends_of_two_brackets_count() -> None:
     program = grid(5, 4, floor=0.8)
-    loose, tight = (solve_block(program, gap=gap) for gap in (0.1, 1e-6))
+    loose, tight = (solve_by_interior_point(program, gap=gap) for gap in (0.1, 1e-6))
     point = replace(loose, x=tight.x, upper=tight.upper)
     bound = replace(loose, multipliers=tight.multipliers, lower=tight.lower, message="the bound")
     for both in (combine_solutions(point, bound), combine_solutions(bound, point)):
@@ -95,7 +95,7 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
     layout = lay_out(replace(program, floors=(floor, replace(floor, error=floor.error[::2]))))
     kernel = choose(arrays, None, 0)(layout, 1, None)
     blocks = iterates(layout, kernel, 3)
-    kernel.tune(0.0)
+    kernel.set_precision(0.0)
     pairs, products = np.zeros(blocks.x.shape), np.zeros(layout.blocks)
     some = slice(0, min(kernel.batch, layout.blocks))
     assert kernel.assemble(0, some, blocks.x, pairs, products)
@@ -126,7 +126,7 @@ def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytes
         return factor(self, *given)
 
     monkeypatch.setattr(SparseKernel, "factor", counted)
-    found = solve_block(program, Options(threads=1, extra={"arrays": "sparse"}), gap=1e-4)
+    found = solve_by_interior_point(program, Options(threads=1, extra={"arrays": "sparse"}), gap=1e-4)
     assert found.status is Status.OPTIMAL
     kernel = choose("sparse", None, 0)(lay_out(program), 1, None)
     batches = -(-program.columns // kernel.batch)
@@ -155,7 +155,7 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
             return super().price_omitted(found, tolerance, inactive)
 
     solved = master.finish_run(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
-    rough = solve_block(with_columns(program, used), gap=0.2)
+    rough = solve_by_interior_point(with_columns(program, used), gap=0.2)
     reached = (rough.upper - rough.lower) / rough.upper
     for found in (solved, replace(solved, prices=rough, status=Status.TIME_LIMIT)):
         Asked(master).price(found, master.best)
@@ -186,10 +186,10 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
         cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
         program = BlockProgram(cost, exponents * rng.uniform(0.2, 3))
         kept.clear()
-        solve_block(program, options, gap=1e-9)
+        solve_by_interior_point(program, options, gap=1e-9)
         for gap in [(a + b) / 2 for a, b in kept if a * (1 + 1e-12) < b < 1e-2]:
             asked = gap if gap <= 1e-6 else gap / 0.9
-            assert solve_block(program, options, gap=asked).status is Status.OPTIMAL
+            assert solve_by_interior_point(program, options, gap=asked).status is Status.OPTIMAL
             tried += 1
     assert tried
 

@@ -16,8 +16,8 @@ from mechdesign.solve._block_angular import (
     near_exponents,
     with_columns,
 )
-from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.column_generation import solve_block_program
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
@@ -77,7 +77,7 @@ def prices_of(program, solved):
 @pytest.mark.parametrize("floor", [None, 0.97])
 def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     program = grid(5, 4, floor=floor)
-    least, weights = prices_of(program, solve_block(program))
+    least, weights = prices_of(program, solve_by_interior_point(program))
     prices, weights = least * (1 + 0.1 * share), weights * (1 + share)
     fewer, tolerance = restrict_bounds(program), 1e-6
     layout = lay_out(fewer)
@@ -102,21 +102,21 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
 
 def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
     program = grid(5, 4, floor=0.97)
-    prices, weights = prices_of(program, solve_block(program))
+    prices, weights = prices_of(program, solve_by_interior_point(program))
     prices = prices * 1.02
     layout = lay_out(restrict_bounds(program))
     expected = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
-    whole = Lapack.factors
+    whole = Lapack.try_factor
 
     def double_only(self, matrix):
         return matrix.dtype == np.float64 and whole(self, matrix)
 
-    monkeypatch.setattr(Lapack, "factors", double_only)
+    monkeypatch.setattr(Lapack, "try_factor", double_only)
     found = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     for one, other in zip(expected, found, strict=True):
         assert one.iterations == pytest.approx(other.iterations, abs=2)
         assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
-    monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
+    monkeypatch.setattr(Lapack, "try_factor", lambda self, matrix: False)
     # If nothing can be factored, the bounds are those of the start.
     for found in solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
         assert found.iterations == 0
@@ -143,7 +143,7 @@ class RecordedPricing(ColumnPricing):
 
 def pricing_of(program, used, gap=3e-7):
     """Return the pricing of omitted columns, the solution with the columns in use, and its λ and v."""
-    solved, master = solve_block(with_columns(program, used), gap=gap), master_of(program)
+    solved, master = solve_by_interior_point(with_columns(program, used), gap=gap), master_of(program)
     asked = RecordedPricing(program, master.options, master.report, master.deadline, master.budget, FEW.pricing)
     return asked, solved, *prices_of(with_columns(program, used), solved)
 
@@ -159,7 +159,7 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
     assert fewer < every
     assert first == others.size > last
-    agree(solve_columns(program, GENERATED, tuning=FEW), program)
+    agree(solve_block_program(program, GENERATED, tuning=FEW), program)
 
 
 def test_columns_with_small_reduced_costs_are_found():
@@ -183,7 +183,7 @@ def test_without_floors_the_sparse_kernel_prices():
 @pytest.mark.parametrize("gap", [0.1, 0.03, 0.01, 3e-3, 1e-4])
 def test_a_loose_gap_keeps_the_columns_in_use(gap):
     program = grid(6, 5, floor=0.9)
-    found = solve_columns(program, GENERATED, gap=gap, tuning=FEW)
+    found = solve_block_program(program, GENERATED, gap=gap, tuning=FEW)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
     agree(found, program)
@@ -199,7 +199,7 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
     prior = np.full(36, 1 / 36)
     for floors in ((), (FloorBlock(0.9 * float((distance @ prior).min()), distance * prior),)):
         program = BlockProgram(prior[:, None] * distance, exponents, floors)
-        least, weights = prices_of(program, solve_block(program, gap=1e-4))
+        least, weights = prices_of(program, solve_by_interior_point(program, gap=1e-4))
         fewer = restrict_bounds(program, 8)
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)

@@ -10,8 +10,8 @@ from block_cases import grid, optimum, random_program
 
 import mechdesign as md
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, lower_bound
-from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.column_generation import solve_block_program
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.solution import find_floor_multipliers
 from mechdesign.solve._contract import Options, Status
 
@@ -59,7 +59,7 @@ def test_programs_that_prove_nothing_by_it() -> None:
 
 def test_a_solve_without_time_has_it() -> None:
     program = grid(5, 4, floor=0.8)
-    found = solve_block(program, Options(time_limit=0.0))
+    found = solve_by_interior_point(program, Options(time_limit=0.0))
     assert found.status is Status.TIME_LIMIT
     assert found.lower == pytest.approx(program.floors[0].minimum, rel=1e-12)
 
@@ -79,13 +79,13 @@ def test_a_design_that_is_stopped_at_once_has_it() -> None:
 def test_a_floor_that_no_point_reaches_is_never_called_optimal(generation: bool) -> None:
     errors = 1.0 - np.eye(4)
     program = BlockProgram(errors, np.where(np.eye(4) > 0, np.inf, 1.0), (FloorBlock(0.8, errors * 0.25),))
-    assert solve_columns(program, Options(extra={"generation": generation})).status is Status.STALLED
+    assert solve_block_program(program, Options(extra={"generation": generation})).status is Status.STALLED
 
 
 def test_an_optimum_of_zero_has_a_gap_in_units_of_the_cost() -> None:
     distance = np.abs(np.subtract.outer(np.arange(8.0), np.arange(8.0)))
     errors = distance / 8
     program = BlockProgram(np.where(distance <= 3, 0.0, errors), np.full((8, 8), np.inf), (FloorBlock(0.9, errors),))
-    found = solve_columns(program, Options(extra={"generation": True}))
+    found = solve_block_program(program, Options(extra={"generation": True}))
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1e-9 * errors.max()

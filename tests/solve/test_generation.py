@@ -24,10 +24,10 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, compute_reduced_costs, lower_bound
 from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
 from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.memory import MemoryBudget
@@ -48,7 +48,7 @@ GENERATED = Options(extra={"generation": True})
 def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
-        check_against_highs(program, solve_columns(program, GENERATED, tuning=TINY), seed)
+        check_against_highs(program, solve_block_program(program, GENERATED, tuning=TINY), seed)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_agrees_with_highs_on_random_programs(first):
     ids=["joint", "joint, Hamming", "worst", "joint, square"],
 )
 def test_brackets_are_those_of_all_blocks_at_once(program):
-    found = solve_columns(program, GENERATED, tuning=TINY)
+    found = solve_block_program(program, GENERATED, tuning=TINY)
     assert found.status is Status.OPTIMAL
     assert (found.upper - found.lower) / found.upper <= 3e-7
     agree(found, program)
@@ -65,7 +65,7 @@ def test_brackets_are_those_of_all_blocks_at_once(program):
 
 def test_a_point_below_the_bound_is_not_kept():
     program = grid(6, 5, floor=0.3)
-    master, solution = master_of(program), solve_block(program)
+    master, solution = master_of(program), solve_by_interior_point(program)
     # Each secret uses its cheapest observable, without ratio bounds.
     cheapest = np.eye(30)[program.cost.argmin(axis=1)]
     master.offer(working_of(program), replace(solution, x=cheapest), complete=True)
@@ -75,7 +75,7 @@ def test_a_point_below_the_bound_is_not_kept():
 
 def test_the_bound_needs_the_multipliers_of_omitted_columns():
     program = grid(6, 5, floor=0.8)
-    found = solve_columns(program, GENERATED, tuning=TINY)
+    found = solve_block_program(program, GENERATED, tuning=TINY)
     unused = found.x.sum(axis=0) == 0
     assert unused.any()
     ratios = found.multipliers.ratios
@@ -88,7 +88,7 @@ def test_the_bound_needs_the_multipliers_of_omitted_columns():
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_prices_enclose_those_of_highs(share):
     program = grid(4, 4, floor=0.97)
-    solved = solve_block(program)
+    solved = solve_by_interior_point(program)
     least = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     prices, weight = least * (1 + 0.1 * share), float(solved.multipliers.floors[0].sum(axis=0).min()) * (1 + share)
     assert weight > 1e-3
@@ -108,7 +108,7 @@ def test_prices_enclose_those_of_highs(share):
 @pytest.mark.parametrize("floor", [0.9, 0.95, 0.97, 0.98])
 def test_a_tolerance_below_rounding_costs_no_proof(floor):
     program = grid(6, 5, floor=floor)
-    solved = solve_block(program)
+    solved = solve_by_interior_point(program)
     prices = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
@@ -140,7 +140,7 @@ def test_sums_of_columns_keep_rows_bounds_and_floors():
 def test_omitted_columns_are_grouped_by_similar_columns_in_use():
     program = grid(6, 5, floor=0.97)
     used, others = np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))
-    x = solve_block(replace(program, cost=program.cost[:, used])).x
+    x = solve_by_interior_point(replace(program, cost=program.cost[:, used])).x
     groups = group_columns(program, used, x, others, 2, 0.1, TUNING.pricing)
     assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == others.tolist()
     assert max(group.columns.size for group in groups) <= 2
@@ -157,23 +157,23 @@ def test_omitted_columns_are_grouped_by_similar_columns_in_use():
 
 def test_proofs_with_some_estimates_hold_with_all():
     program = grid(5, 4, floor=0.97)
-    whole = solve_block(program)
+    whole = solve_by_interior_point(program)
     some = [np.flatnonzero(flags.any(axis=1)) for flags in find_close_estimates(program, whole.x, 0.1)]
     assert some[0].size < 20
     few = with_estimates(program, some)
-    solved = solve_block(few)
+    solved = solve_by_interior_point(few)
     lifted = with_all_estimates(program, some, solved.multipliers)
     # The estimates of the optimum are among the chosen ones, and fewer estimates never increase the cost.
     assert lower_bound(program, lifted) == pytest.approx(solved.lower, rel=1e-12)
     assert solved.lower == pytest.approx(whole.lower, rel=1e-5)
     worst = with_estimates(program, [np.array([0])])
-    assert solve_block(worst).upper < 0.99 * whole.lower
+    assert solve_by_interior_point(worst).upper < 0.99 * whole.lower
 
 
 def test_pricing_with_too_few_estimates_is_repeated_with_all():
     program = grid(6, 5, floor=0.97)
     # A third of the columns has the prices of all. Half of these columns start with one or two estimates.
-    least, used = solve_block(program), np.arange(0, 30, 3)
+    least, used = solve_by_interior_point(program), np.arange(0, 30, 3)
     sums = compute_reduced_costs(program, least.multipliers).min(axis=1)
     prices = DualPrices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
     tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
@@ -208,7 +208,7 @@ def test_clusters_keep_cost_and_error_of_constants():
 
 def test_a_looser_gap_takes_fewer_iterations():
     program = grid(7, 6, floor=0.8)
-    loose, tight = (solve_columns(program, GENERATED, gap=gap, tuning=TINY) for gap in (1e-2, 1e-6))
+    loose, tight = (solve_block_program(program, GENERATED, gap=gap, tuning=TINY) for gap in (1e-2, 1e-6))
     assert loose.status is tight.status is Status.OPTIMAL
     assert loose.iterations < tight.iterations
     assert loose.lower <= tight.upper
@@ -217,7 +217,7 @@ def test_a_looser_gap_takes_fewer_iterations():
 
 def test_interruption_and_time_limit_return_valid_brackets():
     program = grid(7, 6, floor=0.8)
-    expected = solve_block(program).upper
+    expected = solve_by_interior_point(program).upper
     moments = []
 
     def stop(progress):
@@ -225,13 +225,13 @@ def test_interruption_and_time_limit_return_valid_brackets():
         if progress.stage.startswith("columns priced"):
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_columns(program, replace(GENERATED, progress=stop), tuning=TINY)
+    found = solve_block_program(program, replace(GENERATED, progress=stop), tuning=TINY)
     assert found.status is Status.INTERRUPTED
     assert found.lower <= expected * (1 + 1e-9)
     assert expected <= found.upper * (1 + 1e-6)
     assert found.upper < 2 * expected
     assert all(moment.lower is None or moment.lower <= expected * (1 + 1e-9) for moment in moments)
-    limited = solve_columns(program, replace(GENERATED, time_limit=0.01), tuning=TINY)
+    limited = solve_block_program(program, replace(GENERATED, time_limit=0.01), tuning=TINY)
     assert limited.status is Status.TIME_LIMIT
     assert limited.x.sum(axis=1) == pytest.approx(np.ones(42))
     assert limited.lower <= expected <= limited.upper * (1 + 1e-6)
@@ -245,7 +245,7 @@ def test_it_is_chosen_by_size_and_by_floors():
 
 def test_an_option_that_is_not_a_boolean_is_refused():
     with pytest.raises(InputError, match="generation"):
-        solve_columns(grid(2, 2), Options(extra={"generation": "yes"}))
+        solve_block_program(grid(2, 2), Options(extra={"generation": "yes"}))
 
 
 def test_coarse_problems_have_a_third_or_a_quarter_of_the_rows():
@@ -265,7 +265,7 @@ def test_all_blocks_are_solved_at_once_if_the_path_is_short(least):
     program = grid(6, 5, floor=0.97)
     tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, **{least: 1000}))
     assert choose_initial_working_set(master_of(program, tuning=tuning), always=False) is None
-    found, expected = solve_columns(program, tuning=tuning), solve_block(program)
+    found, expected = solve_block_program(program, tuning=tuning), solve_by_interior_point(program)
     assert (found.upper, found.lower) == (expected.upper, expected.lower)
     # If the memory does not suffice for all blocks, columns are generated.
     master = master_of(program, tuning=tuning)
@@ -290,7 +290,7 @@ def test_proofs_under_another_floor_are_not_reused():
 
 def test_a_stall_keeps_the_result_if_all_blocks_do_not_fit():
     program, ballast = grid(6, 5, cost="hamming", floor=0.97), []
-    expected, held = solve_block(program), max(MemoryBudget.of().held, 120e6)
+    expected, held = solve_by_interior_point(program), max(MemoryBudget.of().held, 120e6)
 
     def grow(progress):
         """Use more memory than remains once the columns have theirs."""
@@ -298,7 +298,7 @@ def test_a_stall_keeps_the_result_if_all_blocks_do_not_fit():
             ballast.append(np.ones(40_000_000))
 
     options = Options(progress=grow, extra={"generation": True, "memory": held + 150e6})
-    found = solve_columns(program, options, gap=1e-13, tuning=TINY)
+    found = solve_block_program(program, options, gap=1e-13, tuning=TINY)
     assert found.status in (Status.STALLED, Status.ITERATION_LIMIT)
     assert expected.lower <= found.upper <= expected.upper * (1 + 1e-5)
     assert expected.upper * (1 - 1e-5) <= found.lower <= expected.upper

@@ -15,7 +15,7 @@ from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.coupling import StallError
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
 from mechdesign.solve._blocks.layout import lay_out
@@ -150,10 +150,10 @@ def test_targets_and_their_adjoint_product_belong_together(case):
     expected = kappa + case.q * (1 + case.q)
     assert np.allclose(phi[:, case.bound], expected[:, case.bound], rtol=3e-6, atol=1e-6)
 
-    primal, dual = ratios.ratio_test(case.x, case.u, 0, corrected=True)
+    primal, dual = ratios.ratio_test(case.x, case.u, 0, store_for_corrector=True)
     change = (phi - 1 - case.q)[:, case.bound]
-    assert primal == pytest.approx(-case.q.min(), rel=1e-5)
-    assert dual == pytest.approx(-change.min(), rel=1e-5, abs=1e-5)
+    assert primal == pytest.approx(case.q.min(), rel=1e-5)
+    assert dual == pytest.approx(change.min(), rel=1e-5, abs=1e-5)
 
     adjoint = ratios.centrality(case.x, case.u, 0, 0.7, 0.4, centre)
     assert np.array_equal(case.targets(0), phi)
@@ -177,7 +177,7 @@ def test_what_is_kept_stays(case, spare):
     """A step without correctors leaves it alone; what is kept anew replaces it only in spare memory."""
     kept = case.ratios.keep(spare=spare)
     case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
-    case.ratios.ratio_test(case.x, case.u, 0, corrected=False)
+    case.ratios.ratio_test(case.x, case.u, 0, store_for_corrector=False)
     case.ratios.advance(case.x, case.u, 0, 0.1)
     moved = case.kernel.multipliers().copy()
     assert not np.array_equal(moved, case.y)
@@ -229,10 +229,10 @@ def test_hessians_solves_and_schur_complement(case):
     right = np.random.default_rng(1).random((layout.blocks, layout.width))
     u = blocks.solve(right)
     total = np.zeros((layout.links, layout.links))
-    scale = layout.scale(points)
+    scale = layout.link_scale(points)
     for block, hessian in enumerate(_plain_hessians(case)):
         assert np.allclose(hessian @ u[block], points[block] * right[block], rtol=1e-7, atol=1e-11)
-        inverse = np.linalg.inv(hessian)[np.ix_(layout.linked, layout.linked)]
+        inverse = np.linalg.inv(hessian)[np.ix_(layout.link_variables, layout.link_variables)]
         total += layout.counts[block] * inverse * scale[block][:, None] * scale[block]
     assert np.allclose(blocks.schur, total, rtol=1e-6, atol=1e-9 * np.abs(total).max())
     assert np.allclose(blocks.adjoint[:, : layout.rows], _whole_adjoint(case), rtol=1e-10, atol=1e-13)
@@ -301,7 +301,7 @@ def _trace(kernel, layout):
             kernel.add_floor(0, batch, index, points, ratio, own)
         edges[batch] = np.hstack([0.1 * points[batch, :n] * adjoint[batch], sides[batch]])
         assert kernel.factor(0, batch, roots, edges, 10.0 + products) == 0.0
-        kernel.accumulate(0, batch, roots, layout.scale(points), counts, columns)
+        kernel.accumulate(0, batch, roots, layout.link_scale(points), counts, columns)
     yield "adjoint", adjoint.copy(), 1e-12
     yield "products", products.copy(), 1e-12
     yield "schur", np.triu(kernel.schur()), 1e-12
@@ -312,7 +312,7 @@ def _trace(kernel, layout):
     yield "solve", right, 1e-12
     yield "affine ratio test", extremes(np.max, "affine_ratio_test"), 1e-5
     yield "mehrotra", adjoints("mehrotra", 0.1), 1e-5
-    yield "ratio test", extremes(np.min, "ratio_test", 0, corrected=True), 1e-5
+    yield "ratio test", extremes(np.min, "ratio_test", 0, store_for_corrector=True), 1e-5
     yield "centrality", adjoints("centrality", 0, 0.7, 0.4, 0.1), 1e-5
     before = kernel.multipliers().copy()
     run("advance", x, u, 1, 0.2)
@@ -363,8 +363,8 @@ def test_hessians_that_rounding_made_indefinite_are_regularised(name):
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
     symmetry = find_symmetry(program) if symmetric else None
-    expected = solve_block(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
-    found = solve_block(program, _options(name, monkeypatch), symmetry=symmetry)
+    expected = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
+    found = solve_by_interior_point(program, _options(name, monkeypatch), symmetry=symmetry)
     assert found.status is expected.status is Status.OPTIMAL
     assert abs(found.iterations - expected.iterations) <= 2
     assert found.upper == pytest.approx(expected.upper, rel=6e-7)
@@ -373,7 +373,7 @@ def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
 
 
 def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
-    found = solve_block(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
+    found = solve_by_interior_point(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
@@ -385,12 +385,12 @@ def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
 
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(InputError, match=r"options\.extra\.arrays.*found 'fortran'; must be numpy, numba, torch"):
-        solve_block(grid(2, 2), Options(extra={"arrays": "fortran"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "fortran"}))
     with pytest.raises(InputError, match=r"options\.extra\.device.*found 'cuda'; must be cpu"):
-        solve_block(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
-        solve_block(grid(2, 2), Options(extra={"device": "cuda"}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"device": "cuda"}))
     assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
     assert choose(None, "cpu", 10**9) is kernel_numpy.NumpyKernel
 
@@ -400,7 +400,7 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
 def test_devices_that_are_not_there_are_refused(device):
     with pytest.raises(InputError, match=r"options\.extra\.device: is not a device of PyTorch.*must be cpu"):
-        solve_block(grid(2, 2), Options(extra={"device": device}))
+        solve_by_interior_point(grid(2, 2), Options(extra={"device": device}))
 
 
 @pytest.mark.torch

@@ -10,8 +10,8 @@ from block_cases import grid
 
 import mechdesign as md
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
+from mechdesign.solve._blocks.column_generation import solve_block_program
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.memory import MemoryBudget, pricing_batch
 from mechdesign.solve._contract import Options, Status
 
@@ -23,7 +23,7 @@ PLENTY = MemoryBudget.of()
     [0, -1, -1e9, True, False, "8 GB", "", [1], {}, float("nan"), np.array([1.0]), np.float64("nan"), b"1", ()],
 )
 def test_a_budget_that_is_no_number_of_bytes_is_refused(stated: object) -> None:
-    for solve in (solve_block, solve_columns):
+    for solve in (solve_by_interior_point, solve_block_program):
         with pytest.raises(InputError, match=r"options\.extra\.memory"):
             solve(grid(2, 2), Options(extra={"memory": stated}))
 
@@ -46,12 +46,12 @@ def test_options_are_checked_where_nothing_is_iterated(extra: dict[str, object],
     free = replace(program, cost=np.c_[np.zeros(9), program.cost[:, 1:]])
     for options, given in ((Options(time_limit=0.0, extra=extra), program), (Options(extra=extra), free)):
         with pytest.raises(InputError, match=r"options\.extra\."):
-            solve_columns(given, options)
+            solve_block_program(given, options)
 
 
 @pytest.mark.parametrize("gap", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_gap_is_a_positive_number(gap: float) -> None:
-    for solve in (solve_block, solve_columns):
+    for solve in (solve_by_interior_point, solve_block_program):
         with pytest.raises(InputError, match="gap"):
             solve(grid(2, 2), gap=gap)
 
@@ -90,7 +90,7 @@ def test_a_restart_is_compared_with_the_same_budget() -> None:
     with pytest.raises(SolverError, match="are allowed"):
         iterate_blocks(program, Options().begun(), gap=1e-3, start=state, budget=short)
     # The refused state remains valid. Evaluating it needs no further memory.
-    found = solve_block(program, gap=1e-3, start=replace(state), iterates=False, budget=short)
+    found = solve_by_interior_point(program, gap=1e-3, start=replace(state), iterates=False, budget=short)
     assert found.lower < found.upper
 
 
@@ -108,7 +108,7 @@ def test_a_later_stage_without_memory_leaves_what_was_found(monkeypatch: pytest.
         require(self, estimate, *shape)
 
     monkeypatch.setattr(memory.MemoryBudget, "require", refuse)
-    found = solve_columns(program, Options(extra={"generation": True, "memory": 1e12}), gap=1e-5)
+    found = solve_block_program(program, Options(extra={"generation": True, "memory": 1e12}), gap=1e-5)
     assert len(asked) > 1
     assert found.status is Status.STALLED
     assert found.lower <= found.upper < np.inf

@@ -14,8 +14,8 @@ from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks import memory, newton
-from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
@@ -75,12 +75,12 @@ def test_precision_follows_the_gap(arrays):
     kernel = choose(arrays, None, 0)(lay_out(grid(10, 10)), 1, None)
     found = []
     for gap in (1.0, 1e-3, 3e-5, 1e-7, 0.0):
-        kernel.tune(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.rough, kernel.y.dtype == np.float32))
+        kernel.set_precision(gap)
+        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses, kernel.y.dtype == np.float32))
     numba = arrays == "numba"
     assert found == [(True, True, numba), (False, True, numba), (False, False, numba), (False,) * 3, (False,) * 3]
-    assert not kernel.tune(0.0)
-    assert kernel.tune(1.0)
+    assert not kernel.set_precision(0.0)
+    assert kernel.set_precision(1.0)
 
 
 def test_precision_of_sparse_blocks_follows_the_gap():
@@ -88,11 +88,11 @@ def test_precision_of_sparse_blocks_follows_the_gap():
         kernel = choose("sparse", None, 0, True)(lay_out(program_on(squares(side, side))), 1, None)
         found = []
         for gap in (1.0, 0.02, 3e-5):
-            kernel.tune(gap)
-            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.rough))
+            kernel.set_precision(gap)
+            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.single_inverses))
         assert found == [(single, True), (False, True), (False, False)]
-        assert not kernel.tune(0.0)
-        assert kernel.tune(1.0)
+        assert not kernel.set_precision(0.0)
+        assert kernel.set_precision(1.0)
 
 
 @pytest.mark.parametrize("arrays", DENSE)
@@ -100,9 +100,9 @@ def test_small_blocks_and_those_with_floors_use_double(arrays):
     for program in (grid(9, 9), grid(10, 10, floor=0.8)):
         kind, layout = choose(arrays, None, 0), lay_out(program)
         kernel = kind(layout, 1, None)
-        kernel.tune(1.0)
+        kernel.set_precision(1.0)
         assert kernel.factors.dtype == np.float64
-        assert not kernel.rough
+        assert not kernel.single_inverses
         if program.floors:
             assert kernel.y.dtype == np.float64
 
@@ -113,7 +113,7 @@ def test_multipliers_of_large_factors_stay_double(eps, kept):
     layout = lay_out(grid(10, 10, eps=eps))
     kind = choose("numba", None, 0)
     kernel = kind(layout, 1, None)
-    kernel.tune(1.0)
+    kernel.set_precision(1.0)
     assert (kernel.y.dtype == np.float32) == kept
     assert (kind.entry_bytes(layout, 1.0) < kind.entry_bytes(layout, 1e-7)) == kept
 
@@ -123,7 +123,7 @@ def test_bounds_that_are_not_there_do_not_count():
     layout = lay_out(grid(10, 10, masked=lambda distance: distance > 3))
     assert layout.ratios.max() > 1e15
     kernel = choose("numba", None, 0)(layout, 1, None)
-    kernel.tune(1.0)
+    kernel.set_precision(1.0)
     assert kernel.y.dtype == np.float32
 
 
@@ -132,15 +132,15 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     sparse = arrays == "sparse"
     layout = lay_out(program_on(roads(120, 1)) if sparse else grid(10, 10))
     kernel = choose(arrays, None, 0, sparse)(layout, 1, None)
-    kernel.tune(1.0)
+    kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 4)
-    assert kernel.rough
+    assert kernel.single_inverses
     targets, system = _affine(blocks), blocks.system()
     rough = solve_newton(system, targets)
     refined = refine_direction(system, targets, rough)
     assert 1e-11 < rough.link_residual < 1e-3
     assert refined.link_residual <= 1e-11
-    kernel.tune(0.0)
+    kernel.set_precision(0.0)
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
     double = solve_newton(exact.system(), targets)
     assert double.link_residual <= 1e-11
@@ -156,14 +156,14 @@ def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
 
     def checked(blocks, **options):
         step, kernel = take_step(blocks, **options), blocks.ratios.kernel
-        rough.append(kernel.rough)
+        rough.append(kernel.single_inverses)
         assert kernel.multipliers().min() > 0
         assert step.iterate.points.min() > 0
         assert step.iterate.z.min(initial=1.0) > 0
         return step
 
     monkeypatch.setattr(solve_module, "take_step", checked)
-    assert solve_block(grid(10, 10), Options(extra={"arrays": arrays})).status is Status.OPTIMAL
+    assert solve_by_interior_point(grid(10, 10), Options(extra={"arrays": arrays})).status is Status.OPTIMAL
     assert rough[0]
     assert not rough[-1]
 
@@ -172,7 +172,7 @@ def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
 @pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5, 1e-7])
 def test_values_are_those_of_double_precision(arrays, gap):
     program, options = grid(10, 10), Options(extra={"arrays": arrays})
-    found = solve_block(program, options, gap=gap)
+    found = solve_by_interior_point(program, options, gap=gap)
     assert found.status is Status.OPTIMAL
     assert found.lower <= VALUE_AT_100 * (1 + 1e-8)
     assert found.upper >= VALUE_AT_100 * (1 - 1e-8)
@@ -184,18 +184,18 @@ def test_values_are_those_of_double_precision(arrays, gap):
 @pytest.mark.parametrize("arrays", DENSE)
 def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(arrays, monkeypatch):
     program, options = grid(10, 10), Options(threads=1, extra={"arrays": arrays})
-    best = solve_block(program, options)
-    factors, asked = Lapack.factors, []
+    best = solve_by_interior_point(program, options)
+    try_factor, asked = Lapack.try_factor, []
 
     def poor(self, matrix):
         if matrix.dtype == np.float32:
             asked.append(matrix.shape)
             if len(asked) % 3 == 0:
                 return False
-        return factors(self, matrix)
+        return try_factor(self, matrix)
 
-    monkeypatch.setattr(Lapack, "factors", poor)
-    found = solve_block(program, options)
+    monkeypatch.setattr(Lapack, "try_factor", poor)
+    found = solve_by_interior_point(program, options)
     assert len(asked) > 300
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
@@ -209,14 +209,16 @@ def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, mon
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     layout = lay_out(grid(10, 10, floor=floor))
     kernel = choose(arrays, None, 0)(layout, 1, None)
-    factors = Lapack.factors
-    monkeypatch.setattr(Lapack, "factors", lambda self, matrix: matrix.dtype == np.float64 and factors(self, matrix))
-    kernel.tune(1.0)
+    try_factor = Lapack.try_factor
+    monkeypatch.setattr(
+        Lapack, "try_factor", lambda self, matrix: matrix.dtype == np.float64 and try_factor(self, matrix)
+    )
+    kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 4)
     assert kernel.factors.dtype == np.float32
     right = np.random.default_rng(1).standard_normal(blocks.iterate.points.shape)
     found = blocks.solve(right)
-    kernel.tune(0.0)
+    kernel.set_precision(0.0)
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
     assert found == pytest.approx(exact.solve(right), rel=1e-9, abs=1e-9 * np.abs(found).max())
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
@@ -227,11 +229,11 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
     rough = []
 
     def noted(blocks, **options):
-        rough.append(blocks.ratios.kernel.rough)
+        rough.append(blocks.ratios.kernel.single_inverses)
         return take_step(blocks, replace(TUNING.step, max_link_miss_single=-1.0), **options)
 
     monkeypatch.setattr(solve_module, "take_step", noted)
-    found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
+    found = solve_by_interior_point(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
     # The first direction is refused, and the solve continues in double precision.
@@ -241,15 +243,15 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
 @pytest.mark.parametrize("arrays", DENSE)
 def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
-    expected = solve_block(program, options)
+    expected = solve_by_interior_point(program, options)
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
     kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
     found = []
     for gap in (1.0, 6e-3, 2e-3, 3e-5):
-        kernel.tune(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.rough))
+        kernel.set_precision(gap)
+        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses))
     assert found == [(True, True), (True, True), (False, True), (False, False)]
-    single = solve_block(program, options)
+    single = solve_by_interior_point(program, options)
     assert single.status is Status.OPTIMAL
     assert single.lower <= expected.upper
     assert expected.lower <= single.upper
@@ -267,9 +269,9 @@ def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypa
         return factor(self, own, beside)
 
     program, options = program_on(roads(120, 1)), Options(threads=1)
-    best = solve_block(program, options, gap=1e-6)
+    best = solve_by_interior_point(program, options, gap=1e-6)
     monkeypatch.setattr(Factors, "factor", poor)
-    found = solve_block(program, options, gap=1e-6)
+    found = solve_by_interior_point(program, options, gap=1e-6)
     assert found.status is best.status is Status.OPTIMAL
     assert found.upper == pytest.approx(best.upper, rel=2e-6)
     assert len(failed) == 1, "double precision is for good, and no diagonal is raised before"
@@ -280,11 +282,11 @@ def test_inverses_of_sparse_blocks(name):
     program = program_on(squares(8, 8) if name == "squares" else roads(60, 1))
     layout = lay_out(program)
     kernel = choose("sparse", None, 0, True)(layout, 1, None)
-    kernel.tune(1.0)
+    kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 5)
-    assert kernel.rough
-    assert kernel.tune(0.0)
-    assert not kernel.rough
+    assert kernel.single_inverses
+    assert kernel.set_precision(0.0)
+    assert not kernel.single_inverses
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
     # No sum cancels digits, so every entry is accurate.
     assert blocks.schur == pytest.approx(exact, rel=1e-4)
@@ -312,7 +314,7 @@ def test_sums_of_inverses_in_both_precisions():
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
     assert should_generate_columns(program, tuning=LARGE.generation)
-    found = solve_columns(program, gap=gap, tuning=LARGE)
+    found = solve_block_program(program, gap=gap, tuning=LARGE)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
     agree(found, program)
@@ -346,14 +348,14 @@ def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch)
     program = grid(10, 10)
     reached = solve_module.iterate_blocks(program, options, gap=1e-5)
     assert reached.state.gap <= 1e-5
-    tuned, tune = [], choose(arrays, None, 0).tune
+    tuned, set_precision = [], choose(arrays, None, 0).set_precision
 
     def noted(self, gap):
         tuned.append(gap)
-        return tune(self, gap)
+        return set_precision(self, gap)
 
-    monkeypatch.setattr(choose(arrays, None, 0), "tune", noted)
-    found = solve_block(program, options, start=reached.state)
+    monkeypatch.setattr(choose(arrays, None, 0), "set_precision", noted)
+    found = solve_by_interior_point(program, options, start=reached.state)
     assert found.status is Status.OPTIMAL
     assert max(tuned) <= 1e-5
     assert len(found.history) <= 4
@@ -363,15 +365,15 @@ def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch)
 @pytest.mark.parametrize("gap", [3e-2, 2e-5, 1e-7])
 def test_precision_is_never_more_than_was_asked_for_and_only_rises(arrays, gap, monkeypatch):
     kind, tuned = choose(arrays, None, 0, arrays == "sparse"), []
-    tune = kind.tune
+    set_precision = kind.set_precision
 
     def noted(self, gap):
         tuned.append(gap)
-        return tune(self, gap)
+        return set_precision(self, gap)
 
-    monkeypatch.setattr(kind, "tune", noted)
+    monkeypatch.setattr(kind, "set_precision", noted)
     program = program_on(squares(10, 10)) if arrays == "sparse" else grid(10, 10)
-    found = solve_block(program, Options(extra={"arrays": arrays}), gap=gap)
+    found = solve_by_interior_point(program, Options(extra={"arrays": arrays}), gap=gap)
     assert found.status is Status.OPTIMAL
     assert tuned == sorted(tuned, reverse=True)
     assert tuned[0] == np.inf
@@ -404,5 +406,5 @@ def test_memory_of_the_end_is_checked_before_the_start():
 def test_generation_without_floors_is_refused_before_anything_is_done():
     told = []
     with pytest.raises(SolverError, match=r"100 .* 0\.0 GB"):
-        solve_columns(grid(10, 10), Options(progress=told.append, extra={"generation": True, "memory": 1e6}))
+        solve_block_program(grid(10, 10), Options(progress=told.append, extra={"generation": True, "memory": 1e6}))
     assert not told

@@ -15,7 +15,7 @@ from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
@@ -83,7 +83,7 @@ def program_on(graph, *, eps=0.6, columns=None, worst=False, seed=0):
 
 
 def solved(program, arrays, gap=3e-7, **options):
-    return solve_block(program, Options(extra={"arrays": arrays}, threads=1, **options), gap=gap)
+    return solve_by_interior_point(program, Options(extra={"arrays": arrays}, threads=1, **options), gap=gap)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -270,7 +270,9 @@ def test_symmetry_gives_the_same_value_with_fewer_blocks():
     symmetry = find_symmetry(program)
     assert symmetry.order == 8
     plain = solved(program, "sparse", 1e-6)
-    folded = solve_block(program, Options(extra={"arrays": "sparse"}, threads=1), gap=1e-6, symmetry=symmetry)
+    folded = solve_by_interior_point(
+        program, Options(extra={"arrays": "sparse"}, threads=1), gap=1e-6, symmetry=symmetry
+    )
     assert folded.blocks == 10
     assert folded.upper == pytest.approx(plain.upper, rel=2e-6)
     assert folded.lower == pytest.approx(plain.lower, rel=2e-6)
@@ -278,7 +280,7 @@ def test_symmetry_gives_the_same_value_with_fewer_blocks():
 
 def test_threads_agree():
     program = program_on(squares(9, 9))
-    one, two = (solve_block(program, Options(threads=count), gap=1e-4) for count in (1, 2))
+    one, two = (solve_by_interior_point(program, Options(threads=count), gap=1e-4) for count in (1, 2))
     assert one.upper == pytest.approx(two.upper, rel=1e-4)
 
 
@@ -331,9 +333,9 @@ def test_an_interruption_leaves_a_valid_bracket():
 def test_memory_is_refused_with_the_estimate():
     program = program_on(squares(10, 10))
     with pytest.raises(SolverError, match="GB"):
-        solve_block(program, Options(extra={"memory": 1e6}))
-    taken = solve_block(program, Options(), gap=0.1).memory
-    dense = solve_block(program, Options(extra={"arrays": "numpy"}), gap=0.1).memory
+        solve_by_interior_point(program, Options(extra={"memory": 1e6}))
+    taken = solve_by_interior_point(program, Options(), gap=0.1).memory
+    dense = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), gap=0.1).memory
     assert 0 < taken < dense
 
 

@@ -15,8 +15,8 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, compute_reduced_costs, lower_bound, with_columns
 from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
-from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
 from mechdesign.solve._blocks.merging import merge_small_columns
@@ -39,7 +39,7 @@ def test_agrees_with_highs_on_random_programs(first):
         if program.floors:
             continue
         tested += 1
-        check_against_highs(program, solve_columns(program, GENERATED), seed)
+        check_against_highs(program, solve_block_program(program, GENERATED), seed)
     assert tested > 5
 
 
@@ -47,7 +47,7 @@ def test_agrees_with_highs_on_random_programs(first):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     program, gap = program_on(GRAPHS[name], worst=worst), 1e-4
-    found = solve_columns(program, GENERATED, gap=gap)
+    found = solve_block_program(program, GENERATED, gap=gap)
     assert found.status is Status.OPTIMAL
     assert (found.upper - found.lower) / found.upper <= gap
     agree(found, program)
@@ -57,7 +57,7 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
 def test_it_uses_few_blocks_if_it_is_chosen():
     program = program_on(roads(330, 5))
     assert should_generate_columns(program)
-    few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
+    few, every = solve_block_program(program, gap=1e-3), solve_by_interior_point(program, gap=1e-3)
     assert few.status is every.status is Status.OPTIMAL
     assert few.blocks < 0.7 * every.blocks
     assert few.lower <= every.upper * (1 + 1e-9)
@@ -74,7 +74,7 @@ def test_it_is_chosen_by_size():
 @pytest.mark.parametrize("limit", [None, 2.0])
 def test_what_the_first_stage_has_found_is_kept(limit):
     program = program_on(squares(15, 15))
-    uniform, expected = program.cost.mean(axis=1).sum(), solve_block(program, gap=1e-4).upper
+    uniform, expected = program.cost.mean(axis=1).sum(), solve_by_interior_point(program, gap=1e-4).upper
 
     def told(progress):
         if limit is not None and progress.iteration:
@@ -82,7 +82,7 @@ def test_what_the_first_stage_has_found_is_kept(limit):
         elif progress.iteration == 6:
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_columns(program, Options(progress=told, time_limit=limit, extra=GENERATED.extra), gap=1e-4)
+    found = solve_block_program(program, Options(progress=told, time_limit=limit, extra=GENERATED.extra), gap=1e-4)
     assert found.status is (Status.INTERRUPTED if limit is None else Status.TIME_LIMIT)
     assert expected <= found.upper * (1 + 1e-9)
     assert found.upper < 0.99 * uniform
@@ -98,7 +98,7 @@ def test_what_the_first_stage_has_found_is_kept(limit):
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", tile)
     program = program_on(GRAPHS["roads"])
-    solved = solve_block(program, gap=1e-4)
+    solved = solve_by_interior_point(program, gap=1e-4)
     prices = compute_reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
     layout = lay_out(program)
     kernel = SparseKernel(layout, 1)
@@ -126,7 +126,7 @@ def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
 
 
 def _prices(program, share):
-    return compute_reduced_costs(program, solve_block(program, gap=1e-4).multipliers).min(axis=1) * share
+    return compute_reduced_costs(program, solve_by_interior_point(program, gap=1e-4).multipliers).min(axis=1) * share
 
 
 def test_columns_of_a_batch_are_independent(monkeypatch):
@@ -185,7 +185,7 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
     exponents[3], exponents[:, 3] = np.inf, np.inf
     exponents[s[5], t[5]] = exponents[t[5], s[5]] = 100.0
     changed = BlockProgram(program.cost, exponents)
-    expected, found = solve_block(changed, gap=1e-5), solve_columns(changed, GENERATED, gap=1e-5)
+    expected, found = solve_by_interior_point(changed, gap=1e-5), solve_block_program(changed, GENERATED, gap=1e-5)
     assert found.upper == pytest.approx(expected.upper, rel=2e-5)
     assert found.lower == pytest.approx(expected.lower, rel=2e-5)
     assert found.lower <= expected.upper * (1 + 1e-9)

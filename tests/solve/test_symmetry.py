@@ -11,7 +11,7 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import BlockProgram, WorstBlock
 from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, make_symmetry
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import BlockLayout, lay_out
 from mechdesign.solve._contract import Options, Status
@@ -37,7 +37,7 @@ def test_grids(program, order):
         assert np.allclose(program.cost[np.ix_(rows, columns)], program.cost, atol=1e-9)
         same = program.exponents[np.ix_(rows, rows)]
         assert np.array_equal(np.isinf(same), np.isinf(program.exponents))
-    plain, folded = solve_block(program), solve_block(program, symmetry=symmetry)
+    plain, folded = solve_by_interior_point(program), solve_by_interior_point(program, symmetry=symmetry)
     assert folded.blocks < plain.blocks
     assert folded.status is Status.OPTIMAL
     assert folded.upper == pytest.approx(plain.upper, rel=1e-6)
@@ -56,7 +56,7 @@ def test_rows_of_little_weight_count_as_much_as_others():
     symmetry = find_symmetry(program)
     for rows, columns in zip(symmetry.rows, symmetry.columns, strict=True):
         assert np.allclose(speckled[np.ix_(rows, columns)], speckled, rtol=1e-9, atol=0.0)
-    found = solve_block(program, gap=1e-8, symmetry=symmetry)
+    found = solve_by_interior_point(program, gap=1e-8, symmetry=symmetry)
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(optimum(program), rel=1e-8)
 
@@ -70,7 +70,9 @@ def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
     """The smallest gap for the worst cost depends on the processor's rounding: 1e-10 to 7e-9."""
     pytest.importorskip(arrays)
     program = grid(5, 5, **kind)
-    found = solve_block(program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program))
+    found = solve_by_interior_point(
+        program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program)
+    )
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2 * gap * found.upper
 
@@ -185,7 +187,7 @@ def test_more_symmetry_than_can_be_listed_is_left_alone():
     program = BlockProgram((1 - np.eye(12)) / 12, exponents)
     assert find_symmetry(program).order == 1
     value = 11 / (11 + np.exp(0.5))
-    assert solve_block(program).upper == pytest.approx(value, rel=1e-6)
+    assert solve_by_interior_point(program).upper == pytest.approx(value, rel=1e-6)
 
 
 def test_fewer_columns_than_rows():
@@ -193,7 +195,7 @@ def test_fewer_columns_than_rows():
     part = BlockProgram(np.ascontiguousarray(program.cost[:, [12, 7, 11, 13, 17]]), program.exponents)
     symmetry = find_symmetry(part)
     assert symmetry.order == 8
-    found = solve_block(part, symmetry=symmetry)
+    found = solve_by_interior_point(part, symmetry=symmetry)
     assert found.blocks == 2
     assert found.upper == pytest.approx(optimum(part), rel=1e-6)
 

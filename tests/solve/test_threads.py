@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 import mechdesign as md
 from mechdesign.solve import _blas as blas
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.parallel import single_threaded
 from mechdesign.solve._contract import Options
 
@@ -118,7 +118,7 @@ def test_solves_at_once_give_what_they_give_alone(arrays):
         if together:
             barrier.wait(60)
         before = np.geterr()
-        found = solve_block(
+        found = solve_by_interior_point(
             program, Options(threads=2, extra={"arrays": arrays}), gap=1e-6, symmetry=find_symmetry(program)
         )
         assert np.geterr() == before

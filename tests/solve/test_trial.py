@@ -11,9 +11,9 @@ from block_cases import FEW, agree, generate, grid, master_of
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
 from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.master import BlockMaster, ScheduleRun
 from mechdesign.solve._blocks.trial import solve_with_trial
 from mechdesign.solve._contract import Options, Status
@@ -75,7 +75,7 @@ def test_a_trial_adds_the_columns_of_the_optimum(floor):
     (after,) = master.begun
     assert set(working.columns) <= set(after) <= set(candidates)
     assert after.size < master.program.columns
-    found = solve_columns(master.program, Options(extra={"generation": True}), tuning=TRIED)
+    found = solve_block_program(master.program, Options(extra={"generation": True}), tuning=TRIED)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 3e-7 * found.upper
     agree(found, master.program)
@@ -83,7 +83,7 @@ def test_a_trial_adds_the_columns_of_the_optimum(floor):
 
 def test_a_trial_with_too_few_columns_adds_the_others():
     master, working, _ = trial()
-    used = np.flatnonzero(solve_block(master.program).x.sum(axis=0) > 0.2)
+    used = np.flatnonzero(solve_by_interior_point(master.program).x.sum(axis=0) > 0.2)
     before = np.setdiff1d(working.columns, used[::2])
     solve_with_trial(master, working.replace_columns(before), np.arange(42))
     (after,) = master.begun
@@ -104,7 +104,7 @@ def test_ctrl_c_keeps_the_result_of_the_trial(when):
     found = solve_with_trial(master, working, candidates)
     assert not master.when
     assert found.status is Status.INTERRUPTED
-    every = solve_block(master.program)
+    every = solve_by_interior_point(master.program)
     assert every.lower <= master.best.upper * (1 + 1e-9)
     assert when == "trial" or found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
 

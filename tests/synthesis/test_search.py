@@ -25,7 +25,7 @@ def problem(k):
 @pytest.fixture
 def coarse(monkeypatch):
     """Replace the block method by one that stops early."""
-    solve = block_program.solve_blocks
+    solve = block_program.solve_form_by_blocks
 
     def stopped(attempt, settings, deadline, start):
         found = solve(attempt, dataclasses.replace(settings, tolerance=6e-7), deadline)

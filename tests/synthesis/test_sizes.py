@@ -15,7 +15,7 @@ from mechdesign.errors import SizeWarning, SolverError, TooLargeError
 from mechdesign.solve._blocks import memory
 from mechdesign.specification._specification import Specification, parse
 from mechdesign.synthesis._attempts import first_attempt
-from mechdesign.synthesis._blocks import solve_blocks
+from mechdesign.synthesis._blocks import solve_form_by_blocks
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import split
 from mechdesign.synthesis._settings import SolveSettings
@@ -134,7 +134,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
     monkeypatch.setattr(memory, "find_allowed_memory", lambda limit=None: 1.0)
     form = normalise(problem)
     with pytest.raises(SolverError) as caught:
-        solve_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())
+        solve_form_by_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())
     own = re.search(r"needs about ([0-9.]+) GB for 42 blocks of 42 rows", str(caught.value))
     assert own is not None
     assert said.memory <= float(own[1]) * 1e9 + 5e7

@@ -30,7 +30,7 @@ from mechdesign.solve._block_angular import (
     weigh_costs,
 )
 from mechdesign.solve._blocks.estimates import with_all_estimates
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.tuning import CorrectionTuning
 from mechdesign.solve._column_generation import Bracket
@@ -83,7 +83,7 @@ def correct_bound(
         multipliers: Multipliers of all columns. The multipliers of the columns outside `missing` determine λ and v.
         missing: The columns (j,) with negative reduced costs at these multipliers.
         estimates: For each floor, the estimates that may matter to the missing columns.
-        options: Options of `solve_block`.
+        options: Options of `solve_by_interior_point`.
         gap: Relative gap of the small program.
         budget: The memory budget of the process.
 
@@ -106,7 +106,7 @@ def correct_bound(
         for floor, some, v in zip(program.floors, estimates, weights, strict=True)
     )
     small = BlockProgram(cost, program.exponents, floors)
-    solution = solve_block(small, options, gap=gap, budget=budget)
+    solution = solve_by_interior_point(small, options, gap=gap, budget=budget)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     found = solution.multipliers

@@ -19,7 +19,7 @@ import numpy as np
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repair
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
+from mechdesign.solve._blocks.interior_point import largest_cost, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.master import BlockBracket, BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget, generation_may_pay
@@ -28,7 +28,7 @@ from mechdesign.solve._blocks.solution import (
     BlockSolution,
     combine_solutions,
     find_floor_multipliers,
-    find_free_constant,
+    find_zero_cost_channel,
     zero_multipliers,
 )
 from mechdesign.solve._blocks.symmetry import Symmetry
@@ -38,7 +38,7 @@ from mechdesign.solve._column_generation import Bracket, generate_columns
 from mechdesign.solve._contract import Options, Status
 
 
-def solve_columns(
+def solve_block_program(
     program: BlockProgram,
     options: Options | None = None,
     *,
@@ -55,8 +55,8 @@ def solve_columns(
 
     Args:
         program: The program to minimise.
-        options: Deadline and threads; `extra` may contain the keys of `solve_block` and "generation".
-        gap: Relative gap at which to stop.
+        options: Deadline and threads; `extra` may contain the keys of `solve_by_interior_point` and "generation".
+        gap: Relative gap at which to stop; it overrides `options.gap`.
         symmetry: Symmetries of the program. With a nontrivial group, columns are not generated.
         tuning: Constants of all algorithms.
 
@@ -75,8 +75,8 @@ def solve_columns(
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
     generates = generation or (generation is None and should_generate_columns(program, options, tuning.generation))
-    if symmetric or not generates or deadline.left() == 0 or find_free_constant(program, 0.0) is not None:
-        return solve_block(program, options, gap=gap, symmetry=symmetry)
+    if symmetric or not generates or deadline.left() == 0 or find_zero_cost_channel(program, 0.0) is not None:
+        return solve_by_interior_point(program, options, gap=gap, symmetry=symmetry)
     with deadline.keeping():
         master = BlockMaster(
             program, options, gap, _start_bracket(program, tuning), MemoryBudget.of_options(options.extra), tuning
@@ -85,7 +85,7 @@ def solve_columns(
         with contextlib.suppress(KeyboardInterrupt):
             initial = choose_initial_working_set(master, always=generation is True)
             if initial is None:
-                return solve_block(program, options, gap=gap)
+                return solve_by_interior_point(program, options, gap=gap)
             rules, tried = tuning.generation, initial.candidates
             outcome = generate_columns(
                 master if tried is None else TrialMaster(master, tried),
@@ -99,7 +99,7 @@ def solve_columns(
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
         return found
     try:
-        return combine_solutions(found, solve_block(program, options, gap=gap))
+        return combine_solutions(found, solve_by_interior_point(program, options, gap=gap))
     except SolverError:
         # The memory does not suffice for all blocks.
         return found

@@ -1,6 +1,6 @@
 """The coupling of blocks by linking rows: one system for all blocks, or one system for each block in pricing.
 
-A step solves G systems of L linking rows. In the main iteration, the row sums, the floors and the worst cost form one
+A step solves C systems of L linking rows. In the main iteration, the row sums, the floors and the worst cost form one
 system (`RowSums`). The Schur complement of this system needs the inverses of all blocks. In pricing, each column has
 its own system, whose only row is its unit mass (`UnitMass`). In pricing, computing the Schur complement takes one solve
 with the block.
@@ -32,50 +32,52 @@ class StallError(Exception):
 
 
 class Coupling(Protocol):
-    """The linking rows of G systems with L rows each; each of the B blocks belongs to one system."""
+    """The linking rows of C systems with L rows each; each of the B blocks belongs to one system."""
 
     def active(self) -> slice | Flags:
         """Return an index of the systems that have not converged."""
 
     def total(self, values: Floats) -> Floats:
-        """Return the sum (G,) over each system of the values (B,) of its blocks."""
+        """Return the sum (C,) over each system of the values (B,) of its blocks."""
 
     def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
-        """Return the smallest value (G,) of each system over its blocks, its auxiliary rows, and 0."""
+        """Return the smallest value (C,) of each system over its blocks, its auxiliary rows, and 0."""
 
     def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
-        """Assign the values (G,) of systems to their auxiliary rows."""
+        """Assign the values (C,) of systems to their auxiliary rows."""
 
-    def sums(self, steps: Floats) -> Floats:
-        """Return Σ E ξ (G, L) for steps ξ (B, N)."""
+    def link_sums(self, steps: Floats) -> Floats:
+        """Return Σ E ξ (C, L) for steps ξ (B, N)."""
 
-    def adjoint(self, multipliers: Floats) -> Floats:
-        """Return Eᵀ Λ (B, N) for multipliers Λ (G, L)."""
+    def link_adjoint(self, multipliers: Floats) -> Floats:
+        """Return Eᵀ Λ (B, N) for multipliers Λ (C, L)."""
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
-        """Return the residual (G, L) of the linking rows, if the auxiliary rows have the targets T/z = `f`."""
+        """Return the residual (C, L) of the linking rows, if the auxiliary rows have the targets T/z = `f`."""
 
-    def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
-        """Solve the Schur complement system; return dΛ (G, L) and dθ."""
+    def solve(self, right: Floats, *, steer_weights: bool) -> tuple[Floats, float]:
+        """Solve the Schur complement system; return dΛ (C, L) and dθ."""
 
-    def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
-        """Return the steps (B, N) if the multipliers change by `change`, given the steps `u` without this change."""
+    def find_steps_after(self, u: Floats, right: Floats, dlambda: Floats) -> Floats:
+        """Return the steps (B, N) if the multipliers change by `dlambda`, given the steps `u` without this change."""
 
-    def refine(self, u: Floats, change: Floats) -> Floats:
+    def add_steps_after(self, u: Floats, dlambda: Floats) -> Floats:
         """Return the steps after a further change of the multipliers."""
 
-    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
-        """Return the residual (G, L) of the linking rows after a full step."""
+    def direction_residual(
+        self, iterate: Iterate, residual: Floats, u: Floats, dlambda: Floats, dtheta: float
+    ) -> Floats:
+        """Return the residual (C, L) of the linking rows after a full step."""
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, dlambda: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks."""
 
 
 class SchurComplement:
     """The Schur complement S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
 
-    With a worst cost, S has a border for θ: S dΛ + e dθ = right and eᵀdΛ = corner. The vector e is 1 at the entries of
-    ω. The constructor raises StallError if S cannot be factored.
+    With a worst cost, S has a border b for θ: S dΛ + b dθ = right and bᵀdΛ = corner. The vector b is 1 at the entries
+    of ω, and 0 elsewhere. The constructor raises StallError if S cannot be factored.
     """
 
     def __init__(self, layout: BlockLayout, iterate: Iterate, matrix: Floats) -> None:
@@ -98,9 +100,9 @@ class SchurComplement:
         if self._members:
             self._border = np.zeros(layout.links)
             self._border[layout.width :] = 1.0
-            self._bordered = self._average(self._refine_once(self._border))
+            self._bordered = self._average(self._solve_refined(self._border))
 
-    def _refine_once(self, right: Floats) -> Floats:
+    def _solve_refined(self, right: Floats) -> Floats:
         """Solve without the border, with one step of iterative refinement."""
         scale = self._scale
         first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
@@ -110,14 +112,14 @@ class SchurComplement:
     def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
         # Average over the symmetry group, because an ill-conditioned matrix amplifies asymmetric rounding errors.
-        free = self._average(self._refine_once(right))
+        free = self._average(self._solve_refined(right))
         if not self._members:
             return free, 0.0
         total = float(self._border @ self._bordered)
         if not total > 0:
             raise StallError("the Schur complement of the worst cost is not positive")
-        theta = (float(self._border @ free) - corner) / total
-        return free - theta * self._bordered, theta
+        dtheta = (float(self._border @ free) - corner) / total
+        return free - dtheta * self._bordered, dtheta
 
 
 class RowSums:
@@ -126,7 +128,8 @@ class RowSums:
     def __init__(self, layout: BlockLayout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.layout, self._solve_blocks = layout, solve
         self._schur = SchurComplement(layout, iterate, schur)
-        self._corner = 0.0
+        # The change of Σ ω that makes the weights of the worst cost sum to 1.
+        self._corner = 1.0 - float(iterate.y[layout.auxiliary.linking][layout.floors :].sum())
 
     def active(self) -> slice:
         """Return an index of the only system."""
@@ -144,44 +147,44 @@ class RowSums:
         """Return the single value, which NumPy broadcasts to all rows."""
         return values
 
-    def sums(self, steps: Floats) -> Floats:
+    def link_sums(self, steps: Floats) -> Floats:
         """Return Σ E ξ (1, L), averaged over the symmetry group."""
-        return self.layout.sums(steps)[None]
+        return self.layout.link_sums(steps)[None]
 
-    def adjoint(self, multipliers: Floats) -> Floats:
+    def link_adjoint(self, multipliers: Floats) -> Floats:
         """Return Eᵀ Λ (B, N)."""
-        return self.layout.adjoint(multipliers[0])
+        return self.layout.link_adjoint(multipliers[0])
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
         """Return the residual (1, L), including the intended changes of the linking slacks."""
         residual = link_residual(self.layout, iterate)
         residual[self.layout.rows :] += self._gain(iterate, f)
-        y = iterate.y[self.layout.auxiliary.linking]
-        self._corner = 1.0 - float(y[self.layout.floors :].sum())
         return residual[None]
 
-    def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
-        """Return dΛ (1, L) and dθ. If `first` is true, the step makes the weights of the worst cost sum to 1."""
-        change, theta = self._schur.solve(right[0], self._corner if first else 0.0)
-        return change[None], theta
+    def solve(self, right: Floats, *, steer_weights: bool) -> tuple[Floats, float]:
+        """Return dΛ (1, L) and dθ. With `steer_weights`, the step makes the weights of the worst cost sum to 1."""
+        dlambda, dtheta = self._schur.solve(right[0], self._corner if steer_weights else 0.0)
+        return dlambda[None], dtheta
 
-    def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
+    def find_steps_after(self, u: Floats, right: Floats, dlambda: Floats) -> Floats:
         """Solve the block systems again with the changed multipliers."""
-        return self._solve_blocks(right + self.layout.adjoint(change[0]))
+        return self._solve_blocks(right + self.layout.link_adjoint(dlambda[0]))
 
-    def refine(self, u: Floats, change: Floats) -> Floats:
+    def add_steps_after(self, u: Floats, dlambda: Floats) -> Floats:
         """Return the steps after a further change of the multipliers."""
-        return u + self._solve_blocks(self.layout.adjoint(change[0]))
+        return u + self._solve_blocks(self.layout.link_adjoint(dlambda[0]))
 
-    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+    def direction_residual(
+        self, iterate: Iterate, residual: Floats, u: Floats, dlambda: Floats, dtheta: float
+    ) -> Floats:
         """Return the residual (1, L) of the linking rows after a full step."""
         link, n = self.layout.auxiliary.linking, self.layout.rows
-        remainder = residual - self.sums(iterate.points * u)
-        remainder[0, n:] -= iterate.z[link] / iterate.y[link] * change[0, n:]
-        remainder[0, self.layout.width :] -= theta
+        remainder = residual - self.link_sums(iterate.points * u)
+        remainder[0, n:] -= iterate.z[link] / iterate.y[link] * dlambda[0, n:]
+        remainder[0, self.layout.width :] -= dtheta
         return remainder
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, dlambda: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks.
 
         The step of a large slack absorbs the residual of its row. Otherwise the factor z/y would amplify rounding
@@ -190,7 +193,7 @@ class RowSums:
         link, n = self.layout.auxiliary.linking, self.layout.rows
         z, y = iterate.z[link], iterate.y[link]
         taken = np.where(np.abs(remainder[0, n:]) <= TUNING.newton.max_absorbed_share * z, remainder[0, n:], 0.0)
-        return change[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * change[0, n:] - taken
+        return dlambda[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * dlambda[0, n:] - taken
 
     def _gain(self, iterate: Iterate, f: Floats) -> Floats:
         """Return T/y − z with T = f z, a part of the slack step dt = T/y − z − z dy/y."""
@@ -230,40 +233,42 @@ class UnitMass:
             each[:] = values[:, None]
         return spread
 
-    def sums(self, steps: Floats) -> Floats:
+    def link_sums(self, steps: Floats) -> Floats:
         """Return the masses 1·x (B, 1) of the columns."""
         total: Floats = steps[:, : self.rows].sum(axis=1)[:, None]
         return total
 
-    def adjoint(self, multipliers: Floats) -> Floats:
+    def link_adjoint(self, multipliers: Floats) -> Floats:
         """Return ρ for the entries of x and 0 for the contributions to the floors (B, N)."""
         spread: Floats = multipliers * self.link
         return spread
 
     def residual(self, iterate: Iterate, f: Floats) -> Floats:
         """Return the residuals 1 − 1·x (B, 1)."""
-        residual: Floats = 1.0 - self.sums(iterate.points)
+        residual: Floats = 1.0 - self.link_sums(iterate.points)
         return residual
 
-    def solve(self, right: Floats, *, first: bool) -> tuple[Floats, float]:
+    def solve(self, right: Floats, *, steer_weights: bool) -> tuple[Floats, float]:
         """Return dρ (B, 1)."""
         return right / self._schur[:, None], 0.0
 
-    def respond(self, u: Floats, right: Floats, change: Floats) -> Floats:
+    def find_steps_after(self, u: Floats, right: Floats, dlambda: Floats) -> Floats:
         """Add a multiple of the stored solution for the linking row, without another solve with the blocks."""
-        moved: Floats = u + change * self._along
+        moved: Floats = u + dlambda * self._along
         return moved
 
-    def refine(self, u: Floats, change: Floats) -> Floats:
+    def add_steps_after(self, u: Floats, dlambda: Floats) -> Floats:
         """Return the steps after a further change of ρ."""
-        return self.respond(u, u, change)
+        return self.find_steps_after(u, u, dlambda)
 
-    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+    def direction_residual(
+        self, iterate: Iterate, residual: Floats, u: Floats, dlambda: Floats, dtheta: float
+    ) -> Floats:
         """Return the residual (B, 1) of 1·x = 1 after a full step."""
-        missed: Floats = residual - self.sums(iterate.points * u)
+        missed: Floats = residual - self.link_sums(iterate.points * u)
         return missed
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, dlambda: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return empty arrays, because the row 1·x = 1 has no slack."""
         return np.zeros(0), np.zeros(0)
 

@@ -32,7 +32,7 @@ def dual_bound(blocks: FactoredBlocks) -> float:
     auxiliary, n, width = layout.auxiliary, layout.rows, layout.width
     multipliers = iterate.multipliers
     adjoint = blocks.adjoint[:, :n] - blocks.ratios.kernel.diagonals()
-    reduced = layout.cost - layout.adjoint(multipliers)[:, :n] - adjoint
+    reduced = layout.cost - layout.link_adjoint(multipliers)[:, :n] - adjoint
     for index, (error, scaled) in enumerate(zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True)):
         reduced -= (scaled - auxiliary.floor(iterate.y, index)) @ error
     least = reduced.min(axis=0)[layout.images[:, :n]].min(axis=0)
@@ -157,7 +157,7 @@ def _unfold(layout: BlockLayout, parts: list[BlockEntries], scale: float) -> Rat
 
 def _compute_reduced_costs(layout: BlockLayout, iterate: Iterate) -> Floats:
     """Return the reduced costs (B, n) without the terms of the ratio rows."""
-    reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
+    reduced = layout.cost - layout.link_adjoint(iterate.multipliers)[:, : layout.rows]
     for error, values in zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True):
         reduced -= values @ error
     return reduced

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from mechdesign.solve._blocks.solution import (
     BlockSolution,
     Iteration,
     find_floor_multipliers,
-    find_free_constant,
+    find_zero_cost_channel,
     solve_without_time,
 )
 from mechdesign.solve._blocks.step import take_step
@@ -52,7 +53,7 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
-class _Settings:
+class _CheckedOptions:
     """The checked options of a solve."""
 
     gap: float
@@ -64,7 +65,7 @@ class _Settings:
     tuning: InteriorPointTuning = TUNING.interior_point
 
 
-def solve_block(
+def solve_by_interior_point(
     program: BlockProgram,
     options: Options | None = None,
     *,
@@ -83,7 +84,7 @@ def solve_block(
         options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in
             bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for programs
             with few ratio bounds. The key "device" is "cpu" or "cuda", for PyTorch.
-        gap: Relative gap at which to stop.
+        gap: Relative gap at which to stop; it overrides `options.gap`.
         symmetry: Symmetries of the program to exploit.
         start: The state from which to continue, without symmetry; its arrays are overwritten. By default, the solve
             starts from a point well inside all bounds.
@@ -97,15 +98,15 @@ def solve_block(
         InputError: If an option is unknown or not a number.
         SolverError: If the estimated memory exceeds the budget. The estimate is checked before the solve starts.
     """
-    settings = _settings((options or Options()).begun(), gap, budget)
-    clock = settings.deadline.seconds()
-    constant = find_free_constant(program, settings.deadline.seconds() - clock)
+    settings = _check_options((options or Options()).begun(), gap, budget)
+    began = settings.deadline.seconds()
+    constant = find_zero_cost_channel(program, settings.deadline.seconds() - began)
     if constant is not None:
         return constant
     if settings.deadline.left() == 0 and start is None:
-        return solve_without_time(program, settings.deadline.seconds() - clock)
+        return solve_without_time(program, settings.deadline.seconds() - began)
     first = DISTANCE_START if start is None else start
-    with _open_interior_point(program, settings, clock, symmetry, first, iterates=iterates) as method:
+    with _open_interior_point(program, settings, began, symmetry, first, iterates=iterates) as method:
         return method.solution(*method.run())
 
 
@@ -138,12 +139,13 @@ def iterate_blocks(
 ) -> IterationEnd:
     """Iterate until the relative gap is at most `gap`, and return the last state without a proof of its bound.
 
-    If the program has few columns, the uniform start takes fewer iterations than the default start of `solve_block`.
+    If the program has few columns, the uniform start takes fewer iterations than the default start of
+    `solve_by_interior_point`.
 
     Args:
         program: The program to minimise.
-        options: Options of `solve_block`.
-        gap: Relative gap at which to stop.
+        options: Options of `solve_by_interior_point`.
+        gap: Relative gap at which to stop; it overrides `options.gap`.
         start: A start, or a state from which to continue; the arrays of the state are overwritten.
         budget: The memory budget of the process; by default, the budget in `options`.
 
@@ -154,7 +156,7 @@ def iterate_blocks(
         InputError: If an option is unknown or not a number.
         SolverError: If the estimated memory exceeds the budget.
     """
-    settings = _settings(options, gap, budget)
+    settings = _check_options(options, gap, budget)
     with _open_interior_point(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
         return method.as_iteration_end(*method.run())
 
@@ -162,41 +164,44 @@ def iterate_blocks(
 @contextlib.contextmanager
 def _open_interior_point(
     program: BlockProgram,
-    settings: _Settings,
-    clock: float,
+    settings: _CheckedOptions,
+    began: float,
     symmetry: Symmetry | None,
     start: BlockState | Start,
     *,
     proves: bool = True,
     iterates: bool = True,
 ) -> Iterator[InteriorPoint]:
-    """Set up a solve with its threads and memory, and release them afterwards."""
+    """Set up a solve with its threads and memory, and release them afterwards.
+
+    The argument `proves` states whether memory for a final proof is reserved.
+    """
     layout = lay_out(program, symmetry, start.active)
     entries = layout.blocks * layout.rows**2
     left = settings.deadline.left() if iterates else 0.0
-    kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
+    kernel_class = choose(settings.arrays, settings.device, entries, layout.sparse, left)
     cores = count_processors() if entries >= settings.tuning.threads_min_rows else 1
     threads = min(settings.threads or cores, layout.blocks)
     # If a state is only evaluated, its arrays are in memory already.
     budget = settings.budget if iterates else replace(settings.budget, allowed=None)
-    memory = check_memory(layout, threads, kernel, budget, settings.gap, proves=proves)
+    memory = check_memory(layout, threads, kernel_class, budget, settings.gap, proves=proves)
     settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
     with (
         settings.deadline.keeping(),
         single_threaded(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
     ):
-        arrays = kernel(layout, threads, settings.device)
-        workers = Workers(arrays.threads, layout.blocks, arrays.batch, settings.deadline)
+        kernel = kernel_class(layout, threads, settings.device)
+        workers = Workers(kernel.threads, layout.blocks, kernel.batch, settings.deadline)
         try:
             yield InteriorPoint(
-                layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, iterates=iterates
+                layout, RatioRows(layout, workers, kernel), settings, began, memory, start, iterates=iterates
             )
         finally:
             workers.close()
 
 
-def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Settings:
+def _check_options(options: Options, gap: float, budget: MemoryBudget | None) -> _CheckedOptions:
     """Return the checked options of a solve."""
     unknown = set(options.extra) - _EXTRA
     if unknown:
@@ -208,7 +213,15 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
     if arrays is not None:
         choose(arrays, device, 0)
     stated = MemoryBudget.of_options(options.extra) if budget is None else budget
-    return _Settings(gap, options.deadline, options.threads, arrays, device, stated)
+    return _CheckedOptions(gap, options.deadline, options.threads, arrays, device, stated)
+
+
+class _LastStep(NamedTuple):
+    """The step lengths and the number of correctors of the last step; the defaults hold before the first step."""
+
+    primal: float = 1.0
+    dual: float = 1.0
+    correctors: int = 0
 
 
 class InteriorPoint:
@@ -218,16 +231,17 @@ class InteriorPoint:
         self,
         layout: BlockLayout,
         ratios: RatioRows,
-        settings: _Settings,
-        clock: float,
+        settings: _CheckedOptions,
+        began: float,
         memory: int,
         start: BlockState | Start,
         *,
         iterates: bool,
     ) -> None:
-        self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
+        self.layout, self.ratios, self.settings, self.began, self.memory = layout, ratios, settings, began, memory
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
+        # The smallest denominator of relative gaps.
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
         # A small array of multipliers is copied at every new best bound. A large array of multipliers is copied only
         # near the end, to memory that is no longer needed.
@@ -241,7 +255,9 @@ class InteriorPoint:
             ratios.resume(start.ratio_y, start.mu)
         self.blocks: FactoredBlocks
         self.history: list[Iteration] = []
+        # The cost of the best channel, including the price of its repair, and the channel.
         self.best: tuple[float, Floats] | None = None
+        # The iterate of the best bound, and a function that returns its multipliers y.
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap for which the arithmetic precision must suffice. The value decreases with the gap, and is set
@@ -259,20 +275,21 @@ class InteriorPoint:
                 self.has_multipliers = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
                 return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "evaluated without iterating"
-            patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
+            patience, last = _Patience(self.tuning), _LastStep()
             for number in range(self.tuning.max_iterations):
-                self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
-                end = self._check_end(number, lengths, patience)
+                # A step of length α leaves about the share 1 − α of the gap.
+                self.blocks = self._factor(1 - min(last.primal, last.dual) if number else 1.0)
+                end = self._check_end(number, last, patience)
                 if end is not None:
                     return end
-                corrections = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
+                allow_correctors = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
                 try:
-                    step = take_step(self.blocks, corrections=corrections)
+                    step = take_step(self.blocks, allow_correctors=allow_correctors)
                 except StallError:
                     if not self._use_double_precision():
                         raise
-                    step = take_step(self._factor(1.0, ends=False), corrections=corrections)
-                self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
+                    step = take_step(self._factor(1.0, ends=False), allow_correctors=allow_correctors)
+                self.iterate, last = step.iterate, _LastStep(step.primal, step.dual, step.correctors)
             return Status.ITERATION_LIMIT, f"gap not reached after {self.tuning.max_iterations} iterations"
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
@@ -281,24 +298,25 @@ class InteriorPoint:
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
-    def _check_end(
-        self, number: int, lengths: tuple[float, float, int], patience: _Patience
-    ) -> tuple[Status, str] | None:
-        """Record the iterate; return the status and a message if the iteration ends here, otherwise None."""
-        relative, absolute, residual = self._record_iterate(number, lengths)
+    def _check_end(self, number: int, last: _LastStep, patience: _Patience) -> tuple[Status, str] | None:
+        """Record the iterate; return the status and a message if the iteration ends here, otherwise None.
+
+        The blocks may be factored again, in double precision.
+        """
+        relative, absolute, residual = self._record_iterate(number, last)
         if relative <= self._stop:
             if residual <= self.tuning.feasibility:
                 return Status.OPTIMAL, f"relative gap {relative:.1e}"
             # Inverses in single precision may prevent feasibility of the linking rows.
             self.precision_gap = 0.0
-        if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
+        if patience.is_spent(relative, absolute, self.gap) or max(last.primal, last.dual) < self.tuning.min_step:
             if not self._use_double_precision():
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
             self.blocks, patience.since = self._factor(1.0, ends=False), 0
         if self.deadline.stop() is Stop.TIME:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
-        if not self.blocks.schur.size:
+        if not self.blocks.has_factors:
             # The factorisation was skipped because Bᵀy seemed to prove the gap, but the gap of the repaired point is
             # too large.
             self.blocks = self._factor(1.0, ends=False)
@@ -309,9 +327,9 @@ class InteriorPoint:
         x = repair(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
-        clock = self.deadline.seconds()
+        proof_began = self.deadline.seconds()
         multipliers, lower = self._proof(upper, stopped=status in _STOPPED)
-        proving = self.deadline.seconds() - clock
+        proving = self.deadline.seconds() - proof_began
         if status in (Status.STALLED, Status.OPTIMAL):
             reached, acceptable = (upper - lower) / max(abs(upper), self.unit), self.tuning.acceptable_gap
             # If the cost of a point is below the lower bound, the point is infeasible.
@@ -319,7 +337,7 @@ class InteriorPoint:
             status = Status.OPTIMAL if sound else Status.STALLED
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
-        seconds, history = self.deadline.seconds() - self.clock, tuple(self.history)
+        seconds, history = self.deadline.seconds() - self.began, tuple(self.history)
         return BlockSolution(
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
@@ -349,23 +367,23 @@ class InteriorPoint:
         best = int(np.argmax(bounds))
         return found[best], bounds[best]
 
-    def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
-        """Factor the blocks in the precision that the gap `left` · `self.gap` requires.
+    def _factor(self, remaining_share: float, *, ends: bool = True) -> FactoredBlocks:
+        """Factor the blocks in the precision that the gap `remaining_share` · `self.gap` requires.
 
         If single precision fails, double precision is used. If `ends` is true and Bᵀy alone proves that the gap is
         small enough, the blocks are not factored.
         """
-        self.precision_gap = min(self.precision_gap, max(left * self.gap, self._stop))
-        self.ratios.kernel.tune(self.precision_gap)
-        closed = self._is_closed if ends else None
+        self.precision_gap = min(self.precision_gap, max(remaining_share * self.gap, self._stop))
+        self.ratios.kernel.set_precision(self.precision_gap)
+        may_end = self._may_end if ends else None
         try:
-            return factor_blocks(self.layout, self.ratios, self.iterate, closed)
+            return factor_blocks(self.layout, self.ratios, self.iterate, may_end)
         except StallError:
             if not self._use_double_precision():
                 raise
-            return factor_blocks(self.layout, self.ratios, self.iterate, closed)
+            return factor_blocks(self.layout, self.ratios, self.iterate, may_end)
 
-    def _is_closed(self, blocks: FactoredBlocks) -> bool:
+    def _may_end(self, blocks: FactoredBlocks) -> bool:
         """Return whether Bᵀy alone, without factored blocks, proves that the gap is small enough."""
         residual = primal_residual(self.layout, self.iterate)
         upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(blocks))
@@ -375,14 +393,14 @@ class InteriorPoint:
     def _use_double_precision(self) -> bool:
         """Switch to double precision for the rest of the solve; return whether the precision changes."""
         self.precision_gap = 0.0
-        return self.ratios.kernel.tune(0.0)
+        return self.ratios.kernel.set_precision(0.0)
 
-    def _record_iterate(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
+    def _record_iterate(self, number: int, last: _LastStep) -> tuple[float, float, float]:
         """Append the iterate to the history, and keep the best point and bound.
 
         Args:
             number: Number of the iteration.
-            lengths: The primal step length, the dual step length, and the number of correctors of the last step.
+            last: The step that led to the iterate.
 
         Returns:
             The relative gap between the iterate and the best bound, the absolute gap of the iterate, and its primal
@@ -390,10 +408,8 @@ class InteriorPoint:
         """
         residual, blocks = primal_residual(self.layout, self.iterate), self.blocks
         lower, upper = dual_bound(blocks), objective(self.program, self._channel())
-        seconds = self.deadline.seconds() - self.clock
-        self.history.append(
-            Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
-        )
+        seconds = self.deadline.seconds() - self.began
+        self.history.append(Iteration(number, lower, upper, residual, blocks.mu, *last, blocks.regularisation, seconds))
         self.lower, tuning = max(self.lower, lower), self.tuning
         linked = residual <= tuning.feasibility
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)

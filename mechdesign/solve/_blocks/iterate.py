@@ -118,7 +118,7 @@ def resume_iterate(layout: BlockLayout, state: BlockState) -> Iterate:
 
 def link_residual(layout: BlockLayout, iterate: Iterate) -> Floats:
     """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
-    total = layout.sums(iterate.points)
+    total = layout.link_sums(iterate.points)
     slack = iterate.z[layout.auxiliary.linking]
     n, width = layout.rows, layout.width
     residual = -total

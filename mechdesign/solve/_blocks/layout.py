@@ -10,6 +10,20 @@ Linking rows couple the blocks. The row sums Σ_o x_o = 1 have multipliers λ. T
 slacks t and multipliers v. The worst cost adds the rows θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω. The
 vector Λ = (λ, v, ω) has length L.
 
+Symbols of the block method:
+
+    x, w, ξ    channel, contributions to floors, both together; w also denotes the weights of the central path y z = μ w
+    B          number of blocks; in formulas, the matrix of the rows of a block, z = B ξ
+    C, L, G    numbers of systems of linking rows, of linking rows of a system, and of elements of the symmetry group
+    E_o        coefficients of the variables of block o in the linking rows
+    e          right side of the linking rows; for one block, the derivatives of the linking rows (`link_scale`)
+    y, z       multipliers and slacks of all rows
+    v, t       multipliers and slacks of the floors; as indices, s and t are rows of x
+    u, q       relative steps dξ/ξ and dz/z
+    T, f       targets of the products y z, and f = T/z; σμ w is the target on the central path
+    H, Q, M    Hessian of a block in relative steps, its inverse, and its form in the basis of the root
+    r, τ       root of a block, and the part of the step u that all variables of the block share
+
 Theory: interior_point, Program.
 """
 
@@ -28,13 +42,16 @@ from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 
 MAX_EXPONENT = 43.0
-"""Bounds with ratios above e^43 (about 2^62) are omitted: among integers below 2^62, they constrain only zeros."""
+"""Bounds with ratios above e^43 (about 2^62) are omitted: among integers below 2^62, they constrain only zeros.
+
+`design` has already omitted the bounds above `mechdesign.synthesis._normal.VACUOUS`, which is slightly stricter.
+"""
 
 # The ratio of pairs without a bound. The ratio is so large that its row limits steps exactly as x_t >= 0 does.
 _UNBOUNDED_RATIO = 1e60
-# The weight of a ratio row is (E / E_min) to this power. In dense blocks, the weight decreases with distance. In sparse
-# blocks, the weight increases with distance, because rows of close pairs have little slack. On road networks, the power
-# −1.5 doubles the number of iterations.
+# The weight of a ratio row is its exponent, relative to the least exponent, to this power. In dense blocks, the weight
+# decreases with distance. In sparse blocks, the weight increases with distance, because rows of close pairs have little
+# slack. On road networks, the power −1.5 doubles the number of iterations.
 _WEIGHT_POWER, _WEIGHT_POWER_SPARSE = -1.5, 0.5
 _MIN_WEIGHT = 1e-9
 # Blocks with at least this number of rows are treated as sparse if at most this share of all pairs has bounds.
@@ -162,16 +179,16 @@ class BlockLayout:
             steps[blocks] = np.take_along_axis(average, moved.min(axis=1), axis=1)
 
     @property
-    def linked(self) -> Integers:
+    def link_variables(self) -> Integers:
         """Index of the block variable in each linking row (L,)."""
         return np.concatenate([np.arange(self.width), self.member_row])
 
-    def scale(self, points: Floats) -> Floats:
+    def link_scale(self, points: Floats) -> Floats:
         """Return e (B, L), the derivative of each linking row by the relative step of its variable."""
         members = -self.member_cost.T * points[:, self.member_row]
         return np.hstack([points, members]) if self.members else points
 
-    def sums(self, steps: Floats) -> Floats:
+    def link_sums(self, steps: Floats) -> Floats:
         """Return Σ_o E_o ξ_o (L,) for `steps` (B, N), averaged over the symmetry group."""
         total = np.empty(self.links)
         total[: self.width] = self.counts @ steps
@@ -179,7 +196,7 @@ class BlockLayout:
             total[self.width :] = -(self.member_cost * (self.counts[:, None] * steps[:, self.member_row]).T).sum(axis=1)
         return self.average(total)
 
-    def adjoint(self, multipliers: Floats) -> Floats:
+    def link_adjoint(self, multipliers: Floats) -> Floats:
         """Return E_oᵀ Λ (B, N) for multipliers Λ (L,) of the linking rows."""
         result = np.broadcast_to(multipliers[: self.width], (self.blocks, self.width)).copy()
         if self.members:

@@ -15,7 +15,7 @@ from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repair, with_columns
 from mechdesign.solve._blocks.estimates import activate_close_estimates
-from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_block
+from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
@@ -194,14 +194,14 @@ class BlockMaster:
         iterates = not (stopped or measure or refused)
         chosen, options = with_columns(working.restrict(self.program), working.columns), self._options(working)
         try:
-            solution = solve_block(
+            solution = solve_by_interior_point(
                 chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget
             )
         except SolverError:
             if start is None:
                 raise
             refused = True
-            solution = solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False)
+            solution = solve_by_interior_point(chosen, options, gap=self.accuracy, start=start, iterates=False)
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         elif refused:

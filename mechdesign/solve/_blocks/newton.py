@@ -2,10 +2,10 @@
 
 In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous. Scaling a whole
 block (u = 1) therefore hardly changes its active rows, and H is nearly singular in this direction. Choose the root
-r = argmax x, and write u = v + τ·1 with v_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z;
+r = argmax x, and write u = û + τ·1 with û_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z;
 both are computed without subtraction. The resulting matrix M is factored. Let P be the inverse of M. Let p be column r
 of P without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is
-P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
+Q = P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
 Theory: interior_point, Newton system in relative steps.
 """
@@ -31,11 +31,11 @@ class Targets:
     """The target complementarity products T of a direction, divided by the slacks z.
 
     Attributes:
-        adjoint: Bᵀ(T/z) (B, n) of the ratio rows. The kernel stores the targets of the ratio rows.
+        target_adjoint: Bᵀ(T/z) (B, n) of the ratio rows. The kernel stores the targets of the ratio rows.
         auxiliary: T/z of the auxiliary rows.
     """
 
-    adjoint: Floats
+    target_adjoint: Floats
     auxiliary: Floats
 
 
@@ -46,8 +46,8 @@ class Direction:
     Attributes:
         u: Relative steps dξ/ξ (B, N).
         u_x: Relative steps of x only (B, n), in a contiguous array.
-        multipliers: The step dΛ (G, L) of the multipliers of the linking rows.
-        theta: The step dθ of the worst cost.
+        dmultipliers: The step dΛ (C, L) of the multipliers of the linking rows.
+        dtheta: The step dθ of the worst cost.
         q: The relative steps dz/z of the slacks of the auxiliary rows.
         dy: The steps dy of the multipliers of the auxiliary rows.
         link_residual: Largest residual of a linking row after a full step.
@@ -55,8 +55,8 @@ class Direction:
 
     u: Floats
     u_x: Floats
-    multipliers: Floats
-    theta: float
+    dmultipliers: Floats
+    dtheta: float
     q: Floats
     dy: Floats
     link_residual: float
@@ -69,11 +69,11 @@ class NewtonSystem:
     Attributes:
         coupling: The linking rows.
         auxiliary: The auxiliary rows.
-        iterate: The iterate, with multipliers (G, L).
+        iterate: The iterate, with multipliers Λ (C, L).
         solve: Function that solves H u = ξ∘right for all blocks (B, N).
         cost: Costs c (B, n).
         rewards: Rewards of the contributions to the floors (B, F).
-        rough: Whether the inverses of the blocks are in single precision.
+        single_inverses: Whether the inverses of the blocks are in single precision.
     """
 
     coupling: Coupling
@@ -82,7 +82,7 @@ class NewtonSystem:
     solve: Callable[[Floats], Floats]
     cost: Floats
     rewards: Floats
-    rough: bool = False
+    single_inverses: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,16 @@ class FactoredBlocks:
     regularisation: float
     mu: float
 
+    @property
+    def has_factors(self) -> bool:
+        """Whether the blocks are factored; they are not if Bᵀy alone seems to end the iteration."""
+        return self.schur.size > 0
+
     def solve(self, right: Floats) -> Floats:
         """Return u (B, N) with H u = ξ∘right for every block."""
         index = np.arange(self.layout.blocks)
+        # In the basis of the root, the root's entry of the right side is the sum of all entries. The root's entry of
+        # the solution is τ, which is added to all other entries.
         steps = self.iterate.points * right
         steps[index, self.roots] = steps.sum(axis=1)
         kernel = self.ratios.kernel
@@ -130,14 +137,14 @@ class FactoredBlocks:
         """Return the Newton system with the program's linking rows and the factored Schur complement."""
         layout, kernel = self.layout, self.ratios.kernel
         coupling = RowSums(layout, self.iterate, self.schur, self.solve)
+        # The program has one system of linking rows, so Λ has the shape (1, L) here.
         iterate = replace(self.iterate, multipliers=self.iterate.multipliers[None])
-        return NewtonSystem(
-            coupling, layout.auxiliary, iterate, self.solve, layout.cost, layout.rewards, rough=kernel.rough
-        )
+        fixed = layout.auxiliary, iterate, self.solve, layout.cost, layout.rewards
+        return NewtonSystem(coupling, *fixed, single_inverses=kernel.single_inverses)
 
 
 def factor_blocks(
-    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
+    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, may_end: Callable[[FactoredBlocks], bool] | None = None
 ) -> FactoredBlocks:
     """Build and factor the Hessians of all blocks at the newest iterate.
 
@@ -145,7 +152,7 @@ def factor_blocks(
         layout: The layout of the program.
         ratios: The ratio rows, at this iterate.
         iterate: The newest iterate.
-        closed: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
+        may_end: A test that decides from Bᵀy alone whether the iteration ends here. If the iteration ends, a sparse
             kernel does not factor the blocks.
 
     Returns:
@@ -159,20 +166,21 @@ def factor_blocks(
         raise StallError("rounding has made a slack non-positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
     # The assignment of blocks to workers is fixed, so that sums are reproducible.
-    if closed is None or not kernel.SPARSE:
+    if may_end is None or not kernel.SPARSE:
         regularisation = max(run(assembly.assemble_and_factor, fixed=True))
     elif not all(run(assembly.assemble, fixed=True)):
         regularisation = np.inf
-    elif closed(unfactored := assembly.blocks(np.empty((0, 0)), 0.0)):
+    elif may_end(unfactored := assembly.finish(np.empty((0, 0)), 0.0)):
         return unfactored
     else:
         regularisation = max(run(assembly.factor, fixed=True))
+    # This call also resets the workers' parts, so it precedes the check.
     total = kernel.schur()
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
-    total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.columns)
+    total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.root_columns)
     # Kernels compute only one triangle of the Schur complement.
-    return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
+    return assembly.finish(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
 
 
 class _Assembly:
@@ -182,22 +190,22 @@ class _Assembly:
         self.layout, self.ratios, self.iterate = layout, ratios, iterate
         auxiliary, points, z, y = layout.auxiliary, iterate.points, iterate.z, iterate.y
         self.x = np.ascontiguousarray(points[:, : layout.rows])
-        self.roots, self.ratio, self.scale = self.x.argmax(axis=1), y / z, layout.scale(points)
+        self.roots, self.y_over_z, self.scale = self.x.argmax(axis=1), y / z, layout.link_scale(points)
         # Kernels compute the sums over ratio rows; the sums over the auxiliary rows are computed here.
-        self.pairs, self.pair_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
-        self.others, work = np.zeros(points.shape), y * z
-        auxiliary.add_adjoint(y, self.others)
+        self.ratio_adjoint, self.ratio_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
+        self.auxiliary_adjoint, work = np.zeros(points.shape), y * z
+        auxiliary.add_adjoint(y, self.auxiliary_adjoint)
         self.products = auxiliary.contributions(work).sum(axis=1)
         for index in range(layout.floors):
             self.products += auxiliary.floor(work, index).sum(axis=1)
-        self.adjoint, self.columns, self.edges = (np.empty(points.shape) for _ in range(3))
+        self.adjoint, self.root_columns, self.root_rows = (np.empty(points.shape) for _ in range(3))
 
     def assemble(self, worker: int, blocks: slice) -> bool:
         """Build the Hessians of a batch, and sum Bᵀy and Σ y z; return whether the batch can be factored."""
-        sound = self.ratios.kernel.assemble(worker, blocks, self.x, self.pairs, self.pair_products)
-        self.adjoint[blocks] = self.others[blocks]
-        self.adjoint[blocks, : self.layout.rows] += self.pairs[blocks]
-        self.products[blocks] += self.pair_products[blocks]
+        sound = self.ratios.kernel.assemble(worker, blocks, self.x, self.ratio_adjoint, self.ratio_products)
+        self.adjoint[blocks] = self.auxiliary_adjoint[blocks]
+        self.adjoint[blocks, : self.layout.rows] += self.ratio_adjoint[blocks]
+        self.products[blocks] += self.ratio_products[blocks]
         # Just-in-time compilation may take seconds, so stop requests are checked between assembling and factoring.
         return sound and not self.ratios.workers.is_stopped()
 
@@ -205,19 +213,19 @@ class _Assembly:
         """Factor the Hessians of a batch; return the largest regularisation, or infinity if the factorisation fails."""
         layout, kernel, points = self.layout, self.ratios.kernel, self.iterate.points
         for index in range(layout.floors):
-            own, ratio = layout.auxiliary.contributions(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
-            kernel.add_floor(worker, blocks, index, points, ratio, own)
-        self.edges[blocks] = points[blocks] * self.adjoint[blocks]
-        regularisation = kernel.factor(worker, blocks, self.roots, self.edges, self.products)
+            own = layout.auxiliary.contributions(self.y_over_z)[:, index]
+            kernel.add_floor(worker, blocks, index, points, layout.auxiliary.floor(self.y_over_z, index), own)
+        self.root_rows[blocks] = points[blocks] * self.adjoint[blocks]
+        regularisation = kernel.factor(worker, blocks, self.roots, self.root_rows, self.products)
         if np.isfinite(regularisation) and not self.ratios.workers.is_stopped():
-            kernel.accumulate(worker, blocks, self.roots, self.scale, layout.counts, self.columns)
+            kernel.accumulate(worker, blocks, self.roots, self.scale, layout.counts, self.root_columns)
         return regularisation
 
     def assemble_and_factor(self, worker: int, blocks: slice) -> float:
         """Assemble and factor a batch together, because dense kernels store the Hessians of only one batch."""
         return self.factor(worker, blocks) if self.assemble(worker, blocks) else np.inf
 
-    def blocks(self, schur: Floats, regularisation: float) -> FactoredBlocks:
+    def finish(self, schur: Floats, regularisation: float) -> FactoredBlocks:
         """Return the factored blocks."""
         layout, iterate, linking = self.layout, self.iterate, self.layout.auxiliary.linking
         linked = iterate.z[linking] @ iterate.y[linking]
@@ -227,17 +235,20 @@ class _Assembly:
 
 
 def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
-    """Compute Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ) by one matrix product from the columns P[:, r] (B, N)."""
+    """Compute Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ) by one matrix product; overwrite `columns`.
+
+    The rows of `columns` (B, N) are the columns P[:, r].
+    """
     index = np.arange(layout.blocks)
     corners = columns[index, roots, None] / 2
     columns[index, roots] = 0.0
-    product: Floats = scale.T @ (layout.counts[:, None] * scale * (columns[:, layout.linked] + corners))
+    product: Floats = scale.T @ (layout.counts[:, None] * scale * (columns[:, layout.link_variables] + corners))
     return product + product.T
 
 
 def refine_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
     """Refine a single-precision direction that misses the linking rows; without refinement, row sums would drift."""
-    if found.link_residual <= TUNING.newton.link_accuracy or not system.rough:
+    if found.link_residual <= TUNING.newton.link_accuracy or not system.single_inverses:
         return found
     return solve_newton(system, targets, found)
 
@@ -252,38 +263,59 @@ def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None
     n = system.cost.shape[1]
     residual = coupling.residual(iterate, f)
     if found is None:
-        right = coupling.adjoint(iterate.multipliers)
-        right[:, :n] += targets.adjoint - system.cost
+        right = coupling.link_adjoint(iterate.multipliers)
+        right[:, :n] += targets.target_adjoint - system.cost
         right[:, n:] += system.rewards
         auxiliary.add_adjoint(f, right)
         u = system.solve(right)
-        change, theta = coupling.solve(residual - coupling.sums(iterate.points * u), first=True)
-        u = coupling.respond(u, right, change)
+        dlambda, dtheta = coupling.solve(residual - coupling.link_sums(iterate.points * u), steer_weights=True)
+        u = coupling.find_steps_after(u, right, dlambda)
     else:
-        u, change, theta = found.u, found.multipliers, found.theta
+        u, dlambda, dtheta = found.u, found.dmultipliers, found.dtheta
     # In single precision, only the final direction of a step is refined, not its trial directions.
-    tuning, active = TUNING.newton, coupling.active()
-    refinements = tuning.max_refinements
-    if system.rough:
-        refinements = 0 if found is None else tuning.max_refinements_single
-    best: tuple[Floats, Floats, float, Floats, float] | None = None
-    while True:
-        remainder = coupling.direction_residual(iterate, residual, u, change, theta)
-        missed = float(np.abs(remainder[active]).max())
-        if system.rough and best is not None and not missed < best[-1]:
-            u, change, theta, remainder, missed = best
-            break
-        best = u, change, theta, remainder, missed
-        if missed <= tuning.link_accuracy or refinements == 0:
-            break
-        refinements -= 1
-        more, more_theta = coupling.solve(remainder, first=False)
-        change = change + more
-        theta += more_theta
-        u = coupling.refine(u, more)
+    refinements = TUNING.newton.max_refinements
+    if system.single_inverses:
+        refinements = 0 if found is None else TUNING.newton.max_refinements_single
+    steps = _refine_links(system, residual, u, dlambda, dtheta, refinements)
+    u, dlambda = steps.u, steps.dlambda
     dy = np.empty(auxiliary.size)
-    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, remainder)
+    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, dlambda, steps.residual_after)
     q = auxiliary.relative_steps(iterate.points, u, iterate.z, link_steps)
     rows = slice(0, auxiliary.linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])
-    return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy, missed)
+    return Direction(u, np.ascontiguousarray(u[:, :n]), dlambda, steps.dtheta, q, dy, steps.largest_residual)
+
+
+@dataclass(frozen=True, eq=False)
+class _LinkedSteps:
+    """Steps of the blocks and of the multipliers Λ, and the residual of the linking rows after a full step."""
+
+    u: Floats
+    dlambda: Floats
+    dtheta: float
+    residual_after: Floats
+    largest_residual: float
+
+
+def _refine_links(
+    system: NewtonSystem, residual: Floats, u: Floats, dlambda: Floats, dtheta: float, refinements: int
+) -> _LinkedSteps:
+    """Refine the steps until they satisfy the linking rows, or until `refinements` are used.
+
+    In single precision, the refinement ends if the residual does not decrease.
+    """
+    coupling, iterate, active = system.coupling, system.iterate, system.coupling.active()
+    best: _LinkedSteps | None = None
+    while True:
+        residual_after = coupling.direction_residual(iterate, residual, u, dlambda, dtheta)
+        steps = _LinkedSteps(u, dlambda, dtheta, residual_after, float(np.abs(residual_after[active]).max()))
+        if system.single_inverses and best is not None and not steps.largest_residual < best.largest_residual:
+            return best
+        if steps.largest_residual <= TUNING.newton.link_accuracy or refinements == 0:
+            return steps
+        best = steps
+        refinements -= 1
+        more, more_theta = coupling.solve(residual_after, steer_weights=False)
+        dlambda = dlambda + more
+        dtheta += more_theta
+        u = coupling.add_steps_after(u, more)

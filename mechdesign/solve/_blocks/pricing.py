@@ -178,11 +178,11 @@ class ColumnPricing:
         priced = with_estimates(with_columns(program, group.columns), group.estimates)
         layout = lay_out(priced, geometry=geometry)
         extra, entries = self.options.extra, self.program.columns * program.rows**2
-        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
+        kernel_class = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
         if program.exponents is self._near_exponents:
-            kernel = few_bounds(floors=layout.floors > 0)
-        arrays = kernel(layout, 1, extra.get("device"))
-        values = solve_pricing_problems(layout, arrays, prices.row_sums, prices.floors, prices.tolerance, self.deadline)
+            kernel_class = few_bounds(floors=layout.floors > 0)
+        kernel = kernel_class(layout, 1, extra.get("device"))
+        values = solve_pricing_problems(layout, kernel, prices.row_sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []

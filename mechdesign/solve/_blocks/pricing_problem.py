@@ -59,7 +59,7 @@ class PricedColumn:
 
 def solve_pricing_problems(
     layout: BlockLayout,
-    arrays: Kernel,
+    kernel: Kernel,
     multipliers: Floats,
     weights: Floats,
     tolerance: float,
@@ -69,7 +69,7 @@ def solve_pricing_problems(
 
     Args:
         layout: Layout of the columns to price.
-        arrays: A kernel for this layout; the caller is worker 0.
+        kernel: A kernel for this layout; the caller is worker 0.
         multipliers: The multipliers λ (n,) of the row sums.
         weights: The multipliers v (F,) of the floors.
         tolerance: If the reduced cost of a column is proved to be at least −`tolerance`, the column is not improving.
@@ -79,7 +79,7 @@ def solve_pricing_problems(
         The result of each column.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _PricingIteration(layout, arrays, layout.cost - multipliers, weights, tolerance).run(deadline)
+        return _PricingIteration(layout, kernel, layout.cost - multipliers, weights, tolerance).run(deadline)
 
 
 class PricingPasses:
@@ -114,12 +114,16 @@ class PricingPasses:
             self.kernel.mehrotra(0, batch, self.x, self.u, self._of(centre, batch), adjoint)
         return adjoint
 
-    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
+    def ratio_test(
+        self, u: Floats, slot: Integers, chosen: Flags | None, *, store_for_corrector: bool
+    ) -> tuple[Floats, Floats]:
         """Return the smallest dz/z and dy/y."""
         self.u[:] = u
         primal, dual = np.full(len(u), np.inf), np.full(len(u), np.inf)
         for batch in self.batches(chosen):
-            found = self.kernel.ratio_test(0, batch, self.x, self.u, int(slot[batch.start]), corrected=corrected)
+            found = self.kernel.ratio_test(
+                0, batch, self.x, self.u, int(slot[batch.start]), store_for_corrector=store_for_corrector
+            )
             primal[batch], dual[batch] = found
         return primal, dual
 
@@ -207,7 +211,7 @@ class _PricingIteration:
         coupling.unfinished = passes.unfinished
         system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
         search = find_search_direction(system, passes, sums, self.step_tuning)
-        finite = np.isfinite(search.direction.u).all(axis=1) & np.isfinite(search.direction.multipliers).all(axis=1)
+        finite = np.isfinite(search.direction.u).all(axis=1) & np.isfinite(search.direction.dmultipliers).all(axis=1)
         moved = finite & (np.maximum(search.primal, search.dual) >= self.tuning.min_step)
         self.iterate = self._advance(coupling, search, passes.unfinished & moved)
         for index in range(self.layout.floors):
@@ -222,7 +226,7 @@ class _PricingIteration:
         self.passes.advance(np.where(wide, found.u_x, 0.0), search.slot, dual, going)
         points = iterate.points * (1 + primal[:, None] * np.where(wide, found.u, 0.0))
         y = iterate.y + coupling.spread(dual) * np.where(coupling.spread(going), found.dy, 0.0)
-        multipliers = iterate.multipliers + dual[:, None] * np.where(wide, found.multipliers, 0.0)
+        multipliers = iterate.multipliers + dual[:, None] * np.where(wide, found.dmultipliers, 0.0)
         z = self.auxiliary.slacks(points, np.zeros(0))
         return Iterate(iterate.number + 1, points, multipliers, 0.0, z, y)
 

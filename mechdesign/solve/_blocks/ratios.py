@@ -69,18 +69,23 @@ class RatioRows:
         return -float(low.min()), 1.0 + float(high.max())
 
     def mehrotra(self, x: Floats, u: Floats, centre: float) -> Floats:
-        """Write the targets T = t w − dz dy of Mehrotra's corrector to slot 0; return Bᵀ(T/z) (B, n)."""
+        """Write the targets T = σμ w − dz dy of Mehrotra's corrector to slot 0; return Bᵀ(T/z) (B, n)."""
         adjoint = np.zeros(x.shape)
         self.workers.run(lambda worker, blocks: self.kernel.mehrotra(worker, blocks, x, u, centre, adjoint))
         return adjoint
 
-    def ratio_test(self, x: Floats, u: Floats, slot: int, *, corrected: bool) -> tuple[float, float]:
-        """Return max −dz/z and max −dy/y for the targets in `slot`; `corrected` prepares a call of `centrality`."""
+    def ratio_test(self, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool) -> tuple[float, float]:
+        """Return the smallest dz/z and dy/y for the targets in `slot`.
+
+        If `store_for_corrector` is true, a call of `centrality` with the same steps may follow.
+        """
         parts = self.workers.run(
-            lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
+            lambda worker, blocks: self.kernel.ratio_test(
+                worker, blocks, x, u, slot, store_for_corrector=store_for_corrector
+            )
         )
         primal, dual = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
-        return -float(primal.min()), -float(dual.min())
+        return float(primal.min()), float(dual.min())
 
     def centrality(self, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float) -> Floats:
         """Write Gondzio's correction of the targets in `slot`, for steps `primal` and `dual`, to the other slot.

@@ -36,7 +36,7 @@ class Iteration:
         mu: Barrier parameter μ.
         primal: Length of the primal step that led to the iterate.
         dual: Length of the dual step that led to the iterate.
-        corrections: Number of centrality correctors of the step that led to the iterate.
+        correctors: Number of centrality correctors of the step that led to the iterate.
         regularisation: Largest relative shift of a Hessian's diagonal.
         seconds: Time since the start [s].
     """
@@ -48,7 +48,7 @@ class Iteration:
     mu: float
     primal: float
     dual: float
-    corrections: int
+    correctors: int
     regularisation: float
     seconds: float
 
@@ -108,7 +108,7 @@ def combine_solutions(first: BlockSolution, second: BlockSolution) -> BlockSolut
     return best
 
 
-def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
+def find_zero_cost_channel(program: BlockProgram, seconds: float) -> BlockSolution | None:
     """Return a constant channel with cost zero, which is optimal, or None if no constant channel has cost zero."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)

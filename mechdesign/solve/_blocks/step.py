@@ -1,7 +1,7 @@
 """One iteration on a weighted central path: from the factored blocks at an iterate to the next iterate.
 
 A step combines Mehrotra's predictor and second-order corrector with Gondzio's centrality correctors. Correctors are
-added while they lengthen the step. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small
+added while they lengthen the step. The target of each row is y z = σμ w. Rows of distant pairs have a small
 weight w, and therefore a small target. The main iteration has one system of linking rows; pricing has one system for
 each column.
 
@@ -31,7 +31,7 @@ from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
-    """Passes over the ratio rows of G systems, with arrays (G,) of values; the flags `chosen` select systems."""
+    """Passes over the ratio rows of C systems, with arrays (C,) of values; the flags `chosen` select systems."""
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest dz/z for the target 0."""
@@ -39,8 +39,13 @@ class RatioPasses(Protocol):
     def mehrotra(self, u: Floats, centre: Floats) -> Floats:
         """Write the targets of Mehrotra's corrector to slot 0; return their adjoint (B, n)."""
 
-    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the smallest dz/z and dy/y for the targets in `slot`; `corrected` prepares a call of `centrality`."""
+    def ratio_test(
+        self, u: Floats, slot: Integers, chosen: Flags | None, *, store_for_corrector: bool
+    ) -> tuple[Floats, Floats]:
+        """Return the smallest dz/z and dy/y for the targets in `slot`.
+
+        If `store_for_corrector` is true, a call of `centrality` with the same steps may follow.
+        """
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
@@ -63,10 +68,12 @@ class MainPasses:
         """Write the targets of Mehrotra's corrector to slot 0; return their adjoint."""
         return self.ratios.mehrotra(self.x, u, float(centre[0]))
 
-    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
+    def ratio_test(
+        self, u: Floats, slot: Integers, chosen: Flags | None, *, store_for_corrector: bool
+    ) -> tuple[Floats, Floats]:
         """Return the smallest dz/z and dy/y."""
-        primal, dual = self.ratios.ratio_test(self.x, u, int(slot[0]), corrected=corrected)
-        return np.array([-primal]), np.array([-dual])
+        primal, dual = self.ratios.ratio_test(self.x, u, int(slot[0]), store_for_corrector=store_for_corrector)
+        return np.array([primal]), np.array([dual])
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
@@ -77,7 +84,7 @@ class MainPasses:
 
 @dataclass(frozen=True, eq=False)
 class SearchDirection:
-    """The direction of a step, with its targets; slots, lengths and counts are arrays (G,).
+    """The direction of a step, with its targets; slots, lengths and counts are arrays (C,).
 
     Attributes:
         targets: Target complementarity products.
@@ -118,16 +125,16 @@ class StepResult:
     iterate: Iterate
     primal: float
     dual: float
-    corrections: int
+    correctors: int
 
 
-def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> StepResult:
+def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, allow_correctors: bool = True) -> StepResult:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Args:
         blocks: The factored blocks at the newest iterate.
         tuning: Constants of the step; by default, the constants for dense or for sparse blocks.
-        corrections: Whether to try centrality correctors.
+        allow_correctors: Whether to try centrality correctors.
 
     Returns:
         The next iterate and the step lengths.
@@ -138,18 +145,18 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
     blocks.ratios.require_newest(blocks.iterate.number)
     layout = blocks.layout
     tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
-    if not corrections:
+    if not allow_correctors:
         tuning = replace(tuning, max_correctors=0)
     system, passes = blocks.system(), MainPasses(blocks)
     sums = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
     search = find_search_direction(system, passes, sums, tuning)
     found = refine_direction(system, search.targets, search.direction)
-    if system.rough and not found.link_residual <= tuning.max_link_miss_single * layout.link_unit:
+    if system.single_inverses and not found.link_residual <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
     primal, dual = search.primal, search.dual
     if found is not search.direction:
-        primal, dual = _step_lengths(system, passes, found, search.slot, None, corrected=False)
-    if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
+        primal, dual = _step_lengths(system, passes, found, search.slot, None, store_for_corrector=False)
+    if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.dmultipliers).all()):
         raise StallError("a direction is not finite")
     share = boundary_shares(primal, dual, tuning)
     lengths = float((share * primal)[0]), float((share * dual)[0])
@@ -158,7 +165,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
-    """Return the fraction (G,) of the distance to the boundary that a step takes; it is larger for long steps."""
+    """Return the fraction (C,) of the distance to the boundary that a step takes; it is larger for long steps."""
     is_long = np.minimum(primal, dual) >= tuning.long_step
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
@@ -174,8 +181,8 @@ def find_search_direction(
     targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
     found = solve_newton(system, targets)
     slot = np.zeros(centre.size, dtype=np.int64)
-    correcting = tuning.max_correctors > 0
-    primal, dual = _step_lengths(system, passes, found, slot, None, corrected=correcting)
+    tries_correctors = tuning.max_correctors > 0
+    primal, dual = _step_lengths(system, passes, found, slot, None, store_for_corrector=tries_correctors)
     search = SearchDirection(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
     trying = np.ones(centre.size, dtype=np.bool_)
     for _ in range(tuning.max_correctors):
@@ -196,8 +203,8 @@ def _correct(
 ) -> tuple[SearchDirection, Flags]:
     """Try one of Gondzio's correctors, and accept it in the systems whose steps become long enough.
 
-    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). The function
-    returns the search direction, and flags (G,) of the systems that accept the corrector.
+    Let π = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(π, 0.1 σμw, 10 σμw) − π, −10 σμw). The function
+    returns the search direction, and flags (C,) of the systems that accept the corrector.
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     z, y, found, f = iterate.z, iterate.y, search.direction, search.targets.auxiliary
@@ -208,11 +215,12 @@ def _correct(
     primal, dual = coupling.spread(primal), coupling.spread(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
     wanted = coupling.spread(centre) * auxiliary.weights
+    # This equals clip(π) − π, but is at least −10 σμw.
     change = np.minimum(np.maximum(product, BETA_MIN * wanted), BETA_MAX * wanted)
     change -= np.minimum(product, 2 * BETA_MAX * wanted)
     targets = Targets(adjoint, f + change / z)
     other = solve_newton(system, targets)
-    longer = _step_lengths(system, passes, other, 1 - search.slot, trying, corrected=True)
+    longer = _step_lengths(system, passes, other, 1 - search.slot, trying, store_for_corrector=True)
     better = trying & (longer[0] + longer[1] >= search.primal + search.dual + tuning.min_corrector_gain)
     better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(search.primal, search.dual)
     if better.all():
@@ -232,13 +240,14 @@ def _mix(
     """Return the new targets and direction in the flagged blocks, and the old targets and direction in other blocks."""
     (targets, found), (before, earlier) = new, old
     mixed = Targets(
-        np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)
+        np.where(blocks, targets.target_adjoint, before.target_adjoint),
+        np.where(rows, targets.auxiliary, before.auxiliary),
     )
     direction = Direction(
         np.where(blocks, found.u, earlier.u),
         np.where(blocks, found.u_x, earlier.u_x),
-        np.where(blocks, found.multipliers, earlier.multipliers),
-        found.theta,
+        np.where(blocks, found.dmultipliers, earlier.dmultipliers),
+        found.dtheta,
         np.where(rows, found.q, earlier.q),
         np.where(rows, found.dy, earlier.dy),
         max(found.link_residual, earlier.link_residual),
@@ -249,7 +258,7 @@ def _mix(
 def _choose_centring(
     system: NewtonSystem, passes: RatioPasses, sums: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
-    """Return the target parameter t = σ μ (G,), where σ is Mehrotra's (μ_aff/μ)³, capped at `max_sigma`.
+    """Return the centres σ μ (C,), where σ is Mehrotra's (μ_aff/μ)³, capped at `max_sigma`.
 
     The rows of the blocks satisfy dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu. The complementarity is
     therefore computed without a pass over these rows.
@@ -257,14 +266,17 @@ def _choose_centring(
     coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
     low, high = passes.affine_ratio_test(predictor.u_x)
     primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, predictor.q))
+    # For the target 0, dy/y = −1 − q.
     dual = 1.0 / np.maximum(1.0, -coupling.minimum(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
+    # R + EᵀdΛ for the target 0, so `second` is uᵀHu.
     steps = iterate.points * predictor.u
-    right = coupling.adjoint(iterate.multipliers + predictor.multipliers)
+    right = coupling.link_adjoint(iterate.multipliers + predictor.dmultipliers)
     right[:, :n] -= system.cost
     right[:, n:] += system.rewards
     products = coupling.total(sums.products)
     first = coupling.total((steps * sums.adjoint).sum(axis=1))
     second = coupling.total((steps * right).sum(axis=1))
+    # Σ y z (1 + α_p q)(1 − α_d − α_d q)
     reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
     link = auxiliary.linking
     z, y = iterate.z[link], iterate.y[link]
@@ -286,11 +298,11 @@ def _step_lengths(
     slot: Integers,
     chosen: Flags | None,
     *,
-    corrected: bool,
+    store_for_corrector: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the longest steps (G,), at most 1, that keep z and y non-negative."""
+    """Return the longest steps (C,), at most 1, that keep z and y non-negative."""
     coupling, y = system.coupling, system.iterate.y
-    low, fall = passes.ratio_test(found.u_x, slot, chosen, corrected=corrected)
+    low, fall = passes.ratio_test(found.u_x, slot, chosen, store_for_corrector=store_for_corrector)
     primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, found.q))
     dual = 1.0 / np.maximum(1.0, -coupling.minimum(fall, system.auxiliary.relative_change(y, found.dy)))
     return primal, dual
@@ -304,7 +316,7 @@ def _advance(blocks: FactoredBlocks, found: Direction, slot: int, primal: float,
     points = iterate.points * (1 + primal * found.u)
     slack = iterate.z[linking] * (1 + primal * found.q[linking])
     y = iterate.y + dual * found.dy
-    multipliers = iterate.multipliers + dual * found.multipliers[0]
+    multipliers = iterate.multipliers + dual * found.dmultipliers[0]
     multipliers[layout.rows :] = y[linking]
-    theta = iterate.theta + primal * found.theta
+    theta = iterate.theta + primal * found.dtheta
     return Iterate(iterate.number + 1, points, multipliers, theta, layout.auxiliary.slacks(points, slack), y)

@@ -9,7 +9,7 @@ computed without cancellation as
 
 A target T of complementarity (y dz + z dy = T − y z) is stored as φ = T/(y z), which gives dy/y = φ − 1 − q. Targets
 are stored in single precision. This is accurate enough, because any target is valid if it does not change within a
-direction. In units of y z, the centre t w of the path is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
+direction. In units of y z, the centre σμ w of the path is κ = σμ w/(y z) = σμ (w/g)_st ρ_st / (x_t y_st).
 
 Theory: interior_point, Newton system in relative steps.
 """
@@ -57,8 +57,8 @@ class Kernel(Protocol):
     """Whether the kernel stores only the pairs with bounds."""
     threads: int
     batch: int
-    rough: bool
-    """Whether the Schur complement is currently computed in single precision."""
+    single_inverses: bool
+    """Whether the inverses of the blocks, and so the Schur complement, are currently in single precision."""
     pairs: tuple[Integers, Integers] | None
     """The pairs (s, t) with multipliers in a sparse kernel; None in a kernel with arrays (B, n, n)."""
 
@@ -68,7 +68,7 @@ class Kernel(Protocol):
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         """Return the host memory [bytes] for each of the B n² ratio rows in a solve to this relative gap."""
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         """Choose the precision for this relative gap from the next iterate on; return whether the precision changes.
 
         If the gap is 0, all arrays have double precision. Each kernel decides at which gaps it uses single precision.
@@ -117,7 +117,10 @@ class Kernel(Protocol):
         """Add Σ count · e eᵀ ∘ P₀ to the worker's part of the Schur complement, and write P[:, r] to `columns` (B, N).
 
         P is the inverse of M, and P₀ is P without row and column r. Rows and columns of P₀ are in the order of the
-        linking rows (`layout.linked`). The vectors e are the rows of `scale` (B, L).
+        linking rows (`layout.link_variables`). The vectors e are the rows of `scale` (B, L).
+
+        Each linking row has one variable of each block, so E_o Ξ P₀ Ξ E_oᵀ = e eᵀ ∘ P₀. The other terms of the inverse
+        Hessian are added by `newton._sum_rank_two_terms`.
         """
 
     def schur(self) -> Floats:
@@ -132,18 +135,18 @@ class Kernel(Protocol):
         """Return the least and the largest q over all blocks, or for each block in a sparse kernel."""
 
     def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: Any, adjoint: Floats) -> None:
-        """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
+        """Write to slot 0 the target T = σμ w − dz dy of Mehrotra's corrector for the predictor `u`.
 
         The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`. In sparse kernels, `centre`
         may be an array (b,) with a value for each block; in other kernels, it is a float.
         """
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool
     ) -> tuple[Floats | float, Floats | float]:
         """Return the least q and the least dy/y for the targets in `slot`, in the form of `affine_ratio_test`.
 
-        Values for a call of `centrality` with the same steps are stored only if `corrected` is true.
+        Values for a call of `centrality` with the same steps are stored only if `store_for_corrector` is true.
         """
 
     def centrality(
@@ -152,9 +155,9 @@ class Kernel(Protocol):
     ) -> None:  # fmt: skip
         """Apply Gondzio's centrality correction to the targets in `slot`; write them to the other slot; add Bᵀ(T/z).
 
-        The last call of `ratio_test` must have had the same `u` and `slot`. Products v = (z + α̃_p dz)(y + α̃_d dy)
-        outside [0.1 t w, 10 t w] are moved towards this interval. In units of y z, the change is clip(v, 0.1 κ, 10
-        κ) − min(v, 20 κ).
+        The last call of `ratio_test` must have had the same `u` and `slot`. Products π = (z + α̃_p dz)(y + α̃_d dy)
+        outside [0.1 σμw, 10 σμw] are moved towards this interval. In units of y z, the change is clip(π, 0.1 κ, 10
+        κ) − min(π, 20 κ).
         """
 
     def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: Any) -> None:

@@ -52,7 +52,7 @@ class FilledKernel(Pairs):
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         rows = np.arange(layout.rows)
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
-        self.rough = False
+        self.single_inverses = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
         # Double-precision factors of the blocks whose factorisation in single precision failed.
         self._doubles: dict[int, Floats] = {}
@@ -66,7 +66,7 @@ class FilledKernel(Pairs):
         self.factors = self.factors[:0].copy()
         self._doubles = {}
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         return False
 
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
@@ -85,14 +85,14 @@ class FilledKernel(Pairs):
             right = int(roots[block]), edges[block], float(corners[block])
             if block not in self._doubles:
                 buffer = self._single[worker]
-                if buffer.lapack.factors(self._hessian(buffer, worker, blocks, index, *right)):
+                if buffer.lapack.try_factor(self._hessian(buffer, worker, blocks, index, *right)):
                     buffer.lapack.pack(address(buffer.matrix), address(self.factors[block]))
                     continue
             buffer = self._double[worker]
             for delta in (0.0, *REGULARISATIONS):
                 matrix = self._hessian(buffer, worker, blocks, index, *right)
                 np.einsum("ss->s", matrix)[:] *= 1 + delta
-                if buffer.lapack.factors(matrix):
+                if buffer.lapack.try_factor(matrix):
                     break
             else:
                 return np.inf

@@ -108,11 +108,11 @@ class Lapack:
             if delta:
                 np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
                 np.fill_diagonal(matrix, diagonal * (1 + delta))
-            if self.factors(matrix):
+            if self.try_factor(matrix):
                 return delta
         return np.inf
 
-    def factors(self, matrix: Floats | Singles) -> bool:
+    def try_factor(self, matrix: Floats | Singles) -> bool:
         """Replace the upper triangle of `matrix` by its Cholesky factor; return whether the factorisation succeeds.
 
         In single precision, an overflow gives an infinite entry, which LAPACK does not report as an error.

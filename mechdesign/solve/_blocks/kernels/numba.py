@@ -54,13 +54,13 @@ def _least(values: Floats) -> float:
 
 
 @_compile
-def _start(ratios: Floats, slope: Floats, x: Floats, mu: float, y: Floats) -> None:
+def _start(ratios: Floats, weight_per_ratio: Floats, x: Floats, mu: float, y: Floats) -> None:
     blocks, n = x.shape
     for b in range(blocks):
         for s in range(n):
             for t in range(n):
                 grown = ratios[s, t] * x[b, t]
-                y[b, s, t] = mu * slope[s, t] * grown / ((grown - x[b, s]) * x[b, t])
+                y[b, s, t] = mu * weight_per_ratio[s, t] * grown / ((grown - x[b, s]) * x[b, t])
 
 
 @_compile
@@ -235,7 +235,14 @@ def _affine_ratio_test(ratios: Floats, x: Floats, u: Floats) -> tuple[float, flo
 
 @_compile
 def _mehrotra(
-    ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, centre: float, targets: Singles, adjoint: Floats
+    ratios: Floats,
+    weight_per_ratio: Floats,
+    x: Floats,
+    u: Floats,
+    y: Floats,
+    centre: float,
+    targets: Singles,
+    adjoint: Floats,
 ) -> None:
     blocks, n = x.shape
     received = np.empty(n)
@@ -248,7 +255,7 @@ def _mehrotra(
                 rho = grown / (grown - x[b, s])
                 q = u[b, s] + rho * (u[b, t] - u[b, s])
                 value = np.float64(y[b, s, t])
-                kappa = centre * slope[s, t] * rho / (x[b, t] * value)
+                kappa = centre * weight_per_ratio[s, t] * rho / (x[b, t] * value)
                 target = np.float32(kappa + q * (1.0 + q) if value > 0.0 else UNBOUNDED_TARGET)
                 targets[b, s, t] = target
                 value *= target
@@ -276,8 +283,8 @@ def _ratio_test(ratios: Floats, x: Floats, u: Floats, targets: Singles) -> tuple
 
 @_compile
 def _centrality(
-    ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, steps: tuple[float, float], centre: float,
-    targets: Singles, others: Singles, adjoint: Floats,
+    ratios: Floats, weight_per_ratio: Floats, x: Floats, u: Floats, y: Floats, steps: tuple[float, float],
+    centre: float, targets: Singles, others: Singles, adjoint: Floats,
 ) -> None:  # fmt: skip
     blocks, n = x.shape
     received = np.empty(n)
@@ -291,7 +298,7 @@ def _centrality(
                 rho = grown / (grown - x[b, s])
                 q = u[b, s] + rho * (u[b, t] - u[b, s])
                 value = np.float64(y[b, s, t])
-                kappa = centre * slope[s, t] * rho / (x[b, t] * value)
+                kappa = centre * weight_per_ratio[s, t] * rho / (x[b, t] * value)
                 target = np.float64(targets[b, s, t])
                 product = (1.0 + primal * q) * (1.0 + dual * (target - 1.0 - q))
                 target += min(max(product, BETA_MIN * kappa), BETA_MAX * kappa) - min(product, 2 * BETA_MAX * kappa)
@@ -346,12 +353,12 @@ class NumbaKernel(Dense):
         self._kept: Any = None
         self._parts = [np.empty(layout.rows) for _ in range(threads)]
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         before = self.y.dtype
         kind = np.float32 if _keeps_singles(self.layout, gap) else np.float64
         if before != kind:
             self.y = self.y.astype(kind)
-        return super().tune(gap) or before != kind
+        return super().set_precision(gap) or before != kind
 
     def load(self, y: Floats, mu: float) -> None:
         self.y = np.ascontiguousarray(y)
@@ -368,7 +375,7 @@ class NumbaKernel(Dense):
         return lambda: kept
 
     def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
-        _start(self.layout.ratios, self.slope, x[blocks], mu, self.y[blocks])
+        _start(self.layout.ratios, self.weight_per_ratio, x[blocks], mu, self.y[blocks])
 
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         results = adjoint[blocks], products[blocks], self._matrices(worker, blocks)
@@ -412,11 +419,11 @@ class NumbaKernel(Dense):
         return low, high
 
     def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: float, adjoint: Floats) -> None:
-        point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
+        point = self.layout.ratios, self.weight_per_ratio, x[blocks], u[blocks], self.y[blocks]
         _mehrotra(*point, centre, self._targets[0][blocks], adjoint[blocks])
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool
     ) -> tuple[float, float]:
         primal, dual = _ratio_test(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks])
         return primal, dual
@@ -425,7 +432,7 @@ class NumbaKernel(Dense):
         self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
         adjoint: Floats,
     ) -> None:  # fmt: skip
-        point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
+        point = self.layout.ratios, self.weight_per_ratio, x[blocks], u[blocks], self.y[blocks]
         targets = self._targets[slot][blocks], self._targets[1 - slot][blocks]
         _centrality(*point, (float(primal), float(dual)), float(centre), *targets, adjoint[blocks])
 

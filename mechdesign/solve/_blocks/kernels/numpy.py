@@ -80,29 +80,29 @@ class Dense:
         self.batch = max(1, min(share, _BATCH_ENTRIES // (n * n), blocks))
         self.y = np.zeros((blocks, n, n))
         self.factors = np.empty((blocks, width * (width + 1) // 2))
-        self.slope = layout.weights / layout.ratios
+        self.weight_per_ratio = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
         # Single-precision copies of the Hessians of a batch, or of one factor.
         self._single = [Lapack(width, single=True) for _ in range(threads)]
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
-        self.rough = False
+        self.single_inverses = False
         # Double-precision factors of the blocks whose factorisation in single precision failed.
         self._doubles: dict[int, Floats] = {}
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         floors = self.layout.floors > 0
         worth = self.layout.rows >= (_FLOOR_SINGLE_MIN_ROWS if floors else SINGLE_MIN_ROWS)
-        before = self.factors.dtype, self.rough
+        before = self.factors.dtype, self.single_inverses
         kind = np.float32 if worth and gap > (_FLOOR_FACTORS_GAP if floors else SINGLE_FACTORS_GAP) else np.float64
         if self.factors.dtype != kind:
             self._doubles = {}
             self.factors = np.empty(self.factors.shape, dtype=kind)
-        self.rough = worth and gap > (_FLOOR_INVERSES_GAP if floors else _SINGLE_INVERSES_GAP)
-        return before != (self.factors.dtype, self.rough)
+        self.single_inverses = worth and gap > (_FLOOR_INVERSES_GAP if floors else _SINGLE_INVERSES_GAP)
+        return before != (self.factors.dtype, self.single_inverses)
 
     def multipliers(self) -> Floats:
         y: Floats = self.y
@@ -164,7 +164,7 @@ class Dense:
     def _factor_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
         """Factor the copy of a matrix in single precision; if that fails, factor the matrix in double precision."""
         single, double = self._single[worker], self._lapack[worker]
-        if single.factors(copy):
+        if single.try_factor(copy):
             self._doubles.pop(block, None)
             single.pack(address(copy), address(self.factors[block]))
             return 0.0
@@ -179,7 +179,7 @@ class Dense:
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
-        total, linked = self._schur[worker], self.layout.linked
+        total, linked = self._schur[worker], self.layout.link_variables
         for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
             root = roots[block]
             columns[block, :root] = inverse[:root, root]
@@ -197,10 +197,10 @@ class Dense:
         """Yield the upper triangle of the inverse of each block of a batch, computed from its factor."""
         factors: Any = self._matrices(worker, blocks)
         copies = self._copies[worker]
-        copied = self.rough and self.factors.dtype != np.float32
+        copied = self.single_inverses and self.factors.dtype != np.float32
         if self.factors.dtype == np.float32:
             factors = copies[: len(factors)]
-        invert = (self._single if self.rough else self._lapack)[worker].invert
+        invert = (self._single if self.single_inverses else self._lapack)[worker].invert
         for factor in factors:
             inverse = factor
             if copied:
@@ -223,11 +223,11 @@ class Dense:
         return self._hessians[worker][:size]
 
     def solve(self, worker: int, blocks: slice, right: Floats) -> None:
-        with self._exactly(worker, blocks, right):
+        with self._with_double_factors(worker, blocks, right):
             self._substitute(worker, blocks, right)
 
     @contextlib.contextmanager
-    def _exactly(self, worker: int, blocks: slice, right: Floats) -> Iterator[None]:
+    def _with_double_factors(self, worker: int, blocks: slice, right: Floats) -> Iterator[None]:
         """Solve for the blocks with double-precision factors; the `with` block may overwrite their rows of `right`."""
         mine = [block for block in range(blocks.start, blocks.stop) if block in self._doubles]
         vectors = right[mine]
@@ -355,7 +355,7 @@ class NumpyKernel(Dense):
                     "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
                 )
             y = self.y[tile.whole]
-            np.multiply(measured[0], self.slope[tile.rows], out=y)
+            np.multiply(measured[0], self.weight_per_ratio[tile.rows], out=y)
             y *= mu / x[tile.blocks, None, :]
 
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
@@ -376,7 +376,7 @@ class NumpyKernel(Dense):
             hessian *= -x[tile.blocks, tile.rows, None]
             self._add_adjoint(tile, y, adjoint)
             self._rho[tile.whole] = rho
-            rho *= self.slope[tile.rows]
+            rho *= self.weight_per_ratio[tile.rows]
             rho *= self._unit / x[tile.blocks, None, :]
             bounded: Any = True if self.layout.free is None else ~self.layout.free[tile.rows]
             np.divide(rho, y, out=rho, where=bounded)
@@ -423,12 +423,12 @@ class NumpyKernel(Dense):
             self._add_adjoint_of_targets(tile, phi, adjoint)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool
     ) -> tuple[float, float]:
         primal, dual = np.inf, np.inf
         for tile in self._tiles(worker, blocks):
             q = self._relative(tile, u)
-            if corrected:
+            if store_for_corrector:
                 self._q[tile.whole] = q
             primal = min(primal, float(q.min()))
             change = np.subtract(self._targets(slot)[tile.whole], q, out=q)

@@ -69,7 +69,7 @@ class PairLists:
         s: Positions of the rows s of all entries (E,), starting with the entries of x_s >= 0.
         t: Positions of the rows t of all entries (E,).
         ratios: Coefficients g (E, 1).
-        slope: Weights divided by coefficients (E, 1).
+        weight_per_ratio: Weights divided by coefficients (E, 1).
         adjoint: Matrix from y to Bᵀy (n, E).
         low: Smaller position of each off-diagonal entry of a Hessian.
         high: Larger position of each off-diagonal entry of a Hessian.
@@ -89,7 +89,7 @@ class PairLists:
         self.s, self.t = self.position[sources], self.position[targets]
         ratios = layout.ratios[sources, targets]
         self.ratios = ratios[:, None]
-        self.slope = (layout.weights[sources, targets] / ratios)[:, None]
+        self.weight_per_ratio = (layout.weights[sources, targets] / ratios)[:, None]
         every = np.arange(ratios.size)
         self.adjoint = _summing(n, self.t, every, ratios) - _summing(n, self.s, every, np.ones(every.size))
         low, high = np.minimum(self.s, self.t)[n:], np.maximum(self.s, self.t)[n:]
@@ -116,7 +116,7 @@ class Pairs:
         """Divide the blocks into tiles with at most `entries` entries, and with at least one block."""
         self.layout, self.threads = layout, threads
         self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
-        self._s, self._t, self._ratios, self._slope = lists.s, lists.t, lists.ratios, lists.slope
+        self._s, self._t, self._ratios, self._weight_per_ratio = lists.s, lists.t, lists.ratios, lists.weight_per_ratio
         self._adjoint, self._edges, self._ends = lists.adjoint, lists.edges, lists.ends
         self._low, self._high, self._to_low, self._to_high = lists.low, lists.high, lists.to_low, lists.to_high
         self._entries = lists.s.size
@@ -202,7 +202,7 @@ class Pairs:
             raise SolverError(
                 "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
             )
-        np.multiply(rho, self._slope, out=tile.y)
+        np.multiply(rho, self._weight_per_ratio, out=tile.y)
         tile.y *= mu / point[self._t]
 
     def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
@@ -223,7 +223,7 @@ class Pairs:
         np.multiply(point, added, out=tile.diagonal)
         tile.diagonal += self._ends @ tile.entries
         tile.rho[:] = rho
-        rho *= self._slope
+        rho *= self._weight_per_ratio
         np.take(point, self._t, axis=0, out=z, mode="clip")
         rho /= z
         rho *= self._unit
@@ -264,7 +264,7 @@ class Pairs:
         self._add(tile, self._adjoint @ values, out)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool
     ) -> tuple[Floats, Floats]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)

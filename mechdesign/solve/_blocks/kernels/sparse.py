@@ -82,7 +82,7 @@ class SparseKernel(Pairs):
         self._together = min(self.batch, max(1, _PANEL_ENTRIES // (widest * n)))
         panel = (self._together, widest, n)
         self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
-        self.rough = False
+        self.single_inverses = False
         self._kind: type[np.floating[Any]] = np.float64
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
@@ -90,17 +90,17 @@ class SparseKernel(Pairs):
     def _new_tile(self, blocks: slice) -> PairTile:
         return SparseTile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
 
-    def tune(self, gap: float) -> bool:
-        before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES_GAP
+    def set_precision(self, gap: float) -> bool:
+        before, self.single_inverses = (self.single_inverses, self._kind), gap > _SINGLE_INVERSES_GAP
         single = gap > _SINGLE_FACTORS_GAP and self.layout.rows >= SINGLE_MIN_ROWS
         self._kind = np.float32 if single else np.float64
-        if before[0] != self.rough:
-            kind = np.float32 if self.rough else np.float64
+        if before[0] != self.single_inverses:
+            kind = np.float32 if self.single_inverses else np.float64
             self._panels = [np.empty(panel.shape, dtype=kind) for panel in self._panels]
         if before[1] != self._kind:
             for tile in self._tiles:
                 tile.refactor(self._kind)
-        return before != (self.rough, self._kind)
+        return before != (self.single_inverses, self._kind)
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         raise InputError("floors", "are not supported by the sparse kernel, because they make Hessians dense")
@@ -154,7 +154,7 @@ class SparseKernel(Pairs):
 
     def _accumulate_linked(self, worker: int, tile: SparseTile, scale: Floats, counts: Floats) -> None:
         """Accumulate the inverses one block at a time, if several linking rows refer to the same variable."""
-        n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
+        n, position, linked = self.layout.rows, self.levels.position, self.layout.link_variables
         some = np.ones((1, n))
         panels = self._panels[worker][:, :1]
         for index, block in enumerate(range(tile.blocks.start, tile.blocks.stop)):

@@ -36,7 +36,7 @@ class TorchKernel:
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
     SPARSE: ClassVar[bool] = False
-    rough = False
+    single_inverses = False
     pairs = None
 
     def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
@@ -44,9 +44,12 @@ class TorchKernel:
         blocks, n, width = layout.blocks, layout.rows, layout.width
         share = -(-blocks // (4 * threads)) if threads > 1 else blocks
         self.batch = max(1, min(share, self._batch_entries() // largest_area(layout)))
-        self._ratios, self._slope = self._constant(layout.ratios), self._constant(layout.weights / layout.ratios)
+        self._ratios, self._weight_per_ratio = (
+            self._constant(layout.ratios),
+            self._constant(layout.weights / layout.ratios),
+        )
         self._errors = [self._constant(error) for error in layout.errors]
-        self._linked = self._constant(layout.linked)
+        self._linked = self._constant(layout.link_variables)
         self._free = None if layout.free is None else self._constant(layout.free)
         single = {"dtype": torch.float32, "device": self.device}
         double = {"dtype": torch.float64, "device": self.device}
@@ -95,7 +98,7 @@ class TorchKernel:
     def release(self) -> None:
         self._factors = self._factors[:0].clone()
 
-    def tune(self, gap: float) -> bool:
+    def set_precision(self, gap: float) -> bool:
         return False
 
     def multipliers(self) -> Floats:
@@ -141,7 +144,7 @@ class TorchKernel:
         (points,) = self._send(x[blocks])
         rho, _ = self._growth(worker, blocks, points)
         y = self._y[blocks]
-        torch.mul(rho, self._slope, out=y)
+        torch.mul(rho, self._weight_per_ratio, out=y)
         y.mul_((mu / points)[:, None, :])
 
     def export_multipliers(self) -> Floats:
@@ -168,7 +171,7 @@ class TorchKernel:
         torch.add(other, other.mT, out=hessian)
         hessian.diagonal(dim1=1, dim2=2).copy_(diagonal)
         self._rho[blocks] = rho
-        rho.mul_(self._slope).mul_((self._unit / points)[:, None, :]).div_(y)
+        rho.mul_(self._weight_per_ratio).mul_((self._unit / points)[:, None, :]).div_(y)
         if self._free is not None:
             rho.masked_fill_(self._free, 0.0)
         self._kappa[blocks] = rho
@@ -267,10 +270,10 @@ class TorchKernel:
         self._add_adjoint_of_targets(worker, blocks, phi, adjoint)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, store_for_corrector: bool
     ) -> tuple[float, float]:
         q = self._relative(worker, blocks, u)
-        if corrected:
+        if store_for_corrector:
             self._q[blocks] = q
         least = q.amin()
         primal, dual = torch.stack([least, torch.sub(self._targets(slot)[blocks], q, out=q).amin()]).tolist()
