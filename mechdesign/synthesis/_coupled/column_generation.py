@@ -199,6 +199,6 @@ def decompose(
     outcome = generate_columns(
         PartMixtureMaster(kinds, minima, tuning.solver_tolerance, deadline), pricer,
         PartColumns(tuple((kind.constant,) for kind in kinds)), best, tuning.gap_share * settings.tolerance, deadline,
-        max_rounds=tuning.max_rounds, min_entering=len(kinds),
+        max_rounds=tuning.max_rounds, min_entering_limit=len(kinds),
     )  # fmt: skip
     return outcome, best, pricer.rounds
