@@ -356,7 +356,7 @@ def _least(costs: Floats) -> int:
 
 
 def _compare(one: Floats, other: Floats) -> int:
-    """Return -1, 0 or 1 if `one` is less than, equal to or greater than `other` in lexicographic order."""
+    """Return -1, 0 or 1 if `one` is lexicographically below, equal to or above `other`, up to the tolerance."""
     for a, b in zip(one.tolist(), other.tolist(), strict=True):
         if not math.isclose(a, b, rel_tol=TOLERANCE):
             return -1 if a < b else 1

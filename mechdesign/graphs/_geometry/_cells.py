@@ -229,7 +229,7 @@ def _cut(polygons: Floats, value: Floats) -> Floats:
     """Keep the corners with `value` >= 0 and add a corner on each side along which the sign changes."""
     following, later = np.roll(polygons, -1, axis=1), np.roll(value, -1, axis=1)
     crosses = value * later < 0
-    # Both weights of the new corner are positive, so their sum loses no digits.
+    # Both weights of the new corner are positive, so no cancellation occurs.
     weight, other = np.abs(later)[..., None], np.abs(value)[..., None]
     crossing = weight * polygons + other * following
     scale = np.where(crossing[..., 2] > 0, crossing[..., 2], crossing[..., 0] + crossing[..., 1])

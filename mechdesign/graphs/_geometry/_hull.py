@@ -351,7 +351,7 @@ class SensitivityHull:
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
         """Return the dimensions and volumes of conv(K ∪ {v, −v}), without building these hulls.
 
-        If v is in the span, each facet visible from v adds a pyramid of volume c · (a·v − 1), where c is the volume of
+        If v is in the span, each facet visible from v adds a pyramid of volume c · (a·v − 1). Here, c is the volume of
         the cone over the facet. The vector −v adds the opposite pyramids. If v has the distance h > 0 from the span,
         the result is a double pyramid of volume 2 h · volume / (r + 1).
 
