@@ -53,8 +53,8 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
     Args:
         policy: the policy.
-        parts: the part of each value, shape (|T|,), if the value of a record determines the group. In this case no edge
-            may join two parts, so the group of a record is not protected. By default the groups are chosen
+        parts: the part of each value, shape (|T|,), if the value of a record determines the group. With `parts`, no
+            edge may join two parts, so the group of a record is not protected. By default the groups are chosen
             independently of the data, and any person may be in any group.
 
     Returns:
@@ -92,7 +92,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """A ledger for releases about one of several disjoint groups, which `part_of` creates.
+    """A ledger, created by `part_of`, for releases about one of several disjoint groups of people.
 
     Attributes:
         ledger: the ledger for all groups.

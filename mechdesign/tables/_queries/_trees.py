@@ -70,7 +70,7 @@ class Block:
 
     @cached_property
     def spreads(self) -> tuple[Floats, ...]:
-        """Return the variances, per level, of the estimates of the nodes' counts from their subtrees."""
+        """Return, for each level, the variances of the nodes' counts as estimated from their subtrees."""
         found: list[Floats] = []
         for width in reversed(self.widths):
             own = np.full(-(-self.size // width), self.variance)
@@ -79,7 +79,7 @@ class Block:
 
     @property
     def root_variance(self) -> float:
-        """Return the variance of the estimate of a block's count from its tree."""
+        """Return the variance of a block's count as estimated from its tree."""
         return float(self.spreads[0].sum())
 
     def counts(self, blocks: Integers) -> list[Integers]:
@@ -87,7 +87,7 @@ class Block:
         return [np.add.reduceat(blocks, np.arange(0, self.size, width), axis=1) for width in self.widths]
 
     def upwards(self, measured: list[Floats]) -> list[Floats]:
-        """Return the estimates, per level, of the nodes' counts from their subtrees."""
+        """Return, for each level, the nodes' counts as estimated from their subtrees."""
         found: list[Floats] = []
         for level in range(self.levels - 1, -1, -1):
             if not found:
@@ -435,10 +435,10 @@ class RangeNoise:
 
         Without trees, an estimate is one noisy count or the difference of two noisy counts, and the half-width is
         exact. With trees, the error of an estimate is a weighted sum of independent Laplace variables. The half-width
-        is the standard deviation, times the larger of the Laplace and normal quantiles for variance 1, plus 0.2 %. That
-        every weighted sum has a smaller quantile is not proven. In the worst computed case, a sum of two almost equal
-        terms at the level 90.7 %, a margin of 0.05 % would suffice. The standard deviation is computed for continuous
-        noise, and half a step is added because the noise is discrete.
+        is 1.002 times the standard deviation, times the larger of the Laplace and normal quantiles for variance 1. It
+        is not proven that the quantile of every weighted sum is smaller. In the worst case among those computed, two
+        almost equal terms at the level 90.7 %, a factor of 1.0005 would suffice. The standard deviation is computed for
+        continuous noise, and half a step is added because the noise is discrete.
 
         Args:
             variances: the variances of the estimates.

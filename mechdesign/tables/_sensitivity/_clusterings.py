@@ -1,9 +1,9 @@
 """Sensitivities of the two queries of k-means: the sizes of the clusters and the sums over the clusters.
 
 A record that moves along an edge from x to y may also move to another cluster. The sum of the old cluster with origin o
-then decreases by x − o. The sum of the new cluster with origin o' increases by y − o'. In this case the distance ‖x −
-y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is too small. For example, on a line with centroids 2 and 7, the move from
-4 to 5 changes the sums with origin 0 by 9.
+then decreases by x − o. The sum of the new cluster with origin o' increases by y − o'. For such a record, the distance
+‖x − y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is too small a bound. For example, on a line with centroids 2 and 7,
+the move from 4 to 5 changes the sums with origin 0 by 9.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return, for each attribute, the largest index to which an edge moves each value; None without closed form."""
+    """Return, for each attribute, the largest index to which an edge moves each value; None if there is no formula."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):

@@ -18,9 +18,9 @@ table that differs from D only by the moves of S has fewer discriminative pairs,
 definition. Case 2: one of the two sets contains all of T. Then the moves of this set have the same discriminative pairs
 and fewer changes, which contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading.** In it, all changed records move along edges, and the set
-of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other, and a bound for the
-pairs above is valid for both.
+**Another reading of Definition 4.1** requires that all changed records move along edges, and that the set of moves is
+minimal. Its neighbours satisfy conditions 1 and 2, so the pairs above include them. Neither reading implies the other,
+and a bound for the pairs above is valid for both.
 
 **The distance of these pairs.** Two values have the same *kind* if the same known counts include them. The null node
 has the kind of values that no count includes. A move within a kind preserves all the counts. By condition 2, a move
@@ -30,7 +30,8 @@ sum*: they add up to zero, and no nonempty proper subset of them adds up to zero
 count vectors of the kinds are affinely independent. The minimal zero sums are then simple cycles of kinds, in which at
 most one record leaves each kind and at most one enters it. For other counts, the minimal zero sums are enumerated. If
 the search reaches its limit, an upper bound on the number of moves is used. This bound is 10 for three counts and (2q +
-1)^q for q > 3 counts (see `bound_length`). Each move is then assumed to be between the two most distant values.
+1)^q for q > 3 counts (see `bound_length`). In that case, each move is assumed to be between the two most distant
+values.
 
 A query adds up the contributions of the records. The change of a query therefore depends only on the multisets of old
 and new values of the moved records. Old values and new values of the same kind are paired. Each pair contributes at
@@ -146,10 +147,10 @@ class _Ways:
     Attributes:
         left: the number of records that leave each kind, shape (k, kinds).
         taken: the number of records that enter each kind, shape (k, kinds).
-        way: the row of each combination in `left`, repeated for every move along an edge that may be chosen, shape
+        way: the row of a combination in `left`, once for each of its moves that may be the move along an edge, shape
             (n,).
-        first: the kind that the chosen move leaves, shape (n,).
-        last: the kind that the chosen move enters, shape (n,).
+        first: the kind that the move along an edge leaves, shape (n,).
+        last: the kind that the move along an edge enters, shape (n,).
     """
 
     left: Integers

@@ -139,7 +139,7 @@ def _build_optimal(programme: StrategyProgram, norm: int, balance: bool) -> Stra
         inverse = decoder(basis)
         gram = inverse.T @ gram @ inverse
     gram = (gram + gram.T) / 2
-    # All square roots have the same ℓ2 sensitivity, but different ℓ1 sensitivities.
+    # All square roots of the Gram matrix have the same ℓ2 sensitivity, but different ℓ1 sensitivities.
     values, vectors = eigh(gram)
     values = np.maximum(values, 1e-12 * values[-1])
     roots = [(vectors * np.sqrt(values)) @ vectors.T]
