@@ -290,7 +290,7 @@ class Domain:
         raise InputError("attribute", "is not in the domain", value=name, bound=f"one of {', '.join(self.names)}")
 
     def ordered_attribute(self, needed_by: str) -> Attribute:
-        """Return the only attribute of a domain, whose values are numbers in ascending order.
+        """Return the only attribute of a domain; its values must be numbers in ascending order.
 
         Args:
             needed_by: the feature that needs the order, such as "a line policy", for the error message.

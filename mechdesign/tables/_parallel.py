@@ -48,8 +48,8 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
     Without known counts, neighbouring databases differ in one record, which affects only one of the releases. Known
     counts may link a change in one group to a change in another. An edge is critical to a constraint if a move along it
     changes the constraint's count. A move of another record, in any group and between any two values, may then restore
-    the count. Releases therefore compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 allows
-    critical edges in one group, but it ignores moves that are not along edges.)
+    the count. Releases therefore compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 of
+    Blowfish also allows critical edges in one group, but it ignores moves between values without an edge.)
 
     Args:
         policy: the policy.

@@ -63,7 +63,7 @@ class Plan:
         policy: the policy, in words.
         neighbours: the definition of neighbouring databases.
         spends: the budget that the release would spend.
-        options: the ways to answer, in ascending order of error.
+        options: the ways to answer the query, in ascending order of error.
         remarks: further facts for the reader.
 
     >>> from mechdesign.tables import Domain, Policy, plan_histogram
@@ -102,7 +102,7 @@ class Plan:
             queries: the number of answers.
             policy: the policy.
             budget: the budget that the release would spend.
-            options: the ways to answer.
+            options: the ways to answer the query.
             remarks: further facts for the reader.
 
         Returns:
@@ -212,7 +212,7 @@ class Query(Generic[R]):
 
     @in_own_arithmetic
     def plan(self, policy: Policy, budget: Budget, *, compare: bool = True) -> Plan:
-        """Return the expected error of every known way to answer, before any data are read.
+        """Return the expected error of every known way to answer the query, before any data are read.
 
         Args:
             policy: the Blowfish policy that the release must satisfy.

@@ -33,7 +33,7 @@ BLOCK = 1 << 18
 """The approximate number of edges in a block."""
 
 LARGEST_ARRAY = 1 << 26
-"""The largest number of values for which an array with one entry per value is allocated, which takes 0.5 GiB."""
+"""The largest number of values for which an array with one entry per value is allocated; the array takes 0.5 GiB."""
 
 
 Edge = tuple[int, int]

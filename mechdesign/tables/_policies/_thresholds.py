@@ -71,7 +71,7 @@ class OrderedGraph(SecretGraph):
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
         numbers, widths = np.arange(self.size), self._widths
-        # A block covers many values if each value has few edges, and few values if each has many edges.
+        # The fewer edges each value has, the more values a block of edges covers.
         rows = max(1, BLOCK // max(1, int(widths.max())))
         for start in range(0, self.size, rows):
             width = widths[start : start + rows]

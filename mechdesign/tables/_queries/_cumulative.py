@@ -136,7 +136,7 @@ class Cumulative(Query[CumulativeRelease]):
         return _release(way, histogram, terms, lambda found: self.read(found, terms.policy.domain))
 
     def _ways(self, policy: Policy, budget: Budget) -> list[tuple[float, _Way]]:
-        """Return the requested mechanisms that differ under the policy, each with its expected error."""
+        """Return each requested mechanism with its expected error; mechanisms that coincide occur once."""
         budget.in_epsilon("a cumulative histogram")
         size, mechanism = policy.domain.size, self.mechanism
         found: Iterator[_Way]

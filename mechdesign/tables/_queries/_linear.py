@@ -27,7 +27,7 @@ from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_count
 from mechdesign.tables._values import as_labels, value_labels
 from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
-# The largest number of labels and answers in a histogram, which take 2 GiB.
+# The largest number of labels and answers of a histogram; together they would take 2 GiB.
 _MOST_NUMBERS = 1 << 28
 # Steps between this bound and its reciprocal, and quotients of weights by these steps, are representable as floats.
 _LEAST_STEP = Fraction(1, 10**200)

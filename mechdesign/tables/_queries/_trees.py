@@ -53,7 +53,7 @@ class Block:
 
     Attributes:
         size: the number of leaves.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         levels: h, the number of measured levels in a full block.
         variance: the variance of the noise on each node.
     """
@@ -108,7 +108,7 @@ class Block:
         return above
 
     def moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return (a, t): the estimate of Σ w x is a · (count of the block) plus independent noise of variance t.
+        """Return (a, t) such that Σ w x is estimated by a · (count of the block) plus independent noise of variance t.
 
         Weights have shape (…, size), and both results have shape (…).
         """
@@ -121,7 +121,7 @@ class Block:
         return a[..., 0], np.maximum(t[..., 0], 0.0)
 
     def prefix_moments(self) -> tuple[Floats, Floats]:
-        """Return `moments` for the sum of the first k values, for k = 1, …, size."""
+        """Return the results of `moments` for the sum of the first k values, for k = 1, …, size."""
         leaves = np.arange(self.size)
         a, t = np.ones(self.size), np.zeros(self.size)
         for level in range(self.levels - 1, -1, -1):
@@ -162,7 +162,7 @@ class RangeTree:
     Attributes:
         size: |T|.
         theta: θ, the size of a block.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         node_variance: the variance of the noise on the cumulative counts at the ends of blocks.
         tree_variance: the variance of the noise on the nodes of the trees.
 
@@ -511,7 +511,7 @@ class RangePlan:
     Attributes:
         size: the number |T| of values.
         theta: θ.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         epsilon_nodes: ε_S, the budget of the cumulative counts at the ends of blocks; 0 for a single block.
         epsilon_tree: ε_H, the budget of the trees within blocks; 0 if θ = 1.
 
@@ -568,7 +568,7 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
     Args:
         size: the number |T| of values.
         theta: θ, from 1 to |T|.
-        fanout: f, at least 2.
+        fanout: f, the fan-out of the trees, at least 2.
         epsilon: ε in nats.
 
     Returns:
@@ -671,7 +671,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
 
 
 def _fanouts(size: int, theta: int) -> list[int]:
-    """Return the least fan-out for each height of the trees, omitting fan-outs with much larger errors."""
+    """Return the least fan-out for each height of the trees, without fan-outs whose errors are much larger."""
     errors = {}
     for levels in range(1, theta.bit_length() + 1):
         fanout = max(2, math.floor(theta ** (1 / levels)))

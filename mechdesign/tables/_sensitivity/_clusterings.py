@@ -132,7 +132,7 @@ def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
 def _on_a_box(
     domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
 ) -> LargestChange:
-    """Return the largest Σ r_i(x_i) + r_i(y_i), where one attribute changes and all others have their largest r_i."""
+    """Return the largest Σ r_i(x_i) + r_i(y_i) if one attribute changes, and all others stay at their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
     best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():

@@ -218,7 +218,7 @@ class _Dependence:
         """Return all combinations of moves, or None if there are too many to enumerate."""
         number = len(self.counted)
         if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
-            # The largest change by a cycle through all kinds is at least the largest change by a shorter cycle.
+            # The cycle through all kinds suffices, because a shorter cycle changes the query by at most as much.
             once = np.ones((1, number), dtype=np.int64)
             return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
         sums, effects, finished = self._zero_sums
@@ -292,7 +292,7 @@ class _Dependence:
 
 
 def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: list[LargestChange]) -> LargestChange:
-    """Return a bound on the change by dependent moves between kinds, given the largest change `inside` each kind."""
+    """Return a bound on the change by joint moves between kinds; `inside` contains the largest change in each kind."""
     widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
     if ways is None or not widest:
@@ -323,7 +323,7 @@ def _length(found: LargestChange, norm: int) -> Fraction:
 def _bound_by_pairing(
     ways: _Ways, inside: list[LargestChange], widest: Fraction, ties: _Dependence, query: Additive, norm: int
 ) -> Fraction:
-    """Return a bound on the change by the triangle inequality, in which old and new values of a kind are paired.
+    """Return a bound on the change from the triangle inequality, after pairing old and new values of the same kind.
 
     The result is the smaller of two bounds. The first bound pairs all moves; the second has a separate term for the
     move along an edge.
@@ -363,7 +363,7 @@ def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fracti
 
 
 def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
-    """Return a bound on each row's change from its extreme weights per kind; None if this would take long."""
+    """Return a bound on each row's change from its extreme weights per kind; None if the search would take long."""
     most: Any = 0
     for kind, (values, absent) in enumerate(ties.members):
         top, bottom = extremes(values, absent)
@@ -374,7 +374,7 @@ def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[An
 
 
 def _row_changes(ties: _Dependence, ways: _Ways, matrix: Objects) -> list[Any]:
-    """Return the largest change of each row of an exact matrix (q, |T|) if one move is along an edge."""
+    """Return the largest change of each row of an exact matrix (q, |T|) by moves, one of them along an edge."""
     columns = np.zeros((len(ties.labels), len(matrix)), dtype=object)
     columns[: ties.graph.size] = matrix.T
     members = [columns[ties.labels == kind] for kind in range(len(ties.counted))]

@@ -315,7 +315,7 @@ class Strategy:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
-        # Only the totals are used without noise, because the policy does not protect them.
+        # Only the totals of the components are used without noise, because the policy does not protect them.
         if law is None:
             return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
