@@ -228,7 +228,7 @@ def _choose_best(
 
 
 def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
-    """Return `rank` independent rows that span the differences of the workload, or None if no such integers are found."""
+    """Return `rank` independent integer rows that span the differences of the workload, or None if none are found."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
