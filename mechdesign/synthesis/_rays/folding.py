@@ -19,10 +19,10 @@ class Folding:
     """The orbits of secrets and observables under a group of symmetries.
 
     Attributes:
-        symmetry: The group, or None for the identity alone.
+        symmetry: The group of symmetries, or None if it contains only the identity.
         orbit: Orbit of each secret, shape (k,).
         sizes: Number of secrets in each orbit.
-        observables: One observable of each orbit.
+        observables: A representative observable of each orbit.
         asymmetry: Largest difference between two exponents that are images of each other.
     """
 
