@@ -55,7 +55,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
 
 
 class MixtureLosses(NamedTuple):
-    """Loss functions of both directions if the rows of all ends are mixtures of other rows, and a note on the ends."""
+    """Backward and forward loss function if rows of ends are assumed to mix other rows, and a note on the ends."""
 
     before: LossFunction | None
     after: LossFunction | None

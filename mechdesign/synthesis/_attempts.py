@@ -148,7 +148,7 @@ def first_attempt(
 
 
 def _bound_rows_below(form: NormalForm) -> int:
-    """Return a lower bound on the number of rows: the bound on each secret's nearest neighbour is never implied."""
+    """Return a lower bound on the number of rows: each bounded secret needs the rows of its nearest neighbour."""
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
     return int(bounded.any(axis=1).sum()) * form.observables
 

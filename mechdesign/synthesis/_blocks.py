@@ -29,7 +29,7 @@ _MAX_RETRY_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockInverse:
-    """Maps solutions of a block program back to candidates; `pairs` is its number of bounded pairs of groups."""
+    """Maps solutions of a block program back to candidates; `pairs` counts the pairs of groups that it bounds."""
 
     form: NormalForm
     pairs: int

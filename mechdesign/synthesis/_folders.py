@@ -276,7 +276,7 @@ def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
 
 
 def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
-    """Return the title of the complete bundle in `folder`; None without a bundle, or if its origin equals `origin`."""
+    """Return the title of the complete bundle in `folder`; None without one, or if `origin` is of the same design."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

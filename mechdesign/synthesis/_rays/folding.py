@@ -54,7 +54,7 @@ class Folding:
         return rays[np.sort(first)]
 
     def spread(self, multipliers: Floats) -> Floats:
-        """Return the multipliers of all row sums, shape (k,), from the multipliers of the orbits' means."""
+        """Return the multiplier of every secret's row sum, shape (k,), given one multiplier for each orbit's mean."""
         spread: Floats = (multipliers / self.sizes)[self.orbit]
         return spread
 

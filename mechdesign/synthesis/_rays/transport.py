@@ -16,8 +16,7 @@ the private column of least value.
 
 With floors, the program also chooses weights q >= 0 with Σ_h q_h = v for each floor. Then the lacks become lack_s + Σ_h
 q_h a_h(s), and the spares become spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. The normal
-equations reduce to two matrices: the order of one is the number of lacks, the order of the other is the number of
-weights.
+equations reduce to two matrices: the order of one is the number of lacks, that of the other the number of weights.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _describe_places(domain: Domain | None) -> dict[str, Any]:
 
 
 def _find_turn(domain: Domain) -> float | None:
-    """Return the longitude below which 360 degrees are added, if the secrets lie across the 180th meridian."""
+    """Return the longitude below which 360 degrees are added, or None unless secrets lie across the 180th meridian."""
     known = domain.places(DEGREES)
     assert known is not None
     if domain.geographic is not None:
