@@ -41,7 +41,7 @@ class State(enum.StrEnum):
     INTERRUPTED = "interrupted"
     """The user stopped the run."""
     CENSORED = "censored"
-    """The run met its time or memory limit; without the limit it would have taken longer, but the time is unknown."""
+    """The run met its time or memory limit; its time without the limit is unknown, but longer."""
 
     @property
     def final(self) -> bool:

@@ -1,8 +1,8 @@
 """Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/channels.md).
 
-A subset of the pairs is a δ-spanner if every pair has a path through the subset of length at most δ times the pair's
-exponent. The least δ with this property is the dilation of the subset. Bounds on the pairs of a δ-spanner imply the
-bounds on all other pairs, with exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal
+A subset of the pairs is a δ-spanner if each pair has a path through the subset of length at most δ times its exponent.
+The least δ with this property is the dilation of the subset. Bounds on the pairs of a δ-spanner imply the bounds on all
+other pairs, with exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal
 geo-indistinguishable mechanisms for location privacy, 2014.
 """
 

@@ -164,8 +164,8 @@ def _meet_floors(
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        # With another distribution, the weight that a floor needs is unknown and may be far smaller, so it starts
-        # small.
+        # With another distribution, the weight that a floor needs is unknown and may be far smaller, so the first trial
+        # is small.
         needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 

@@ -36,7 +36,7 @@ class PublicDesign:
 def check_public_target(folder: Path) -> None:
     """Raise `ExportError` unless `folder` is new, empty, or contains a design without its prior.
 
-    In any other folder, files of a design with its prior could remain and reveal the prior.
+    Files of a design with its prior could remain in any other folder and reveal the prior.
     """
     if folder.exists() and has_substitute_prior(folder):
         check_writable(folder)

@@ -2,8 +2,8 @@
 
 This module implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in
 the cone if ``|f(s) − f(t)| <= E(s,t)`` for all secrets s and t. Examples are f(s) = max(E(s,c) − r, 0) for a secret c
-and a plateau r. If the metric has a layout in the plane, f may also be the distance from a point of the plane, divided
-by the layout's stretch.
+and a plateau r. If the metric has a layout in the plane, f may also be the distance from any point there, divided by
+the layout's stretch.
 
 Centres outside the map are needed for secrets at its border: otherwise the master program hardly determines the
 multipliers of these secrets. The constant function makes every master program feasible.
