@@ -184,7 +184,7 @@ def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -
 
 
 def _others(design: VerifiedDesign, places: Set[int]) -> list[object]:
-    """Return kind, nominal value and radius of each requirement; values that may depend on its ε are left empty."""
+    """Return kind, nominal value and radius of each requirement; a value that may follow the schedule's ε is empty."""
     checked = enumerate(zip(design.named, design.certificate.requirements, strict=True))
     return [
         (each.kind, "" if named or place in places else each.nominal, each.radius) for place, (named, each) in checked
