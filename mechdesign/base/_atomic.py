@@ -63,8 +63,8 @@ def write_file(
 ) -> None:
     """Write a file in pieces under a temporary name, and rename it when it is complete.
 
-    Several processes may write at the same time: the last rename decides. A file that replaces another file keeps its
-    mode and group; a file that replaces a link does not.
+    If several processes write the file at the same time, the version that is renamed last remains. A file that replaces
+    another file keeps its mode and group; a file that replaces a link does not.
 
     Args:
         path: The file.

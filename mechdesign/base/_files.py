@@ -76,7 +76,7 @@ def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """Return the number of this process's open file for a path such as /dev/stdout, else None.
+    """Return the file descriptor of this process that a path such as /dev/stdout denotes; None for other paths.
 
     Output continues at the position of the last write; opening the file again by its name would overwrite it.
     """

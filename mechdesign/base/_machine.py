@@ -26,7 +26,7 @@ def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
             version, root = 1, _GROUPS / controller
         else:
             continue
-        # In a container the path may be the path on the host; the group is then at the root.
+        # In a container this path may be a path on the host; the group of the container is then the root folder.
         group = root / path.strip("/")
         for folder in (group, *group.parents):
             yield version, folder

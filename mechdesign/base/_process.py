@@ -118,7 +118,7 @@ class _Lock:
 
 
 class UpperLimit:
-    """A process-wide number with an upper limit, the least limit of all users; the old value is restored at the end.
+    """A process-wide number, kept at the least limit of its current users; the last user restores the old value.
 
     `limit` sets the number for the first user and returns a function that restores it; `change` sets another number.
     """
