@@ -103,8 +103,8 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
     Args:
         content: The archive.
         file: The file name of the archive, for error messages.
-        room: A function that is called with the total size of the arrays [bytes] before any array is read; it may
-            raise.
+        room: A function that receives the total size of the arrays [bytes] before any array is read; it may raise an
+            error to refuse the archive.
 
     Returns:
         The arrays by name.

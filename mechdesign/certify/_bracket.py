@@ -65,7 +65,7 @@ def lower_bound(evidence: Evidence) -> float:
     weights = evidence.prior
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
-    # The claims are used only together with multipliers.
+    # Without multipliers no claim raises the bound, so the claims are not needed.
     claims = evidence.claims() if multipliers is not None else ()
     n, m = evidence.cost.shape
     width = max(1, _BLOCK_ENTRIES // n)
@@ -107,7 +107,8 @@ def _bound_part(
         elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
             attacks[index], down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), part)
         elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
-            # The same requirement states pair bounds on neighbours; these imply this claim and have the multipliers.
+            # The pair bounds on neighbours, which the same requirement states, imply this claim; only they have
+            # multipliers.
             continue
         else:
             name = f"requirements[{index}] ({claim.kind} privacy)"
@@ -119,7 +120,7 @@ def _bound_part(
 
 @dataclass(frozen=True)
 class _Growth:
-    """Upper bounds `factors` on the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
+    """The upper bounds `factors` on the factors g of pairs (s, t) of `n` secrets, sorted by `keys`, which are s·n + t.
 
     If a key occurs several times, its last factor is used.
     """

@@ -60,7 +60,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') of a channel, dithered between anchors, on their rectangle.
+    """The claim that a channel, dithered between anchors, keeps p(o|x) <= exp(ε·d(x, x')) p(o|x') in their rectangle.
 
     Anchors are numbered row by row: `columns` · row + column.
 
@@ -111,7 +111,7 @@ class Dithered:
 
     @property
     def nominal(self) -> Fraction:
-        """The exact number of the claim."""
+        """The exact value of ε."""
         return self.epsilon
 
     def holds(self, found: Slope) -> bool:

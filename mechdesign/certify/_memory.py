@@ -109,7 +109,7 @@ def proving(evidence: Evidence) -> int:
 
 
 def _integers(values: Floats) -> int:
-    """Return the bytes of entries as integers over a common power of two, and of their products with numerators."""
+    """Return the bytes of the entries, converted to integers over a common power of two, and of products with them."""
     counted = values[np.isfinite(values) & (values > 0)]
     if not counted.size:
         return 0

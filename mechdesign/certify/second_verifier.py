@@ -55,7 +55,7 @@ CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
 OPTIONAL = {"number", "revealed"}
 # The numbers of each kind of requirement; the first number is the guarantee. Kinds in NAMED store the name of a
-# requirement. ARRAYS has the arrays of each kind in channel.npz, with their types and numbers of axes.
+# requirement. ARRAYS lists name, type and number of axes of each array that a kind has in channel.npz.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
 NAMED |= {"dithered": ["epsilon", "norm", "columns", "rows", "step_x", "step_y"]}
 NUMBERS = {"metric": ["epsilon"], "threshold": ["epsilon", "radius"], "graph": ["epsilon"], "distortion": ["minimum"]}
@@ -193,7 +193,7 @@ def unknown(stated: dict[str, Any]) -> list[str]:
 
 
 def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
-    """Return the labels, which must be distinct, or numbers if there are none."""
+    """Return the labels, which must be distinct; if the bundle has no labels, return the numbers from 0."""
     if name not in channel:
         return list(map(str, range(count)))
     kind = channel[name][0]
@@ -573,7 +573,7 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
 
 
 def is_least(number: Fraction | float, value: Fraction) -> bool:
-    """Return whether `number` is the least of the printed decimals of floats that are not below `value`."""
+    """Return whether `number` is the least printed decimal of a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
     # A processor may replace subnormal numbers by zero.
     least = Fraction(repr(below)) if number and below > -math.inf else -Fraction(sys.float_info.min)
@@ -586,7 +586,7 @@ def nearest(value: Fraction) -> float:
 
 
 def decimal(value: Fraction | str) -> Fraction | float:
-    """Return a number of the certificate; a text means infinity."""
+    """Return a number of the certificate; a text instead of the number means infinity."""
     return math.inf if isinstance(value, str) else value
 
 
