@@ -70,7 +70,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
 
 
 def error_of(row: RowError) -> InputError:
-    """Return the error for a row that must be readable; the message mentions if the columns look interchanged."""
+    """Return the error for a row that must be readable; its message tells if the columns seem to be interchanged."""
     error = row.error
     if row.reason != reasons.LATITUDE or not row.interchangeable:
         return error

@@ -35,7 +35,7 @@ class Names:
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Names:
-        """Return the index of members with these labels, in order.
+        """Return the index of members, given their labels in the order of their positions.
 
         >>> Names.of(["0", "1", "2"]).numbers, Names.of(["3", "1"]).numbers, Names.of(["home", "7"]).numbers
         (False, True, False)
@@ -240,7 +240,7 @@ def _simplify(text: str) -> str:
 
 
 def _match_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:
-    """Return the row of each secret; raise `InputError` for the first mismatch."""
+    """Return the row of each secret; raise `InputError` for an unknown, repeated or missing label."""
     rows: dict[int, int] = {}
     for row, text in enumerate(texts):
         where = f"{path}, row {row + 1}, column {label}"

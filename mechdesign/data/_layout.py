@@ -93,7 +93,7 @@ def withheld(value: object, *, counts: bool = True) -> object:
 
 @contextmanager
 def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
-    """Replace the value in every `InputError` raised in the block by its form, because it may come from a file.
+    """Replace the value in every `InputError` of the block by its form, because the value may come from a file.
 
     If `below` is given, only errors whose paths begin with `below` are changed. With `counts`, integers are shown,
     because they are counts and not cells. The cause of an error is dropped as well, unless the file could not be
@@ -145,7 +145,7 @@ def require_delimiter(delimiter: str | None) -> str | None:
 
 def _require_encoding(encoding: str) -> None:
     try:
-        # Python also has codecs that do not encode text.
+        # Python also has codecs that do not encode text, such as hex; these fail here.
         "a".encode(encoding)
     except (LookupError, UnicodeError, ValueError, TypeError):
         bound = 'a text encoding, such as "utf-8", "utf-16", "windows-1252" or "gb18030"'
@@ -377,16 +377,16 @@ class Mark:
     sign: str = "."
 
     def plain(self, text: str) -> str:
-        """Return a number with a decimal point; if the mark is a comma, a text with a point becomes unreadable."""
+        """Return a number with a decimal point; if the mark is a comma, make a text with a point unreadable."""
         return text if self.sign == "." else text.replace(".", "..").replace(",", ".")
 
 
 def mark_of(texts: Sequence[str], path: str, largest: float = float("inf")) -> Mark:
     """Return the decimal mark in the numbers of a column, or matrix, at `path`: set by the layout, or inferred.
 
-    Commas are decimal marks if some comma cannot separate thousands. A comma does not separate thousands if it is not
-    followed by three digits, follows a zero, or makes the number exceed `largest`. Raises `InputError` if every comma
-    may separate thousands, or if other numbers have a point.
+    Commas are decimal marks if some comma cannot separate thousands. A comma cannot separate thousands if it follows a
+    zero, precedes more or fewer than three digits, or makes the number exceed `largest`. Raises `InputError` if every
+    comma may separate thousands, or if other numbers have a point.
     """
     given = current_layout().decimal
     commas = [text for text in texts if "," in text and _WITH_COMMA.fullmatch(text)]

@@ -189,7 +189,7 @@ def read_chain_matrix(
         The matrix, sparse for a file .npz, and the word "mixture" or "any", or "" if no row remains unknown.
 
     Raises:
-        InputError: The file cannot be read, has different words, no known row, or a row of zeros.
+        InputError: The file cannot be read, has two different words, has no known row, or has a row of zeros.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

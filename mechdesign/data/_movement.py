@@ -227,7 +227,7 @@ def read_checkins(
         longitude=longitude,
         time=time,
         trace=trace,
-        # Recognising a delimiter tries commas first.
+        # With None, the delimiter is recognised, and commas are tried first.
         delimiter=None if delimiter == "," else delimiter,
         place=place,
         places=places,
@@ -240,7 +240,7 @@ def read_checkins(
 
 
 def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
-    """Warn if all points are in Antarctica, but would be in inhabited regions with their columns exchanged."""
+    """Warn if all points are in Antarctica, but would be in inhabited regions if their columns were exchanged."""
     if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
         warn(
             f"{source}: all points are south of 60 degrees south: {INTERCHANGED}. Exchange the names of the columns",
@@ -468,7 +468,7 @@ def _of_traces(
     longitudes: Longitudes | None,
     blank: int,
 ) -> Points:
-    """Return the traces, with longitudes wrapped to between -180 and 180 degrees."""
+    """Return the traces, with longitudes reduced to the range from -180 to 180 degrees."""
     notes = clock.notes
     kept: dict[tuple[str, str], Flags] = {}
     if (
@@ -503,7 +503,7 @@ def _of_traces(
 
 
 class _Beyond:
-    """The error for each user's first longitude beyond 180 degrees; it does not apply to a range of 0 to 360."""
+    """The error for each user's first longitude beyond 180 degrees, to be raised unless longitudes go from 0 to 360."""
 
     def __init__(self) -> None:
         self.errors: dict[str, InputError] = {}

@@ -225,7 +225,7 @@ def _blank_line(path: Path, line: int) -> InputError:
 
 
 def has_columns(names: Sequence[str]) -> Callable[[list[str]], bool]:
-    """Return a predicate for headers that have these columns."""
+    """Return a function that tells whether a header has these columns."""
     return lambda header: all(to_nfc(name) in header for name in names)
 
 
@@ -326,7 +326,7 @@ def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = f
 
 
 def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:
-    """Return the texts of a column of numbers with decimal points, see `mechdesign.data._layout.mark_of`."""
+    """Return the numbers of a column as texts with decimal points; see `mechdesign.data._layout.mark_of`."""
     mark = mark_of(texts, f"{path}, column {column}", largest)
     return [mark.plain(text) for text in texts]
 
