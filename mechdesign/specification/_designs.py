@@ -181,7 +181,7 @@ def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
     return schedule
 
 
-# Priors from these data have no symmetries; other priors may have some.
+# A prior from data of these kinds has no symmetries; any other prior may have some.
 _COUNTED = ("checkins", "plt", "simulated")
 
 
@@ -208,7 +208,7 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
 
 
 def _grid_sparsity(cells: Grid) -> Sparsity | None:
-    """Return the sparsity if bounds between neighbours imply all others, as for Manhattan distances, or else None."""
+    """Return the sparsity of the bounds between neighbours, which imply all Manhattan bounds; None if not sparse."""
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])

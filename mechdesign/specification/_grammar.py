@@ -110,9 +110,9 @@ def _remove_nulls(value: Any) -> Any:
     return kept
 
 
-# Keys whose value is the name of a file, or a folder, of data.
+# Keys whose value names a data file or a folder of data.
 _FILES = ("path", "budgets")
-# Keys whose value is a list of such names.
+# Keys whose value is a list of names of data files.
 _LISTS = ("paths",)
 # Keys that a sweep cannot vary.
 _FIXED = ("sweep", "version")

@@ -30,7 +30,7 @@ _MAX_PEOPLE = 10**12
 
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
-    """Return the prior over `domain` that the table at `source` describes, and notes for the user about the data."""
+    """Return the prior over `domain` described by the table at `source`, and notes for the user about the data."""
     form = table.form
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise source.error("smoothing", f"cannot be combined with {form}", remedy="remove the key")

@@ -179,7 +179,7 @@ class Specification:
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            # For the first problem, warnings about these distances were already given.
+            # The same warnings about distances were already given for the first problem.
             with suppress_warnings(MetricWarning):
                 made = self._problem(epsilon)
             yield made
@@ -382,8 +382,8 @@ class Specification:
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far if a later step fails after a ledger was charged, because their
                 budget is spent.
-            own_history: Release the trace even if prior, chain or policy were counted from rows of its time. Published
-                files then depend on the true states, and the manifest records this dependence.
+            own_history: Release the trace even if prior, chain or policy were counted from rows between its first and
+                last time. Published files then depend on the true states, and the manifest records this dependence.
 
         Returns:
             The released trace; after Ctrl-C the steps so far, if there are any.
