@@ -197,7 +197,7 @@ def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
         for name in [*gone, *order]:
             if _keep(folder, name):
                 kept.append(name)
-        # Existing files are replaced first: the old set is then incomplete, even if no further file follows.
+        # Existing files are replaced first, so that the last file no longer matches them if this loop is interrupted.
         for name in sorted(order[:-1], key=lambda name: name not in kept):
             touched.append(name)
             os.replace(folder / _partial(name), folder / name)
@@ -252,11 +252,11 @@ def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
 
 
 def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> int:
-    """Open a new file with the mode and group that `target` has or should have."""
+    """Open a new file with the mode and the group of the file `target`, if it exists and they may be kept."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     old = _find_replaced(target)
     if old is not None and private and not shared and old.st_uid != os.geteuid():
-        # Otherwise the other user would decide who can read the new content.
+        # Otherwise the owner of the old file would decide who can read the new content.
         old = None
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:

@@ -1,10 +1,11 @@
 """The deadline of a computation: clock, time limit, Ctrl-C and progress as one value.
 
-A loop asks `Deadline.stop` whether to end, and returns its best result. Python raises KeyboardInterrupt at any point of
-the main thread: inside compiled code, or while a certificate is being computed. Work whose result must be kept runs in
-`Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports the flag, and `check` raises it at a
-safe point. A second Ctrl-C is raised at once. Signals belong to the process, so only the outermost block handles them.
-Only the main thread receives Ctrl-C; a deadline from another thread does not react to it.
+A loop calls `Deadline.stop` in each round to learn whether to end; it then returns its best result. Python raises
+KeyboardInterrupt at any point of the main thread: inside compiled code, or while a certificate is being computed. Work
+whose result must be kept runs in `Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports
+the flag, and `check` raises KeyboardInterrupt at a safe point. A second Ctrl-C is raised at once. Signals belong to the
+process, so only the outermost block handles them. Only the main thread receives Ctrl-C; a deadline from another thread
+does not react to it.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ class Deadline:
         if requests:
             if grace is not None and grace.end == math.inf:
                 grace.end = now + grace.seconds
-            # After a request was acknowledged, the time limit ends the remaining work.
+            # Once all requests are acknowledged, the time limit ends the remaining work.
             acknowledged = all(each.count == each.answered for each in self._requests())
             if (grace is None or now >= grace.end) and not (late and acknowledged):
                 return Stop.USER

@@ -156,7 +156,7 @@ class InputError(MechdesignError, ValueError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> SpecificationError:
-        """Return a copy of the error for a key of a specification.
+        """Return a copy of the error with the path of a key of a specification.
 
         Args:
             place: The path of the table.
@@ -224,7 +224,7 @@ class InfeasibleError(MechdesignError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Self:
-        """Return a copy of the error for a key of a specification.
+        """Return a copy of the error with the path of a key of a specification.
 
         Args:
             place: The path of the table.

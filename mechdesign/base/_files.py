@@ -53,7 +53,7 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
 
 
 def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """Write an output: a file atomically, with links followed; a device or a pipe in place.
+    """Write an output; a file is replaced atomically, with links followed, but a device or a pipe is written in place.
 
     Writing to a pipe blocks until another process reads from it. Raises `ClosedPipeError` if the reader closes the
     pipe, and `ExportError` for any other failure and for names that `find_output` refuses.

@@ -158,7 +158,7 @@ def _quotas() -> Iterator[float]:
 
 
 def _quota(numbers: list[str]) -> Iterator[float]:
-    """Yield the ratio of time to period, both in microseconds; nothing without a limit."""
+    """Yield a quota in processors, from its time and its period; yield nothing if there is no limit."""
     try:
         time, period = (int(number) for number in numbers)
     except ValueError:

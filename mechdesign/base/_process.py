@@ -197,10 +197,10 @@ _IGNORED: Counter[tuple[Any, ...]] = Counter()
 
 @contextlib.contextmanager
 def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
-    """Ignore warnings of other packages in all threads during the block, selected by message prefix or module.
+    """Ignore warnings with this message prefix, or from this module, in all threads during the block.
 
-    One filter is inserted at the front of the list, and the last user removes it. `warnings.catch_warnings` would
-    restore a whole list and discard filters that other threads have set.
+    The first user inserts a filter at the front of `warnings.filters`, and the last user removes it.
+    `warnings.catch_warnings` would restore the whole list, and so discard filters that other threads have set.
     """
     matched = re.compile(message, re.IGNORECASE) if message else None
     item = ("ignore", matched, Warning, re.compile(module) if module else None, 0)
