@@ -89,7 +89,7 @@ class Bundle:
         evidence: The channel, the problem and the multipliers.
         certificate: The certificate that the files contain, without a proof.
         metadata: The metadata that the caller of `encode` added.
-        arrays: The further arrays of ``channel.npz``.
+        arrays: The arrays of ``channel.npz`` that do not belong to the evidence, such as labels.
         problems: Sentences about digests that do not match the contents of the files.
         files: The names of all files that the certificate lists.
         table: The bytes of ``channel.csv``, or None if there is no such file.

@@ -1,8 +1,8 @@
 """Rigorous bounds of exp(ε·w) and of ln(a/b).
 
 ε is a fraction, and w is a float64 that is used as an exact binary number. The `decimal` module rounds exp and ln
-correctly to nearest. The next number below or above the result is therefore a true bound. The bound is also valid just
-below a power of ten, where decimals are more closely spaced and rounding errors are smaller.
+correctly to the nearest decimal. The next decimal below or above the result is therefore a true bound. The bound is
+also valid just below a power of ten, where decimals are more closely spaced and rounding errors are smaller.
 """
 
 from __future__ import annotations
