@@ -88,7 +88,7 @@ def inspect_data(
 
     Args:
         path: Table (text, gzip or Parquet) or folder.
-        given: Columns that the user named, by their meaning.
+        given: The columns that the user named, by their meaning, such as "latitude".
         said: The layout of times and longitudes that the user specified.
         places: The table of places, if check-ins refer to places instead of coordinates.
 
@@ -177,7 +177,7 @@ def _require_decimals(found: DataSource) -> None:
 def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each column that may contain times, with the reason why it is not read.
 
-    Columns in `taken` have another meaning.
+    The columns in `taken` are skipped, because they have another meaning.
     """
     header, body = _head(path, delimiter)
     found = _times(path, header, body, delimiter, (Written(), None, None, taken))

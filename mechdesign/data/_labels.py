@@ -199,7 +199,7 @@ def _are_positions(known: Names) -> bool:
 
 
 def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -> None:
-    """Raise `InputError` if a column of positions, not chosen by the user, would change the order of the rows."""
+    """Raise `InputError` if a column, not chosen by the user, numbers the secrets in another order than the rows."""
     if _are_positions(known) and list(texts) != list(known.places):
         raise InputError(
             str(path),
@@ -234,7 +234,7 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
 
 
 def _simplify(text: str) -> str:
-    """Return a text in lower case and stripped; a whole number also loses leading zeros and decimal zeros."""
+    """Return a text in lower case without outer blanks; a whole number also loses leading and decimal zeros."""
     plain = to_nfc(text).strip().casefold()
     return str(int(plain.split(".")[0])) if _PADDED.fullmatch(plain) else plain
 

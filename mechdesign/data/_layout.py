@@ -319,7 +319,7 @@ class Dialect:
 
 
 def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list[str]], bool] | None = None) -> Dialect:
-    """Return the dialect of a text; warn if it was recognised and is not plain CSV.
+    """Return the dialect of a text; warn if it was inferred from the text and is not plain CSV.
 
     `suits` returns whether a first row has the expected fields. Commas are tried first, then the other delimiters. If
     no delimiter gives a suitable first row, the delimiter with the most fields in this row is chosen.
@@ -361,7 +361,7 @@ def _first_row(head: Sequence[str], dialect: Dialect) -> list[str]:
 
 
 def _rows(head: Sequence[str], dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the rows of some lines without blank lines, up to the first row that cannot be read."""
+    """Yield the rows of some lines, up to the first row that cannot be read; skip blank lines."""
     try:
         for row in filter(None, csv.reader(head, delimiter=dialect.delimiter, skipinitialspace=dialect.padded)):
             yield [field.strip() for field in row] if dialect.padded else row

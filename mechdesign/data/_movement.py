@@ -177,8 +177,8 @@ def read_checkins(
     they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a `RecognisedWarning`
     reports unusual settings. `reading_as` specifies the layout.
 
-    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples of unreadable
-    rows have a missing user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing
+    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. For example, a row cannot
+    be read if it has no user or place, an unreadable time, or a latitude beyond 90 degrees. If only times are missing
     (blank, NaT, NULL, NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
 
     These times are recognised:

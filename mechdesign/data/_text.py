@@ -139,7 +139,7 @@ _USUAL = frozenset(
         ),
     )
 )
-# Least similarity, in [0, 1], of a column name to the name of a requested column.
+# A column name is similar to the name of a requested column if their similarity, in [0, 1], is at least this number.
 _MIN_SIMILARITY = 0.75
 # The fields of a blank line of a table with one column.
 _BLANK = [""]
@@ -161,7 +161,7 @@ _ONE_COLUMN = (
 _UTF_16 = 'set its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
 _NESTED = "it contains lists, structures or bytes: write the required values into a separate column"
 
-# Number of initial characters that are searched for other text formats.
+# Number of initial characters in which signs of other text formats are searched for.
 _PREFIX_LENGTH = 1000
 _BUFFER_BYTES = 2**17
 # Patterns of the beginning of other text formats, and their names; the first match is used.
