@@ -133,7 +133,7 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
 
 
 def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
-    """Warn if chains were smoothed, with the number of steps that occur in their counts."""
+    """Warn if chains were smoothed; the warning states how many steps occur in their counts."""
     smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
     if not smoothed:
         return
@@ -154,7 +154,7 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
 
 
 def _notes_on_ends(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
-    """Return a note with the number of states without an observed departure, in chains with counts (k, n, n)."""
+    """Return a note with the number of states that no counted step leaves, for the counts (k, n, n) of k chains."""
     never_left = int((counts.sum(axis=2) == 0).sum())
     if smoothing or not never_left:
         return ()

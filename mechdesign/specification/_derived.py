@@ -150,7 +150,7 @@ def _states(found: Correlations, domain: Domain) -> bytes:
     return csv_text(rows).encode()
 
 
-# The first designs have an ε equal to these shares of α.
+# The ε of the first designs, as shares of α.
 _SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
 # Each further round makes up to this number of designs.
 _DESIGNS_PER_ROUND = 6

@@ -115,7 +115,7 @@ def _split_requirements(problem: Problem, policy: PolicyTable) -> _PolicyRequire
     assert problem.secrets is not None
     epsilons = {place: problem.requirements[place].pair_bounds[0].nominal for place in problem.graphs}
     epsilon = next(iter(epsilons.values()))
-    # Graphs with another ε stay separate requirements.
+    # Graphs with a different ε remain separate requirements.
     graph = union(*(problem.graphs[place] for place in epsilons if epsilons[place] == epsilon))
     places = tuple(place for place in range(len(problem.requirements)) if epsilons.get(place) != epsilon)
     others = tuple(problem.requirements[place] for place in places)

@@ -140,7 +140,7 @@ def read_visits(
 
 
 class Traces(NamedTuple):
-    """Traces after resampling, with notes; for the attributes other than `found` see `Read`."""
+    """Traces after resampling, with notes; `Read` describes the attributes other than `found`."""
 
     found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling

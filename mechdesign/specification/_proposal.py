@@ -88,9 +88,9 @@ _AREA_DEGREES = 0.3
 _MIN_WIDTH_DEGREES = 0.002
 
 _MIN_POINTS = 20
-# A box with a smaller share of all points gets a note.
+# A note is given if the box contains less than this share of all points.
 _MIN_SHARE_INSIDE = 0.5
-# A box with a larger share of its points at a single place gets a note.
+# A note is given if more than this share of the points in the box are at a single place.
 _MAX_SHARE_AT_PLACE = 0.5
 
 _SMOOTHING = 0.01

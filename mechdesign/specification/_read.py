@@ -397,7 +397,7 @@ def _tags(tables: Sequence[type[Table]]) -> str:
 
 
 def _at(value: Any, step: str | int) -> Any:
-    """Return the value at a step below another value, or None."""
+    """Return the value at a key or an index of another value, or None if there is none."""
     try:
         return value[step]
     except (KeyError, IndexError, TypeError):

@@ -377,7 +377,7 @@ class Specification:
             seed: A seed for a rehearsal, which overrides that of ``[release]``. Without a seed the randomness comes
                 from the operating system. Anyone who learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file; recognised if None.
-            ledger: A ledger that is charged with the ε of each step before it is drawn, instead of the ledger of
+            ledger: A ledger that is charged with the ε of each step before the step is drawn, instead of the ledger of
                 ``[ledger]``. Rehearsals do not charge ``[ledger]``.
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far if a later step fails after a ledger was charged, because their

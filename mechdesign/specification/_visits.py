@@ -80,7 +80,7 @@ def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationEr
 def price_visits(
     visits: RawVisits, anchors: Domain, observables: Domain, table: CostTable, source: Source
 ) -> tuple[Prior, Floats]:
-    """Return the probability of each anchor, and the mean cost of each answer there, with the costs at `source`."""
+    """Return the probability of each anchor, and its mean cost of each answer by the table of costs at `source`."""
     if table.distance is None:
         raise source.error("", "has no named distance, which raw visits require", remedy="use distance")
     if table.objective != "expected":
