@@ -9,9 +9,9 @@ the worst cost. These formulas define the reduced costs r, and the number T of e
 Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o], divided by Σw for the worst cost.
 Proof: the rows of a channel sum to 1 and are not negative. The rows of the requirements are not negative either, even
 after multiplication by their multipliers. Since a >= 0, the x_o of a channel are not negative, so that
-Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof is valid for any multipliers; poor multipliers only give a weak bound. A floor with its own prior
-uses that prior as π. If c(s,o) is infinite, observable o is forbidden for s: every admissible channel has p(o|s) = 0.
-The minimum of r[s,o] over the observables then omits this o.
+Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof is valid for any multipliers; poor multipliers only give a weak bound. A floor
+with its own prior uses that prior as π. If c(s,o) is infinite, observable o is forbidden for s: every admissible
+channel has p(o|s) = 0. The minimum of r[s,o] over the observables then omits this o.
 
 **Rounding.** All terms are evaluated in floating point, and every rounding weakens the bound. Terms that raise the
 bound are rounded down; terms that lower it, such as the factor g, are rounded up. `_sums` bounds sums of non-negative
