@@ -95,7 +95,7 @@ def write_file(
 
 
 def make_hidden_name(name: str, ending: str) -> str:
-    """Return the name of a hidden file that belongs to a file; long names are shortened, with a digest.
+    """Return the name of a hidden file that belongs to a file; long names are shortened, and get a digest.
 
     >>> make_hidden_name("a.csv", ".lock")
     '.a.csv.lock'
@@ -287,8 +287,8 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         # EPERM: the user is not in the group. EINVAL: the user namespace does not have the group.
         except OSError:
             mode &= ~0o070
-    # Some file systems refuse every change of modes, even a change without effect. Then only the owner may read the
-    # file.
+    # Some file systems refuse every change of modes, even a change without effect. On such a file system only the owner
+    # may read the file.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         try:
             os.fchmod(descriptor, mode)

@@ -1,4 +1,4 @@
-"""Checks of plain numbers, choices and types, with one sentence for each fault."""
+"""Checks of plain numbers, choices and types; the error for each fault is one sentence."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def values_are_shown() -> bool:
 
 @contextmanager
 def withholding_values() -> Iterator[None]:
-    """Omit the values of a file from warnings in the block; the block must not yield.
+    """Omit the values of a file from warnings in the block, which must not contain a ``yield``.
 
     Yields:
         Nothing; the setting is restored at the end of the block.
@@ -75,7 +75,7 @@ def withholding_values() -> Iterator[None]:
 
 
 def values_are_withheld() -> bool:
-    """Return whether warnings omit the values of a file; see `showing_values`.
+    """Return whether warnings omit the values of a file, as in a block of `withholding_values`.
 
     Returns:
         The setting of the current thread or task.
@@ -156,7 +156,7 @@ class InputError(MechdesignError, ValueError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> SpecificationError:
-        """Return a copy of the error with the path of a key of a specification.
+        """Return a copy of the error whose path is a key of a specification.
 
         Args:
             place: The path of the table.
@@ -224,7 +224,7 @@ class InfeasibleError(MechdesignError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Self:
-        """Return a copy of the error with the path of a key of a specification.
+        """Return a copy of the error whose path is a key of a specification.
 
         Args:
             place: The path of the table.
@@ -248,7 +248,7 @@ class SolverError(MechdesignError):
 
 
 class TooLargeError(SolverError):
-    """A problem does not fit into memory; nothing was built. The message names a size that fits."""
+    """A problem does not fit into memory; nothing was built. The message names a size of the problem that would fit."""
 
 
 class TimeLimitError(SolverError):

@@ -155,8 +155,8 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write to.
 
-    If others can write to the file, `refuse` creates the error from the reason. Other errors are raised as by
-    `read_regular`.
+    If others can write to the file, `refuse` creates the error from the reason. `read_regular` may raise further
+    errors.
     """
 
     def require(found: os.stat_result) -> None:

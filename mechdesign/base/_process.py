@@ -163,7 +163,7 @@ class SharedSettings(Generic[Key]):
 
     @contextlib.contextmanager
     def set_to(self, wanted: Callable[[Mapping[Key, Any]], Mapping[Key, Any]]) -> Iterator[None]:
-        """Apply the settings that `wanted` returns in the block; `wanted` receives the settings in use."""
+        """During the block, apply the settings that `wanted` returns; `wanted` receives the settings in use."""
         with self._lock:
             found, asked = self._settings(), dict(wanted(self._set))
             for key, value in asked.items():
