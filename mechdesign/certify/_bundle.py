@@ -67,7 +67,7 @@ SCHEMA = "mechdesign-certificate/1"
 """The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. Its last number increases if the meaning of a field changes."""
+"""The schema of bundles with explicit claims. The number of the schema increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """The pattern of file names in a bundle; it admits no path to another folder."""

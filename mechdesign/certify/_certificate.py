@@ -277,7 +277,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         provenance: The solver and its settings, stored as they are.
 
     Returns:
-        The certificate. If a requirement is violated, its `holds` is false and its `reason` is a sentence.
+        The certificate. If a requirement is violated, `holds` of the certificate is false, and `reason` is a sentence.
 
     Raises:
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.

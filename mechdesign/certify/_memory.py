@@ -1,7 +1,7 @@
 """Estimates of the memory that verification takes, so that a small malicious file cannot exhaust the memory.
 
 The estimates add up the sizes of arrays. The estimates exceed the measurements of tracemalloc, mostly by less than a
-factor of three. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
+factor of three. The kernel works on blocks of arrays, which limits the size of its temporary arrays.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ least 1. Python's integers decide the remaining inequalities.
 
 **The coarse test** precedes the filter and decides most inequalities in fewer steps. Let F = fl(N) and
 c = fl(fl(1 + h')(1 - 16u)). Then F[s,o] <= fl(c·F[t,o]) proves N[s,o] (1 - u) <= A/B (1 - 16u)(1 + u)⁵ N[t,o]. This
-implies the claim, as (1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are skipped, since 0 <= 0.
+inequality implies the claim, as (1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are skipped, since 0 <=
+0.
 """
 
 from __future__ import annotations

@@ -314,7 +314,7 @@ class Form:
         claim: A function that returns the claim for a statement and the number of secrets.
         optional: The names of optional arrays.
         named: Whether the kind is an explicit claim, which stores the name of its requirement.
-        extends: Another kind whose name a claim of this kind may have: a floor of distortion privacy has the name
+        extends: A kind whose name a claim of this kind may have instead: a floor of distortion privacy is called
             "distortion".
 
     >>> from mechdesign.certify import Form

@@ -1,7 +1,7 @@
 """Prove a bundle a second time, slowly, in integers and fractions: ``python second_verifier.py DIR``.
 
 This file needs only Python: copy it to any machine that audits bundles. The program reads the format of
-docs/reference/bundle.md and trusts nothing in the files. Its exit code is 0 if it proves these facts:
+docs/reference/bundle.md and trusts nothing in the files. The exit code is 0 if the program proves these facts:
 
 - all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
 - the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
