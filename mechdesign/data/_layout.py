@@ -5,8 +5,8 @@ error therefore contains the position of a cell and a mask of its content. `mech
 ``--show-values``, shows the content itself.
 
 A setting that the user does not specify is inferred if only one interpretation is possible; a `RecognisedWarning`
-reports it. Otherwise an error requests the setting. `reading_as` sets the layout of all files that are read in its
-block.
+reports it. If several interpretations are possible, an error requests the setting. `reading_as` sets the layout of all
+files that are read in its block.
 """
 
 from __future__ import annotations

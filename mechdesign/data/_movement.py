@@ -557,7 +557,7 @@ def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error
 
 
 def _plt_files(folder: Path) -> list[Path]:
-    """Return the .plt files in a folder, in any letter case, without hidden files."""
+    """Return the files in a folder that end in .plt or .PLT, without hidden files."""
     paths = folder.iterdir() if folder.is_dir() else ()
     return sorted(
         path for path in paths if path.suffix.lower() == ".plt" and path.is_file() and not path.name.startswith(".")
