@@ -60,7 +60,7 @@ class Transitions:
         """Return the chain for all steps of a trace, or one chain for each step.
 
         Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `StepWarning` if the
-        chain was counted from data with other intervals than the trace.
+        chain was counted from data whose intervals differ from those of the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -339,8 +339,8 @@ def build_correlations(
     """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
     If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
-    Otherwise the backward chain follows from the stationary distribution. Raises `SpecificationError` for chains that
-    change with time.
+    If it is not counted, the backward chain follows from the stationary distribution. Raises `SpecificationError` for
+    chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")

@@ -159,7 +159,7 @@ def schedule_place(privacy: Sequence[Table]) -> int | None:
 
 
 def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
-    """Return the schedule that ``epsilon = { budgets = "…" }`` at `source` names.
+    """Return the schedule in the file that ``epsilon = { budgets = "…" }`` at `source` names.
 
     A budget of 0 skips the release. Raises `SpecificationError` if the file cannot be read, or skips all releases.
     """

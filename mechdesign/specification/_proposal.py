@@ -342,7 +342,7 @@ def _notes(found: DataSource) -> tuple[str, ...]:
 
 
 def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
-    """Return notes about a box with few points or most points at one place, and about points with zeros."""
+    """Return notes about a box that has few points, or most points at one place, and about coordinates of 0."""
     latitude, longitude = _coordinates(found)
     notes, points = [], len(latitude)
     if zeros := int(((latitude == 0) & (longitude == 0)).sum()):

@@ -170,7 +170,7 @@ def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
 
 
 def _read_listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
-    """Return values that are listed, with decimals as floats."""
+    """Return the listed values of an attribute; decimals become floats."""
     for index, value in enumerate(values):
         if not isinstance(value, str | bool | int | Decimal):
             raise source.error(

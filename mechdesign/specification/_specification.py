@@ -130,7 +130,7 @@ class Specification:
     def with_data_of(self, other: Specification) -> Specification:
         """Return a copy of this specification that reuses the data of another specification.
 
-        Data are reused if both have the same folder, secrets, observables, prior and cost.
+        Data are reused if both specifications have the same folder, secrets, observables, prior and cost.
 
         Args:
             other: The other specification.
@@ -175,7 +175,7 @@ class Specification:
     def problems(self) -> Iterator[Problem]:
         """Yield the problem, or one problem for each distinct ε of a file of budgets, in order.
 
-        All errors in the specification are raised for the first problem.
+        All errors in the specification are raised before the first problem is yielded.
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
@@ -649,7 +649,7 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
 def _require_graphs(data: Raw) -> None:
     """Raise `SpecificationError` for tables that need a policy graph, if the privacy requirements do not permit them.
 
-    Other functions refuse misplaced tables.
+    This function does not refuse misplaced tables; other functions do.
     """
     stated, policy = data.get("privacy"), data.get("policy")
     kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []

@@ -29,7 +29,7 @@ class RawVisits:
 
 
 def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVisits | None:
-    """Return the raw visits that the table of a prior names, or None if it is a prior on the secrets themselves."""
+    """Return the raw visits named in the table of a prior, or None if the prior is on the secrets themselves."""
     if anchors.lattice is None or table.form not in ("visits", "checkins", "plt"):
         return None
     if table.smoothing is not None:
