@@ -160,7 +160,7 @@ class InputError(MechdesignError, ValueError):
 
         Args:
             place: The path of the table.
-            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+            renamed: Maps prefixes of paths to their names in the specification; see `move_path`.
 
         Returns:
             The error at or below `place`.
@@ -228,7 +228,7 @@ class InfeasibleError(MechdesignError):
 
         Args:
             place: The path of the table.
-            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+            renamed: Maps prefixes of paths to their names in the specification; see `move_path`.
 
         Returns:
             The error at or below `place`.
