@@ -52,7 +52,7 @@ _MAX_COMPRESSION_RATIO = 100
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
     """Return `array` in C order, little-endian; raise `InputError` for unsupported types, such as objects."""
-    # np.ascontiguousarray would turn scalars into arrays with one axis.
+    # np.ascontiguousarray is not used here, because it would turn scalars into arrays with one axis.
     made = np.asarray(array, order="C")
     if made.dtype.byteorder == ">":
         made = made.astype(made.dtype.newbyteorder("<"))

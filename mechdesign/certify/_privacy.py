@@ -273,7 +273,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     ratio = np.concatenate(list(_map_blocks(largest, len(bound), numerators.shape[1])))
     # If the target entry is zero, no finite ε suffices: keep the pair as a candidate.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
-    # Weights may be 0, or so small that quotients overflow: pairs with NaN are kept.
+    # Weights may be 0, or so small that quotients overflow; a pair whose result is NaN is kept.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights
         rate = growth / bound.weights

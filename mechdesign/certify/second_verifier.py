@@ -5,7 +5,7 @@ docs/reference/bundle.md and trusts nothing in the files. The exit code is 0 if 
 
 - all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
 - the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
-- the certificate lists as revealed exactly the secrets with an observable that no other secret gives;
+- the secrets that the certificate lists as revealed are exactly those with an observable that no other secret gives;
 - costs, gap, least ε, least factors and errors equal the numbers of the certificate, with the stated rounding;
 - the multipliers prove the stated lower bound on the cost, which equals the bound computed in floating point;
 - all files have the documented form.
