@@ -72,7 +72,8 @@ def join(asked: PlacesTable, header: Sequence[str], delimiter: str, checkins: tu
         The table of places with all its columns.
 
     Raises:
-        InputError: A column given by the user does not exist, or another column is not recognised.
+        InputError: A column that the user named does not exist, or a column that the user did not name is not
+            recognised.
     """
     path, columns = checkins
     named = {"key": asked.key, "latitude": asked.latitude, "longitude": asked.longitude}

@@ -202,8 +202,8 @@ def read_checkins(
         time_format: Format of the times: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms",
             "unix-us" or "unix-ns". The format is required if times are ambiguous.
         time_zone: Zone of times without a zone, such as "Europe/Zurich"; UTC if None.
-        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, the range
-            ends at 360 if some longitudes exceed 180 and none is negative.
+        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. With None, the
+            range ends at 360 if some longitudes exceed 180 and none is negative.
         missing: The share of rows that may be left out, in [0, 1].
 
     Returns:
