@@ -202,7 +202,7 @@ def _checkins(table: Checkins, source: Source) -> traces.Points:
 
 
 def _unread_times(table: Checkins, source: Source) -> tuple[str, ...]:
-    """Return notes about columns that may hold times, for a table that does not name one."""
+    """Return notes about columns that may hold times, if a table does not name its column of times."""
     taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
     with Source(folder=source.folder).file(table) as file:
         return unread_times(file, table.delimiter, [name for name in taken if name is not None])

@@ -424,7 +424,7 @@ def _most_visited(latitude: Floats, longitude: Floats) -> int:
 
 
 def _sides(values: Floats, limit: float) -> tuple[float, float]:
-    """Return the sides of the box in one direction, rounded outwards to a thousandth of a degree."""
+    """Return the two opposite sides of the box along one axis, rounded outwards to a thousandth of a degree."""
     low, high = (float(value) for value in np.quantile(values, [_QUANTILE, 1 - _QUANTILE]))
     if high - low < _MIN_WIDTH_DEGREES:
         middle = (low + high) / 2

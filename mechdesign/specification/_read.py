@@ -384,7 +384,7 @@ def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationErro
 
 
 def _like(hints: Sequence[Any], value: object) -> list[Any]:
-    """Return the tables whose kind a value names, or all `hints` if it does not name a kind."""
+    """Return the tables of the kind that a value names, or all `hints` if the value names no kind."""
     tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
     if len(tagged) < 2 or not isinstance(value, Mapping):
         return list(hints)
