@@ -25,7 +25,7 @@ _MAX_LINKS = 40
 
 
 def find_output(path: str | os.PathLike[str]) -> Path | None:
-    """Return the file of an output name, with links followed; None for a device or a pipe.
+    """Return the file that an output name denotes after all links; None for a device or a pipe.
 
     The file need not exist. Raises `ExportError` for a folder and a loop of links. A file with several names (hard
     links) is also refused, because a new file would leave the old text under the other names.
@@ -132,7 +132,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 
     Args:
         path: The file.
-        require: A function that receives the status of the opened file; it may raise.
+        require: A function that receives the status of the opened file; it may raise an error to refuse the file.
         follow: Whether to follow a link.
 
     Returns:

@@ -121,7 +121,7 @@ def count_processors() -> int:
 
 
 def count_threads(most: int) -> int:
-    """Return the number of further threads, at most `most`, that can start; they are started for a moment.
+    """Start threads for a moment, and return how many further threads, at most `most`, can run.
 
     Containers and users may have a limit on processes, which includes threads.
     """
