@@ -12,7 +12,8 @@ the patch. At this corner δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neig
 number. If f is 0 at a corner but not at its neighbour, the claim holds for no ε. (Andrés et al.,
 Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
 
-Points outside the rectangle may be projected onto it: the projection increases none of the three distances.
+Points outside the rectangle may be projected onto it: the projection increases neither the Euclidean nor the Manhattan
+nor the Chebyshev distance.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _MULTIPLIER, _LABEL = 160, 400
 
 
 def as_bytes(memory: object) -> int:
-    """Return gibibytes as bytes; raise `InputError` unless they are a positive number."""
+    """Convert gibibytes to bytes; raise `InputError` unless their number is positive."""
     bound = "a number of GiB above 0"
     if isinstance(memory, bool) or not isinstance(memory, int | float):
         raise InputError("memory", "is not a number", value=memory, bound=bound)

@@ -600,7 +600,7 @@ def read_number(text: str) -> Fraction:
 
 
 def exact(text: str) -> Fraction:
-    """Return the number of a text such as "0.6" or "5/3"; raise unless the text is the shortest one."""
+    """Return the number of a text such as "0.6" or "5/3"; raise unless it is the shortest text of the number."""
     need(isinstance(text, str) and len(text) <= 4000 and DECIMAL.fullmatch(text), f"{text} is a number")
     value = Fraction(text)
     need(not value or Fraction(1, 10**400) <= value <= 10**400, f"{text} is 0 or between 1e-400 and 1e400")
