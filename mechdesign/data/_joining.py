@@ -112,7 +112,7 @@ def _plain(column: str) -> str:
 
 
 def _find_by_name(header: Sequence[str], names: Sequence[str]) -> str | None:
-    """Return the column with the first name that occurs among the columns."""
+    """Return the column whose name comes first in `names`; None if no column has one of these names."""
     plain = {_plain(column): column for column in reversed(header)}
     return next((plain[name] for name in names if name in plain), None)
 

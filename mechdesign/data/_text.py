@@ -100,7 +100,7 @@ _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?!
 # A header line has at most this many digits, and a column name at most this many characters.
 _MAX_HEADER_DIGITS = 20
 _MAX_NAME_LENGTH = 80
-# A line above at least this number of numeric columns is a header line.
+# The first line is a header line if at least this number of columns below it are numeric.
 _MIN_NUMERIC_COLUMNS = 2
 # Usual column names, in lower case: a first line with one of these names is a header line.
 _USUAL = frozenset(
