@@ -483,7 +483,7 @@ class Specification:
 
     @cached_property
     def _domains(self) -> tuple[Domain, Domain]:
-        """The secrets and the observables, which are fast to build."""
+        """The secrets and the observables; building them takes little time."""
         return self.domain, self._observables[0]
 
     @cached_property

@@ -70,7 +70,7 @@ def _outside(points: Floats, anchors: Domain) -> Flags:
 
 
 def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationError:
-    """Return the error if all points are outside; it mentions if latitude and longitude look interchanged."""
+    """Return the error if all points are outside; it tells if latitude and longitude seem to be interchanged."""
     problem, remedy = f"has none of its {len(points)} points in the box of the anchors", "check the box"
     if anchors.geographic is not None and (~_outside(points[:, ::-1], anchors)).mean() > 0.5:
         problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
