@@ -90,7 +90,7 @@ _WARNED: set[Path] = set()
 
 
 def _is_ignored(path: Path) -> bool:
-    """Return whether others can write to the cache folder, a subfolder or an entry; warn once."""
+    """Return whether others can write to the cache folder, a subfolder or an entry; warn once for each cache."""
     root = path.parent.parent
     try:
         why = why_not_above(root)
