@@ -67,7 +67,7 @@ SWITCHES: dict[str, Callable[[Tuning], Tuning]] = {
     "merging as strict in each round": _change(generation={"merge_care": 1.0}),
     "inactive floors count": _change(generation={"inactive_floor": 0.0}),
     "no loose gap": _change(generation={"loose_gap": 0.0}),
-    "one column enters": _change(generation={"min_entering": 1}),
+    "one column enters": _change(generation={"min_entering_limit": 1}),
     "repair at any gap": _change(interior_point={"repair_gap": math.inf}),
     "one patience": _change(interior_point={"patience": ((-1.0, 5),)}),
     "no multipliers dropped": _change(interior_point={"dropped_share": 0.0}),
@@ -76,7 +76,7 @@ SWITCHES: dict[str, Callable[[Tuning], Tuning]] = {
         correction={"few": 0.0, "max_loss": 0.0},
         pricing={"near_min_rows": OFF, "neighbours": 1, "similar_slack": TUNING.estimates.active_slack},
         merging={"coarse_large": MERGING.coarse, "loose_factor": 1.0, "with_floors": MERGING.sparse},
-        generation={"merge_care": 1.0, "inactive_floor": 0.0, "loose_gap": 0.0, "min_entering": 1},
+        generation={"merge_care": 1.0, "inactive_floor": 0.0, "loose_gap": 0.0, "min_entering_limit": 1},
         interior_point={"repair_gap": math.inf, "patience": ((-1.0, 5),), "dropped_share": 0.0},
     ),
 }

@@ -245,7 +245,7 @@ def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
 
 
 def _to_integers(raw: NDArray[Any]) -> str:
-    """Return the remedy for entries that are not indices: positions for a mask, a cast for whole numbers."""
+    """Return the remedy for entries that are not indices: a mask becomes positions, and floats become integers."""
     if raw.dtype.kind == "b":
         return "use numpy.flatnonzero on a mask"
     whole = raw.dtype.kind == "f" and bool((raw == np.floor(raw)).all())

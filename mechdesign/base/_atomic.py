@@ -63,8 +63,8 @@ def write_file(
 ) -> None:
     """Write a file in pieces under a temporary name, and rename it when it is complete.
 
-    Several processes may write at the same time: the last rename decides. A file that replaces another file keeps its
-    mode and group; a file that replaces a link does not.
+    If several processes write the file at the same time, the version that is renamed last remains. A file that replaces
+    another file keeps its mode and group; a file that replaces a link does not.
 
     Args:
         path: The file.
@@ -95,7 +95,7 @@ def write_file(
 
 
 def make_hidden_name(name: str, ending: str) -> str:
-    """Return the name of a hidden file that belongs to a file; long names are shortened, with a digest.
+    """Return the name of a hidden file that belongs to a file; long names are shortened, and get a digest.
 
     >>> make_hidden_name("a.csv", ".lock")
     '.a.csv.lock'
@@ -197,7 +197,7 @@ def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
         for name in [*gone, *order]:
             if _keep(folder, name):
                 kept.append(name)
-        # Existing files are replaced first: the old set is then incomplete, even if no further file follows.
+        # Existing files are replaced first, so that the last file no longer matches them if this loop is interrupted.
         for name in sorted(order[:-1], key=lambda name: name not in kept):
             touched.append(name)
             os.replace(folder / _partial(name), folder / name)
@@ -252,11 +252,11 @@ def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
 
 
 def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> int:
-    """Open a new file with the mode and group that `target` has or should have."""
+    """Open a new file with the mode and the group of the file `target`, if it exists and they may be kept."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     old = _find_replaced(target)
     if old is not None and private and not shared and old.st_uid != os.geteuid():
-        # Otherwise the other user would decide who can read the new content.
+        # Otherwise the owner of the old file would decide who can read the new content.
         old = None
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
@@ -287,8 +287,8 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         # EPERM: the user is not in the group. EINVAL: the user namespace does not have the group.
         except OSError:
             mode &= ~0o070
-    # Some file systems refuse every change of modes, even a change without effect. Then only the owner may read the
-    # file.
+    # Some file systems refuse every change of modes, even a change without effect. On such a file system only the owner
+    # may read the file.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         try:
             os.fchmod(descriptor, mode)

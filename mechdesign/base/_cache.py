@@ -309,7 +309,7 @@ _WARNED: set[Path] = set()
 
 
 def _is_ignored(root: Path, *places: Path) -> bool:
-    """Return whether others can write to the cache folder or to one of the places in it; warn once."""
+    """Return whether others can write to the cache folder or to one of the places in it; warn once for each cache."""
     try:
         why = why_not_above(root)
     except OSError:

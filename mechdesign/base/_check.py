@@ -1,4 +1,4 @@
-"""Checks of plain numbers, choices and types, with one sentence for each fault."""
+"""Checks of plain numbers, choices and types; the error for each fault is one sentence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def require_unmasked(values: object, path: str) -> None:
         inside = values.values()
     elif isinstance(values, np.ndarray) and values.dtype.kind == "O":
         inside = values.ravel().tolist()
-    # Numbers and texts contain no arrays, and there may be millions of them.
+    # Skip numbers and texts: they contain no arrays, and there may be millions of them.
     if all(issubclass(kind, int | float | str | np.generic) for kind in set(map(type, inside))):
         return
     for value in inside:

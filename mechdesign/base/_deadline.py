@@ -1,10 +1,11 @@
 """The deadline of a computation: clock, time limit, Ctrl-C and progress as one value.
 
-A loop asks `Deadline.stop` whether to end, and returns its best result. Python raises KeyboardInterrupt at any point of
-the main thread: inside compiled code, or while a certificate is being computed. Work whose result must be kept runs in
-`Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports the flag, and `check` raises it at a
-safe point. A second Ctrl-C is raised at once. Signals belong to the process, so only the outermost block handles them.
-Only the main thread receives Ctrl-C; a deadline from another thread does not react to it.
+A loop calls `Deadline.stop` in each round to learn whether to end; it then returns its best result. Python raises
+KeyboardInterrupt at any point of the main thread: inside compiled code, or while a certificate is being computed. Work
+whose result must be kept runs in `Deadline.keeping`. After `keep`, the first Ctrl-C only sets a flag. `stop` reports
+the flag, and `check` raises KeyboardInterrupt at a safe point. A second Ctrl-C is raised at once. Signals belong to the
+process, so only the outermost block handles them. Only the main thread receives Ctrl-C; a deadline from another thread
+does not react to it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass
 class _StopRequests:
-    """The number of requests to stop, and the number of requests that were raised or acknowledged."""
+    """The number of requests to stop so far, and how many of these requests were raised or acknowledged."""
 
     count: int = 0
     answered: int = 0
@@ -69,7 +70,7 @@ class _StopRequests:
 
 @dataclass
 class _Grace:
-    """The time that work may continue after the first Ctrl-C, and the end of this time, for all parts of the work."""
+    """The seconds for which all parts of the work may continue after the first Ctrl-C, and the end of this period."""
 
     seconds: float
     end: float = math.inf
@@ -146,7 +147,7 @@ class Deadline:
     def part(
         self, share: float = 1.0, stage: str = "", *, seconds: float = math.inf, report: ProgressCallback | None = None
     ) -> Deadline:
-        """Return a deadline for a part of the work; its end is fixed now.
+        """Return a deadline for a part of the work; its end is fixed by this call.
 
         Args:
             share: Share of the remaining time that the part may use, in [0, 1].
@@ -202,14 +203,14 @@ class Deadline:
         if requests:
             if grace is not None and grace.end == math.inf:
                 grace.end = now + grace.seconds
-            # After a request was acknowledged, the time limit ends the remaining work.
+            # Once all requests are acknowledged, the time limit ends the remaining work.
             acknowledged = all(each.count == each.answered for each in self._requests())
             if (grace is None or now >= grace.end) and not (late and acknowledged):
                 return Stop.USER
         return Stop.TIME if late else None
 
     def check(self) -> None:
-        """Raise each request of the user to stop once, at this safe point.
+        """Raise KeyboardInterrupt at this safe point for a request to stop that is not yet answered.
 
         Raises:
             KeyboardInterrupt: There is a new request to stop.
@@ -242,7 +243,7 @@ class Deadline:
             self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
 
     def cancel(self) -> None:
-        """Request the computation to stop, as Ctrl-C does; any thread may call this.
+        """Ask the computation to stop, as Ctrl-C does; any thread may call this method.
 
         A second call stops the computation at once.
         """
@@ -273,7 +274,7 @@ class Deadline:
             signal.signal(signal.SIGINT, _mark)
             yield
         finally:
-            # Reset this first: if Ctrl-C interrupted these lines, no later block could become the outermost block.
+            # Reset `_open` first: if Ctrl-C interrupted these lines, no later block could become the outermost block.
             _open = None
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if signals.count > signals.answered:
@@ -295,7 +296,7 @@ class Deadline:
 
 
 class _NotBegun(Deadline):
-    """The deadline of a computation that has not started; copies are the same object."""
+    """The deadline of a computation that has not started; copying or unpickling it returns the original object."""
 
     def __reduce__(self) -> str:
         return "NOT_BEGUN"

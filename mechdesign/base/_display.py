@@ -31,7 +31,7 @@ def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str
 
 
 def picture(kind: str, values: ArrayLike, what: str) -> str:
-    """Return a figure of values as HTML: "heat_map", "points_plot", "outline_plot" or "line_plot"; `what` labels it.
+    """Return a "heat_map", "points_plot", "outline_plot" or "line_plot" of values as HTML, with the label `what`.
 
     The module of figures is imported only when a notebook displays a value.
     """
@@ -40,7 +40,7 @@ def picture(kind: str, values: ArrayLike, what: str) -> str:
 
 
 def data_frame(columns: Mapping[str, Any] | ArrayLike, index: Any = None, names: Any = None) -> Any:
-    """Return a pandas data frame: columns by name, or an array (n, m) with `names` for its columns.
+    """Return a pandas data frame from columns by name, or from an array (n, m) whose columns get the `names`.
 
     Raises `MissingDependencyError` if pandas is not installed.
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def docstring(thing: Any) -> str:
-    """Return the docstring of a function or class, from the source if Python removed it, or an empty text."""
+    """Return the docstring of a function or class, read from the source if Python removed it; "" if there is none."""
     kept: str | None = thing.__doc__
     return kept or _read_docstrings(thing.__module__).get(thing.__qualname__, "")
 

@@ -58,7 +58,7 @@ def values_are_shown() -> bool:
 
 @contextmanager
 def withholding_values() -> Iterator[None]:
-    """Omit the values of a file from warnings in the block; the block must not yield.
+    """Omit the values of a file from warnings in the block, which must not contain a ``yield``.
 
     Yields:
         Nothing; the setting is restored at the end of the block.
@@ -75,7 +75,7 @@ def withholding_values() -> Iterator[None]:
 
 
 def values_are_withheld() -> bool:
-    """Return whether warnings omit the values of a file; see `showing_values`.
+    """Return whether warnings omit the values of a file, as in a block of `withholding_values`.
 
     Returns:
         The setting of the current thread or task.
@@ -130,7 +130,7 @@ class MechdesignError(Exception):
 class InputError(MechdesignError, ValueError):
     """An input is invalid; nothing was computed or written.
 
-    The arguments are attributes, and `keys` has the steps of the path.
+    Each argument is also an attribute, and the attribute `keys` contains the steps of the path.
 
     Args:
         path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
@@ -156,11 +156,11 @@ class InputError(MechdesignError, ValueError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> SpecificationError:
-        """Return a copy of the error for a key of a specification.
+        """Return a copy of the error whose path is a key of a specification.
 
         Args:
             place: The path of the table.
-            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+            renamed: Maps prefixes of paths to their names in the specification; see `move_path`.
 
         Returns:
             The error at or below `place`.
@@ -196,7 +196,7 @@ class InputError(MechdesignError, ValueError):
 class UnknownNameError(InputError, KeyError):
     """A name that is not in a registry, such as an unregistered kind of requirement or format."""
 
-    # A KeyError would quote its message.
+    # `KeyError` would show the message in quotes.
     __str__ = InputError.__str__
 
 
@@ -207,7 +207,7 @@ class SpecificationError(InputError):
 class InfeasibleError(MechdesignError):
     """No channel meets all requirements.
 
-    `path` is an attribute, and `keys` has the steps of the path.
+    `path` is also an attribute, and the attribute `keys` contains the steps of the path.
 
     Args:
         problem: A description of the conflict.
@@ -224,11 +224,11 @@ class InfeasibleError(MechdesignError):
         return path_of(self.keys)
 
     def under(self, place: Keys, renamed: Mapping[str, str] = _UNCHANGED) -> Self:
-        """Return a copy of the error for a key of a specification.
+        """Return a copy of the error whose path is a key of a specification.
 
         Args:
             place: The path of the table.
-            renamed: Prefixes of paths and their names in the specification; see `move_path`.
+            renamed: Maps prefixes of paths to their names in the specification; see `move_path`.
 
         Returns:
             The error at or below `place`.
@@ -248,7 +248,7 @@ class SolverError(MechdesignError):
 
 
 class TooLargeError(SolverError):
-    """A problem does not fit into memory; nothing was built. The message names a size that fits."""
+    """A problem does not fit into memory; nothing was built. The message names a size of the problem that would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -260,7 +260,7 @@ class SolverInterruptedError(SolverError):
 
 
 class CertificateError(MechdesignError):
-    """A certificate does not hold. The arguments are attributes.
+    """A certificate does not hold. Each argument is also an attribute.
 
     Args:
         reason: A sentence with the reason.
@@ -324,11 +324,11 @@ class MissingDependencyError(MechdesignError, ImportError):
 class LeakageExceededError(MechdesignError):
     """A release would make the leakage of some release exceed the limit; nothing was recorded.
 
-    The first three arguments are attributes.
+    Each of the first three arguments is also an attribute.
 
     Args:
         step: The release with the largest leakage, counted from 0.
-        leakage: Its leakage.
+        leakage: The leakage of this release.
         alpha: The limit.
         remedy: The suggested remedy.
     """
@@ -460,7 +460,7 @@ class Shown(str):
 
 
 class CellForm(Shown):
-    """The mask of a cell of a file: 9 replaces any digit, and a replaces any letter.
+    """The mask of a cell of a file: "9" replaces any digit, and "a" replaces any letter.
 
     >>> CellForm("9999-99").reads_as_number
     True
@@ -484,7 +484,7 @@ class Total(float):
 
 
 def _restore(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
-    """Return an unpickled error, whatever arguments its constructor has."""
+    """Return an unpickled error without calling its constructor, whose arguments differ between classes."""
     made = sort.__new__(sort)
     made.args = arguments
     vars(made).update(state)

@@ -25,7 +25,7 @@ _MAX_LINKS = 40
 
 
 def find_output(path: str | os.PathLike[str]) -> Path | None:
-    """Return the file of an output name, with links followed; None for a device or a pipe.
+    """Return the file that an output name denotes after all links; None for a device or a pipe.
 
     The file need not exist. Raises `ExportError` for a folder and a loop of links. A file with several names (hard
     links) is also refused, because a new file would leave the old text under the other names.
@@ -53,7 +53,7 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
 
 
 def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """Write an output: a file atomically, with links followed; a device or a pipe in place.
+    """Write an output; a file is replaced atomically, with links followed, but a device or a pipe is written in place.
 
     Writing to a pipe blocks until another process reads from it. Raises `ClosedPipeError` if the reader closes the
     pipe, and `ExportError` for any other failure and for names that `find_output` refuses.
@@ -76,7 +76,7 @@ def write_output(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """Return the number of this process's open file for a path such as /dev/stdout, else None.
+    """Return the file descriptor of this process that a path such as /dev/stdout denotes; None for other paths.
 
     Output continues at the position of the last write; opening the file again by its name would overwrite it.
     """
@@ -132,7 +132,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 
     Args:
         path: The file.
-        require: A function that receives the status of the opened file; it may raise.
+        require: A function that receives the status of the opened file; it may raise an error to refuse the file.
         follow: Whether to follow a link.
 
     Returns:
@@ -155,8 +155,8 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write to.
 
-    If others can write to the file, `refuse` creates the error from the reason. Other errors are raised as by
-    `read_regular`.
+    If others can write to the file, `refuse` creates the error from the reason. `read_regular` may raise further
+    errors.
     """
 
     def require(found: os.stat_result) -> None:

@@ -50,5 +50,5 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
 
 
 def listing(names: list[str]) -> Callable[[], list[str]]:
-    """Return a `__dir__` that lists these names."""
+    """Return a `__dir__` function that lists these names."""
     return lambda: sorted(names)

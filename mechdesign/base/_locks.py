@@ -183,8 +183,8 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock of a file that the caller creates if it is missing.
 
-    Raises the error from `missing` if there is an old lock without its file, and raises the errors of `hold_lock`.
-    Another process may have just created the lock; this function waits at most a second for its file.
+    Raises the error that `missing` returns if there is an old lock without its file; `hold_lock` may raise further
+    errors. Another process may have just created the lock; this function waits at most a second for its file.
     """
     until = time.monotonic() + min(wait, _CREATION_S)
     while True:
@@ -199,7 +199,7 @@ def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> 
 
 
 def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
-    """Raise the error of `refuse` if a hard link would keep the old content as a second file."""
+    """Raise the error that `refuse` returns if the file has a second name, which would keep the old content."""
     if exists(path) and path.stat().st_nlink > 1:
         raise refuse(
             f"{path} has a second name (a hard link), which would keep the old content; nothing was recorded. Remove "
@@ -208,7 +208,7 @@ def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
 
 
 def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = SHARE) -> tuple[str, str]:
-    """Return why a lock file could not be locked, and the remedy, which is `share` for another user's file."""
+    """Return the reason why a lock file cannot be locked, and a remedy, which is `share` for another user's file."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
         found = file.lstat()

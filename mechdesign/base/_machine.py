@@ -26,7 +26,7 @@ def find_groups(controller: str) -> Iterator[tuple[int, Path]]:
             version, root = 1, _GROUPS / controller
         else:
             continue
-        # In a container the path may be the path on the host; the group is then at the root.
+        # In a container this path may be a path on the host; the group of the container is then the root folder.
         group = root / path.strip("/")
         for folder in (group, *group.parents):
             yield version, folder
@@ -121,7 +121,7 @@ def count_processors() -> int:
 
 
 def count_threads(most: int) -> int:
-    """Return the number of further threads, at most `most`, that can start; they are started for a moment.
+    """Start threads for a moment, and return how many further threads, at most `most`, can run.
 
     Containers and users may have a limit on processes, which includes threads.
     """
@@ -158,7 +158,7 @@ def _quotas() -> Iterator[float]:
 
 
 def _quota(numbers: list[str]) -> Iterator[float]:
-    """Yield the ratio of time to period, both in microseconds; nothing without a limit."""
+    """Yield a quota in processors, from its time and its period; yield nothing if there is no limit."""
     try:
         time, period = (int(number) for number in numbers)
     except ValueError:

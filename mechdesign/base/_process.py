@@ -118,7 +118,7 @@ class _Lock:
 
 
 class UpperLimit:
-    """A process-wide number with an upper limit, the least limit of all users; the old value is restored at the end.
+    """A process-wide number, kept at the least limit of its current users; the last user restores the old value.
 
     `limit` sets the number for the first user and returns a function that restores it; `change` sets another number.
     """
@@ -163,7 +163,7 @@ class SharedSettings(Generic[Key]):
 
     @contextlib.contextmanager
     def set_to(self, wanted: Callable[[Mapping[Key, Any]], Mapping[Key, Any]]) -> Iterator[None]:
-        """Apply the settings that `wanted` returns in the block; `wanted` receives the settings in use."""
+        """During the block, apply the settings that `wanted` returns; `wanted` receives the settings in use."""
         with self._lock:
             found, asked = self._settings(), dict(wanted(self._set))
             for key, value in asked.items():
@@ -197,10 +197,10 @@ _IGNORED: Counter[tuple[Any, ...]] = Counter()
 
 @contextlib.contextmanager
 def ignore_warnings(*, message: str = "", module: str = "") -> Iterator[None]:
-    """Ignore warnings of other packages in all threads during the block, selected by message prefix or module.
+    """Ignore warnings with this message prefix, or from this module, in all threads during the block.
 
-    One filter is inserted at the front of the list, and the last user removes it. `warnings.catch_warnings` would
-    restore a whole list and discard filters that other threads have set.
+    The first user inserts a filter at the front of `warnings.filters`, and the last user removes it.
+    `warnings.catch_warnings` would restore the whole list, and so discard filters that other threads have set.
     """
     matched = re.compile(message, re.IGNORECASE) if message else None
     item = ("ignore", matched, Warning, re.compile(module) if module else None, 0)

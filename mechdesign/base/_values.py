@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 
 class ReadOnlyMapping(Mapping[K, V]):
-    """A read-only copy of a mapping; `types.MappingProxyType` can be neither pickled nor deeply copied.
+    """A read-only copy of a mapping, because `types.MappingProxyType` can be neither pickled nor deeply copied.
 
     Args:
         held: The mapping to copy.

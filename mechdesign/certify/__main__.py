@@ -52,7 +52,8 @@ def main(arguments: Sequence[str]) -> int:
 def _say(lines: Sequence[str], code: int) -> int:
     """Print lines, with unprintable characters escaped, and return the exit code.
 
-    If the result cannot be written, the code is 141 or 2. Error messages that cannot be written are dropped.
+    If the result cannot be written, the code is 141 for a closed pipe, and 2 for any other failure. Error messages that
+    cannot be written are dropped.
     """
     stream = sys.stderr if code else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -52,7 +52,7 @@ _MAX_COMPRESSION_RATIO = 100
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
     """Return `array` in C order, little-endian; raise `InputError` for unsupported types, such as objects."""
-    # np.ascontiguousarray would turn scalars into arrays with one axis.
+    # np.ascontiguousarray is not used here, because it would turn scalars into arrays with one axis.
     made = np.asarray(array, order="C")
     if made.dtype.byteorder == ">":
         made = made.astype(made.dtype.newbyteorder("<"))
@@ -103,8 +103,8 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
     Args:
         content: The archive.
         file: The file name of the archive, for error messages.
-        room: A function that is called with the total size of the arrays [bytes] before any array is read; it may
-            raise.
+        room: A function that receives the total size of the arrays [bytes] before any array is read; it may raise an
+            error to refuse the archive.
 
     Returns:
         The arrays by name.

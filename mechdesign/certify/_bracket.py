@@ -4,14 +4,14 @@ Write a pair bound as rows g p(o|t) - p(o|s) >= 0 with multipliers y >= 0. Write
 π_s p(o|s) a(ŝ,s) and multipliers q >= 0. Let w be the prior for the expected cost, or any weights of the secrets for
 the worst cost. These formulas define the reduced costs r, and the number T of each floor:
 
-    r[s,o] = w_s c(s,o) - Σ g y(r,s,o) + Σ y(s,t,o) - π_s Σ_ŝ q[ŝ,o] a(ŝ,s),    T = min_o Σ_ŝ q[ŝ,o].
+    r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - π_s Σ_ŝ q[ŝ,o] a(ŝ,s),    T = min_o Σ_ŝ q[ŝ,o].
 
 Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o], divided by Σw for the worst cost.
-Proof: the rows of a channel sum to 1 and are not negative. The rows of the requirements, times their multipliers, are
-not negative. Since a >= 0, the x_o of a channel are not negative, so that Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof is
-valid for any multipliers; poor multipliers only give a weak bound. A floor with its own prior uses that prior as π. If
-c(s,o) is infinite, observable o is forbidden for s: every admissible channel has p(o|s) = 0. The minimum over the
-observables then omits o.
+Proof: the rows of a channel sum to 1 and are not negative. The rows of the requirements are not negative either, even
+after multiplication by their multipliers. Since a >= 0, the x_o of a channel are not negative, so that
+Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D. The proof is valid for any multipliers; poor multipliers only give a weak bound. A floor
+with its own prior uses that prior as π. If c(s,o) is infinite, observable o is forbidden for s: every admissible
+channel has p(o|s) = 0. The minimum of r[s,o] over the observables then omits this o.
 
 **Rounding.** All terms are evaluated in floating point, and every rounding weakens the bound. Terms that raise the
 bound are rounded down; terms that lower it, such as the factor g, are rounded up. `_sums` bounds sums of non-negative
@@ -65,7 +65,7 @@ def lower_bound(evidence: Evidence) -> float:
     weights = evidence.prior
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
-    # The claims are used only together with multipliers.
+    # Without multipliers no claim raises the bound, so the claims are not needed.
     claims = evidence.claims() if multipliers is not None else ()
     n, m = evidence.cost.shape
     width = max(1, _BLOCK_ENTRIES // n)
@@ -107,7 +107,8 @@ def _bound_part(
         elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
             attacks[index], down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), part)
         elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
-            # The same requirement states pair bounds on neighbours; these imply this claim and have the multipliers.
+            # The pair bounds on neighbours, which the same requirement states, imply this claim; only they have
+            # multipliers.
             continue
         else:
             name = f"requirements[{index}] ({claim.kind} privacy)"
@@ -119,7 +120,7 @@ def _bound_part(
 
 @dataclass(frozen=True)
 class _Growth:
-    """Upper bounds `factors` on the factors g of pairs of `n` secrets, sorted by `keys` = s·n + t.
+    """The upper bounds `factors` on the factors g of pairs (s, t) of `n` secrets, sorted by `keys`, which are s·n + t.
 
     If a key occurs several times, its last factor is used.
     """
@@ -129,7 +130,7 @@ class _Growth:
     factors: Floats
 
     def __call__(self, sources: Integers, targets: Integers) -> Floats:
-        """Return the bounds for some pairs; NaN for pairs without a bound."""
+        """Return the upper bounds on the factors of some pairs; NaN for a pair without a factor."""
         found = np.full(len(sources), math.nan)
         wanted = sources * self.n + targets
         places = np.searchsorted(self.keys, wanted, side="right") - 1
@@ -146,7 +147,7 @@ def _growth(claim: PairBound, n: int) -> _Growth:
 
 
 def _pair_terms(factors: _Growth, entry: PairMultipliers, part: slice, name: str) -> tuple[Floats, Floats]:
-    """Return, for some columns, Σ y of each source, rounded down, and Σ g y of each target, rounded up, both (n, m)."""
+    """Return two sums (n, m) for some columns: Σ y by source, rounded down, and Σ g y by target, rounded up."""
     n, m = factors.n, part.stop - part.start
     mine = (entry.observables >= part.start) & (entry.observables < part.stop)
     sources, targets, observables = entry.sources[mine], entry.targets[mine], entry.observables[mine] - part.start
@@ -201,9 +202,9 @@ def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:
 
     Let K be the largest number of values in one cell, and σ a power of two above 2·K·max(values). Then high = fl(fl(σ +
     x) - σ) is a multiple of 2**-53·σ. The remainder low = x - high is exact and at most 2**-53·σ. Sums of the high
-    parts stay below σ and are exact. Sums of the low parts have an error of at most K²·2**-106·σ. The addition of the
-    two sums rounds once. The bounds are a few units in the last place apart, for any number of values. (Rump, Ogita and
-    Oishi, Accurate floating-point summation, 2008, section 3.)
+    parts stay below σ and are exact. Sums of the low parts have an error of at most K²·2**-106·σ. Adding the sum of the
+    high parts to the sum of the low parts rounds once. The bounds are a few units in the last place apart, for any
+    number of values. (Rump, Ogita and Oishi, Accurate floating-point summation, 2008, section 3.)
     """
     if not values.any():
         return np.zeros(size), np.zeros(size)

@@ -67,7 +67,7 @@ SCHEMA = "mechdesign-certificate/1"
 """The schema of bundles without explicit claims."""
 
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. The number in its name increases if the meaning of a field changes."""
+"""The schema of bundles with explicit claims. The number of the schema increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """The pattern of file names in a bundle; it admits no path to another folder."""
@@ -87,10 +87,10 @@ class Bundle:
 
     Attributes:
         evidence: The channel, the problem and the multipliers.
-        certificate: The certificate that the files claim.
+        certificate: The certificate that the files contain, without a proof.
         metadata: The metadata that the caller of `encode` added.
-        arrays: The further arrays of ``channel.npz``.
-        problems: Descriptions of all digests that do not match.
+        arrays: The arrays of ``channel.npz`` that do not belong to the evidence, such as labels.
+        problems: Sentences about digests that do not match the contents of the files.
         files: The names of all files that the certificate lists.
         table: The bytes of ``channel.csv``, or None if there is no such file.
         unknown: The keys of the certificate that this version of mechdesign does not recognise.
@@ -285,7 +285,7 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
     if document["digest"] != document_digest(document):
         problems.append(f"{CERTIFICATE} does not match its own digest; it has been changed since it was written")
     held: dict[str, dict[str, NDArray[Any]]] = {}
-    # People sample from a table in this folder even if the certificate does not list it.
+    # Read the table even if the certificate does not list it: people may sample from any table in this folder.
     table = _content(folder, TABLE, room) if (folder / TABLE).exists() else None
     for name, recorded in document["files"].items():
         content = b""
@@ -480,7 +480,7 @@ def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any
 
 
 class _ReadingLimit:
-    """The memory limit for reading a bundle, `allowed` bytes, and the bytes that are in use so far."""
+    """The memory limit for reading a bundle, which is `allowed` bytes, and the sizes of the contents read so far."""
 
     def __init__(self, folder: Path, memory: float | None, names: Sequence[str]) -> None:
         self.folder = folder
@@ -500,7 +500,7 @@ class _ReadingLimit:
         self.require(reading(self.certificate, self.files, ()))
 
     def arrays(self, size: int) -> None:
-        """Add twice the size of the arrays of an archive, as a copy of them is checked."""
+        """Add twice the size of the arrays of an archive, because each array is copied for its check."""
         self.unpacked += 2 * size
         self.require(reading(self.certificate, self.files, ()) + self.unpacked)
 
@@ -524,7 +524,7 @@ def _content(folder: Path, name: str, room: _ReadingLimit) -> bytes:
         if name == CERTIFICATE and size > _MAX_CERTIFICATE_BYTES:
             raise CertificateError(f"{name} is malformed: {size} bytes exceed the limit of {_MAX_CERTIFICATE_BYTES}")
         room.file(name, size)
-        # Bytes that are appended in the meantime are not read.
+        # Bytes that another process appends meanwhile are not read.
         return file.read(size)
 
 
@@ -604,8 +604,8 @@ def _refuse_constant(name: str) -> None:
 def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return the files of an older bundle in `folder` that are not among `files`.
 
-    These are unchanged files that the old certificate lists. If the folder contains a channel, unlisted optional files
-    are included, because an interrupted export may have written them.
+    The result contains the files that the old certificate lists, if they are unchanged. If the folder contains a
+    channel, unlisted optional files are included, because an interrupted export may have written them.
     """
     recorded: Mapping[str, str] = {}
     try:

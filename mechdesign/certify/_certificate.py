@@ -30,7 +30,7 @@ _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
 # Maximum number of revealed secrets that a certificate displays.
 _MAX_LISTED = 5
 
-# Name of the first number of each kind that is not an explicit claim.
+# The name of the first number of each kind; explicit claims are missing, because their certificates state the name.
 _NUMBERS = {kind: form.numbers[0] for kind, form in FORMS.items() if not form.named}
 
 
@@ -173,7 +173,7 @@ class Certificate:
             raise CertificateError(self.reason, self.pair)
 
     def differences(self, other: Certificate) -> tuple[str, ...]:
-        """Compare with another certificate.
+        """Return the fields in which this certificate differs from another certificate.
 
         Args:
             other: The other certificate. Provenance is not compared; `revealed` is compared only if both certificates
@@ -277,7 +277,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         provenance: The solver and its settings, stored as they are.
 
     Returns:
-        The certificate. If a requirement is violated, its `holds` is false and its `reason` is a sentence.
+        The certificate. If a requirement is violated, `holds` of the certificate is false, and `reason` is a sentence.
 
     Raises:
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.

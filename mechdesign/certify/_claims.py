@@ -64,7 +64,7 @@ class PairBound(ABC):
     @property
     @abstractmethod
     def nominal(self) -> Fraction:
-        """The exact number of the claim."""
+        """The exact value of the number that determines the factors, such as ε."""
 
     @property
     @abstractmethod
@@ -74,14 +74,14 @@ class PairBound(ABC):
     @property
     @abstractmethod
     def terms(self) -> tuple[Floats | Integers, ...]:
-        """The arrays that, with the number and the pairs, determine the factors exactly."""
+        """The arrays that determine the factors exactly, together with the pairs and the number `nominal`."""
 
     @abstractmethod
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
         """Return lower bounds A/B on the factors.
 
         Args:
-            exponent: The numerators of the channel are at most 2**exponent. Every factor of at least 2**exponent then
+            exponent: The numerators of the channel are at most 2**exponent. A factor of at least 2**exponent therefore
                 only requires p(o|s) = 0 wherever p(o|t) = 0.
 
         Returns:
@@ -206,7 +206,7 @@ class ExponentBound(PairBound):
 
     @property
     def terms(self) -> tuple[Floats | Integers, ...]:
-        """The weights."""
+        """The weights w of the pairs."""
         return (self.weights,)
 
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
@@ -284,11 +284,11 @@ class RatioBound(PairBound):
 
     @property
     def terms(self) -> tuple[Floats | Integers, ...]:
-        """Numerators and denominators."""
+        """The numerators A and the denominators B of the factors."""
         return self.numerators, self.denominators
 
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Return the exact factors."""
+        """Return the factors, which are rational, without rounding."""
         terms = np.array([factor.as_integer_ratio() for factor in self._factors()], dtype=object).reshape(-1, 2)
         return terms[:, 0], terms[:, 1]
 
@@ -344,7 +344,7 @@ class Floor:
 
     @property
     def nominal(self) -> Fraction:
-        """The exact number of the claim."""
+        """The exact value of `minimum`, the least expected error."""
         return self.minimum
 
     def prior_or(self, prior: Floats) -> Floats:

@@ -111,7 +111,8 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
 
     For each observable, floating-point sums select the estimates ŝ that may attain the minimum; exact sums are computed
     only for these estimates. A float sum of n non-negative products has a relative error of at most (n + 4)·2**-52.
-    This bound includes the roundings of N and π·N. Underflow adds at most 2**-1021 for each term and unit of error.
+    The bound (n + 4)·2**-52 includes the roundings of N and π·N. Underflow adds at most 2**-1021 for each term and unit
+    of error.
 
     Args:
         numerators: The channel (n, m), int64, over 2**exponent.
@@ -127,7 +128,7 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     >>> distortion(np.array([[1, 1], [0, 2]]), 1, np.array([0.5, 0.5]), np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 4)
     """
-    # Duplicate rows of errors would tie for every observable, so each duplicate would be summed exactly.
+    # Remove duplicate rows of errors: they would tie for every observable, and each would be summed exactly.
     error = np.unique(error, axis=0)
     width = max(1, _BLOCK_ENTRIES // max(error.shape))
     parts = (numerators[:, start : start + width] for start in range(0, numerators.shape[1], width))

@@ -12,7 +12,8 @@ the patch. At this corner δ_x = |f(b) - f(a)| / (h_x f(a)), where b is the neig
 number. If f is 0 at a corner but not at its neighbour, the claim holds for no ε. (Andrés et al.,
 Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
 
-Points outside the rectangle may be projected onto it: the projection increases none of the three distances.
+Points outside the rectangle may be projected onto it: the projection increases neither the Euclidean nor the Manhattan
+nor the Chebyshev distance.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Dithered:
-    """The claim p(o|x) <= exp(ε·d(x, x')) p(o|x') of a channel, dithered between anchors, on their rectangle.
+    """The claim that a channel, dithered between anchors, keeps p(o|x) <= exp(ε·d(x, x')) p(o|x') in their rectangle.
 
     Anchors are numbered row by row: `columns` · row + column.
 
@@ -111,7 +112,7 @@ class Dithered:
 
     @property
     def nominal(self) -> Fraction:
-        """The exact number of the claim."""
+        """The exact value of ε."""
         return self.epsilon
 
     def holds(self, found: Slope) -> bool:

@@ -103,7 +103,7 @@ class Multipliers:
     """The multipliers of all requirements.
 
     Args:
-        requirements: One entry for each requirement, in order.
+        requirements: The multipliers of each requirement, in the order of the requirements.
         weights: Weights (n,) >= 0 of the secrets for the worst cost, not all 0; None means the prior.
 
     Raises:

@@ -1,8 +1,8 @@
 """Rigorous bounds of exp(ε·w) and of ln(a/b).
 
 ε is a fraction, and w is a float64 that is used as an exact binary number. The `decimal` module rounds exp and ln
-correctly to nearest. The next number below or above the result is therefore a true bound. The bound is also valid just
-below a power of ten, where decimals are more closely spaced and rounding errors are smaller.
+correctly to the nearest decimal. The next decimal below or above the result is therefore a true bound. The bound is
+also valid just below a power of ten, where decimals are more closely spaced and rounding errors are smaller.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MIN_DIFFERENCE_BITS = 64
 def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.object_]:
     """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
 
-    The cap changes no decision if numerators are at most 2**exponent: a larger factor only requires p(o|s) = 0 wherever
-    p(o|t) = 0. ε and w must be finite and at least 0. Then 2**SHIFT <= A, with equality for w = 0, and A is monotone in
-    ε and w.
+    The cap 2**(SHIFT + exponent) changes no decision if numerators are at most 2**exponent: a larger factor only
+    requires p(o|s) = 0 wherever p(o|t) = 0. ε and w must be finite and at least 0. A is at least 2**SHIFT, equals
+    2**SHIFT for w = 0, and never decreases if ε or w increases.
     """
     down = decimals(_DIGITS, decimal.ROUND_FLOOR)
     scale = Decimal(2**SHIFT)

@@ -1,7 +1,7 @@
 """Estimates of the memory that verification takes, so that a small malicious file cannot exhaust the memory.
 
 The estimates add up the sizes of arrays. The estimates exceed the measurements of tracemalloc, mostly by less than a
-factor of three. The kernel works on blocks of arrays, so that its temporary arrays are at most a constant times larger.
+factor of three. The kernel works on blocks of arrays, which limits the size of its temporary arrays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MULTIPLIER, _LABEL = 160, 400
 
 
 def as_bytes(memory: object) -> int:
-    """Return gibibytes as bytes; raise `InputError` unless they are a positive number."""
+    """Convert gibibytes to bytes; raise `InputError` unless their number is positive."""
     bound = "a number of GiB above 0"
     if isinstance(memory, bool) or not isinstance(memory, int | float):
         raise InputError("memory", "is not a number", value=memory, bound=bound)
@@ -109,7 +109,7 @@ def proving(evidence: Evidence) -> int:
 
 
 def _integers(values: Floats) -> int:
-    """Return the bytes of entries as integers over a common power of two, and of their products with numerators."""
+    """Return the bytes of the entries, converted to integers over a common power of two, and of products with them."""
     counted = values[np.isfinite(values) & (values > 0)]
     if not counted.size:
         return 0

@@ -3,16 +3,17 @@
 The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers. A/B is a lower bound on g, or g itself if g
 is rational. An accepted channel is private, without any tolerance.
 
-**The filter.** Floats decide nearly all rows. Let h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in int64) and
-N = N[t,o]. The claim is D <= h·N. Let u = 2**-53, h' = fl(h), N' = fl(N), D' = fl(D) and c = fl(h'(1 - 8u)). Then
-fl(c·N') <= h·N (1 - 8u)(1 + u)⁴, and D <= D' / (1 - u) if D > 0. Since (1 - 8u)(1 + u)⁴ / (1 - u) < 1,
+**The filter.** Floats decide nearly all of these inequalities. Let h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in
+int64) and N = N[t,o]. The claim is D <= h·N. Let u = 2**-53, h' = fl(h), N' = fl(N), D' = fl(D) and c = fl(h'(1 - 8u)).
+Then fl(c·N') <= h·N (1 - 8u)(1 + u)⁴, and D <= D' / (1 - u) if D > 0. Since (1 - 8u)(1 + u)⁴ / (1 - u) < 1,
 D' <= fl(c·N') proves D <= h·N; so does D <= 0. In the same way, with c = fl(h'(1 + 8u)), D' > fl(c·N') proves
 D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 1/B >= 2**-SHIFT, and N is 0 or at
-least 1. Python's integers decide the remaining rows.
+least 1. Python's integers decide the remaining inequalities.
 
-**The coarse test** precedes the filter and decides most rows in fewer steps. Let F = fl(N) and
+**The coarse test** precedes the filter and decides most inequalities in fewer steps. Let F = fl(N) and
 c = fl(fl(1 + h')(1 - 16u)). Then F[s,o] <= fl(c·F[t,o]) proves N[s,o] (1 - u) <= A/B (1 - 16u)(1 + u)⁵ N[t,o]. This
-implies the claim, as (1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are skipped, since 0 <= 0.
+inequality implies the claim, as (1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are skipped, since 0 <=
+0.
 """
 
 from __future__ import annotations
@@ -176,13 +177,13 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
     """Return the least ε, or the least factor, for which a bound holds.
 
     The least factor is max N[s,o]·B / (N[t,o]·A), compared exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over
-    pairs and observables. The least ε is 0 if N[s,o] <= N[t,o] for all pairs. It is infinite if N[t,o] = 0 < N[s,o], or
-    if rows of a pair with weight 0 differ.
+    pairs and observables. The least ε is 0 if N[s,o] <= N[t,o] for all pairs. The least ε is infinite if
+    N[t,o] = 0 < N[s,o], or if the two rows of a pair with weight 0 differ.
 
-    Floats select the candidates. X = D·fl(1/N[t,o]) approximates N[s,o]/N[t,o] - 1 with a relative error of 5u, even
-    for ratios close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within 2**-46 of the largest
-    are compared exactly: as ratios if their weights are equal, and by rigorous logarithms otherwise. The result must
-    pass `check`, so that an error in this analysis cannot make it too small.
+    Floats select the candidates for the maximum. X = D·fl(1/N[t,o]) approximates N[s,o]/N[t,o] - 1 with a relative
+    error of 5u, even for ratios close to 1. log1p(X)/w is within 2**-48 of the corresponding ε. Candidates within
+    2**-46 of the largest are compared exactly: as ratios if their weights are equal, and by rigorous logarithms
+    otherwise. The result must pass `check`, so that an error in this analysis cannot make it too small.
 
     Args:
         numerators: The channel (n, m), int64; p(o|s) = numerators[s,o] / 2**exponent.
@@ -272,7 +273,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     ratio = np.concatenate(list(_map_blocks(largest, len(bound), numerators.shape[1])))
     # If the target entry is zero, no finite ε suffices: keep the pair as a candidate.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
-    # Weights may be 0, or so small that quotients overflow: pairs with NaN are kept.
+    # Weights may be 0, or so small that quotients overflow; a pair whose result is NaN is kept.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights
         rate = growth / bound.weights

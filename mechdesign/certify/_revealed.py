@@ -10,7 +10,7 @@ from mechdesign.base._arrays import Floats, Integers
 def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
     """Return the secrets s with an observable o such that N[s,o] > 0 and N[t,o] = 0 for all other t.
 
-    This observable identifies the secret under every prior. A single secret is always revealed.
+    Such an observable o identifies the secret s under every prior. A single secret is always revealed.
 
     Args:
         numerators: N (n, m), or any numbers that are positive exactly where N is positive.

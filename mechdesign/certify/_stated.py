@@ -282,7 +282,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The type and number of axes of an array in files, and the check of its entries."""
+    """The type and number of axes that an array in a file must have, and a function that checks its entries."""
 
     dtype: str
     axes: int
@@ -314,7 +314,8 @@ class Form:
         claim: A function that returns the claim for a statement and the number of secrets.
         optional: The names of optional arrays.
         named: Whether the kind is an explicit claim, which stores the name of its requirement.
-        extends: Another kind whose name a claim may have: distortion privacy under another prior is stored as a floor.
+        extends: A kind whose name a claim of this kind may have instead: a floor of distortion privacy is called
+            "distortion".
 
     >>> from mechdesign.certify import Form
     >>> Form(("epsilon",), ("distance",), lambda stated, n: None).named
@@ -371,7 +372,7 @@ def _claim_dithered(stated: Stated, n: int) -> Claim:
         if count.denominator != 1:
             raise InputError(name, "is not a whole number", value=str(count), bound="a whole number")
     norm, columns, rows = map(int, counts)
-    # If n is 0, only the numbers are checked.
+    # If n is 0, the number of secrets is unknown, and only the numbers themselves are checked.
     if n and columns * rows != n:
         raise InputError("columns", f"does not match: columns times rows is {columns * rows}", bound=f"{n} secrets")
     return Dithered(stated.name, numbers["epsilon"], norm, columns, rows, numbers["step_x"], numbers["step_y"])

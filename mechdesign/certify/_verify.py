@@ -48,7 +48,7 @@ class Verified:
 
 @in_own_arithmetic
 def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
-    """Verify a bundle and return its certificate, recomputed.
+    """Verify a bundle and return the certificate that the verification computes.
 
     Args:
         folder: The folder of the bundle.

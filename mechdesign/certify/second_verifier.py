@@ -1,11 +1,11 @@
 """Prove a bundle a second time, slowly, in integers and fractions: ``python second_verifier.py DIR``.
 
 This file needs only Python: copy it to any machine that audits bundles. The program reads the format of
-docs/reference/bundle.md and trusts nothing in the files. Its exit code is 0 if it proves these facts:
+docs/reference/bundle.md and trusts nothing in the files. The exit code is 0 if the program proves these facts:
 
 - all digests match, every row of the channel sums to 1, and channel.csv has the same numbers and labels;
 - the channel keeps every pair bound p(o|s) <= g p(o|t), and every floor on the expected error of the best attack;
-- the certificate lists as revealed exactly the secrets with an observable that no other secret gives;
+- the secrets that the certificate lists as revealed are exactly those with an observable that no other secret gives;
 - costs, gap, least ε, least factors and errors equal the numbers of the certificate, with the stated rounding;
 - the multipliers prove the stated lower bound on the cost, which equals the bound computed in floating point;
 - all files have the documented form.
@@ -55,7 +55,7 @@ CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
 OPTIONAL = {"number", "revealed"}
 # The numbers of each kind of requirement; the first number is the guarantee. Kinds in NAMED store the name of a
-# requirement. ARRAYS has the arrays of each kind in channel.npz, with their types and numbers of axes.
+# requirement. ARRAYS lists name, type and number of axes of each array that a kind has in channel.npz.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
 NAMED |= {"dithered": ["epsilon", "norm", "columns", "rows", "step_x", "step_y"]}
 NUMBERS = {"metric": ["epsilon"], "threshold": ["epsilon", "radius"], "graph": ["epsilon"], "distortion": ["minimum"]}
@@ -193,7 +193,7 @@ def unknown(stated: dict[str, Any]) -> list[str]:
 
 
 def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
-    """Return the labels, which must be distinct, or numbers if there are none."""
+    """Return the labels, which must be distinct; if the bundle has no labels, return the numbers from 0."""
     if name not in channel:
         return list(map(str, range(count)))
     kind = channel[name][0]
@@ -573,7 +573,7 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
 
 
 def is_least(number: Fraction | float, value: Fraction) -> bool:
-    """Return whether `number` is the least of the printed decimals of floats that are not below `value`."""
+    """Return whether `number` is the least printed decimal of a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
     # A processor may replace subnormal numbers by zero.
     least = Fraction(repr(below)) if number and below > -math.inf else -Fraction(sys.float_info.min)
@@ -586,7 +586,7 @@ def nearest(value: Fraction) -> float:
 
 
 def decimal(value: Fraction | str) -> Fraction | float:
-    """Return a number of the certificate; a text means infinity."""
+    """Return a number of the certificate; a text instead of the number means infinity."""
     return math.inf if isinstance(value, str) else value
 
 
@@ -600,7 +600,7 @@ def read_number(text: str) -> Fraction:
 
 
 def exact(text: str) -> Fraction:
-    """Return the number of a text such as "0.6" or "5/3"; raise unless the text is the shortest one."""
+    """Return the number of a text such as "0.6" or "5/3"; raise unless it is the shortest text of the number."""
     need(isinstance(text, str) and len(text) <= 4000 and DECIMAL.fullmatch(text), f"{text} is a number")
     value = Fraction(text)
     need(not value or Fraction(1, 10**400) <= value <= 10**400, f"{text} is 0 or between 1e-400 and 1e400")

@@ -100,7 +100,7 @@ _COMMANDS: Mapping[str, str] = {
     "examples": "List embedded examples, or print one.",
 }
 
-# Module and function of each command that has another name than its module or function.
+# Module and function of each command whose name differs from the name of its module or of its function.
 _LOCATIONS: Mapping[str, tuple[str, str]] = {
     "compare": ("inspect", "compare"),
     "table": ("table", "blowfish"),
@@ -125,7 +125,7 @@ def exit_code(error: MechdesignError) -> int:
 # The loader's messages for a module that does not fit into memory.
 _OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
 
-# Warnings that are shown each time.
+# Warnings that are shown at every occurrence, not only at the first.
 _SHOWN_WARNINGS = (
     BracketWarning,
     CacheWarning,
@@ -222,7 +222,7 @@ class _Commands(click.Group):
         try:
             return self._invoke(ctx)
         except KeyboardInterrupt:
-            # Ctrl-C came before or after the block that handles it.
+            # Ctrl-C came before or after the block of `watch_signals`, which handles it otherwise.
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -283,7 +283,8 @@ def _restore_help(command: click.Command) -> None:
 def _stop() -> NoReturn:
     """Exit as after Ctrl-C."""
     say_error("stopped")
-    # If Ctrl-C interrupts `exec` of a string, CPython later ends with the signal. A further `exec` prevents this.
+    # If Ctrl-C interrupts an `exec` of a string, CPython later ends with the signal instead of the exit code. A further
+    # `exec` prevents this.
     exec("")
     raise click.exceptions.Exit(STOPPED)
 

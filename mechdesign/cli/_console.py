@@ -104,7 +104,7 @@ class Console(rich.console.Console):
         super().__init__(highlight=False, markup=False, emoji=False, **keywords)
 
     def on_broken_pipe(self) -> None:
-        """Raise `BrokenPipeError`, which ends the command as usual; rich would exit with 1."""
+        """Raise `BrokenPipeError`, which the command line handles; without this method, rich would exit with 1."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
@@ -338,7 +338,7 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
 
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
-    """Show, and return, a note on the folders whose prior was counted in data; `what` names the dependent result."""
+    """Show and return a note on folders whose prior was counted in data; `what` names the result that depends on it."""
     from mechdesign.report._private import COUNTED, private
 
     names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
@@ -373,7 +373,8 @@ def announce(ledger: Ledger | None, public: Path) -> None:
         )
     lock = lock_file_of(ledger.path)
     if not exists(ledger.path):
-        # If the folder is missing, or the lock of an earlier ledger exists, an error follows instead of a new ledger.
+        # If the folder is missing, or the lock of an earlier ledger exists, the ledger cannot be created, and this note
+        # is omitted.
         if ledger.path.parent.is_dir() and not exists(lock):
             say_note(f"the ledger {ledger.path} is created")
         return

@@ -25,7 +25,7 @@ _Found = TypeVar("_Found")
 
 
 def loss_of(path: Path | None, name: str) -> LossFunction | None:
-    """Return the loss function of the matrix in a file, or None if no file is given; errors name argument and file."""
+    """Return the loss function of the matrix in a file, or None without a file; errors name argument and file."""
     if path is None:
         return None
     loss = _read_loss(path, name)
@@ -62,7 +62,7 @@ def _read_loss(path: Path, name: str) -> LossFunction:
 
 
 class MixtureLosses(NamedTuple):
-    """Loss functions of both directions if the rows of all ends are mixtures of other rows, and a note on the ends."""
+    """Backward and forward loss function if rows of ends are assumed to mix other rows, and a note on the ends."""
 
     before: LossFunction | None
     after: LossFunction | None
@@ -70,21 +70,21 @@ class MixtureLosses(NamedTuple):
 
     @property
     def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
-        """The backward and the forward loss function."""
+        """The backward loss function, then the forward one."""
         return self.before, self.after
 
 
 def remove_smoothing(
     before: LossFunction | None, after: LossFunction | None
 ) -> tuple[LossFunction | None, LossFunction | None] | None:
-    """Return the loss functions from counts alone, or None if neither chain was smoothed."""
+    """Return the loss functions of the matrices before smoothing, or None if neither matrix was smoothed."""
     if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
         return None
     return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
 
 
 def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> MixtureLosses | None:
-    """Return the loss functions under the assumption "mixture", or None if they are the given loss functions."""
+    """Return the loss functions under the assumption "mixture", or None if it changes neither of them."""
     found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
     if all(loss is other for loss, other in zip((before, after), found, strict=True)):
         return None
@@ -108,7 +108,7 @@ def compare_assumptions(
     before: LossFunction | None,
     after: LossFunction | None,
 ) -> dict[str, _Found]:
-    """Return the results under mixture and from counts alone, if they differ from the given assumptions."""
+    """Return further results: under "mixture" if it changes a loss function, and without smoothing if it was used."""
     found = {}
     if (other := apply_mixture(before, after)) is not None:
         with suppress_warnings():

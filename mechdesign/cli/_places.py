@@ -98,8 +98,8 @@ def locate_secrets(
 ) -> tuple[Integers, int]:
     """Return the secrets for one place, or for each place in a file, `draws` times each: int64 (k · draws,).
 
-    The second value is the largest number of answers for one place. Between anchors a place is a pair of coordinates,
-    and otherwise a cell.
+    The second returned value is the largest number of answers for one place. For this count, a place between anchors is
+    a pair of coordinates, and any other place is its cell.
 
     Places outside the domain raise `InputError`, as in `Domain.cell_of`, or are replaced by the nearest secret and
     counted in a note. Between anchors, each draw selects an anchor independently. Places outside all anchors raise

@@ -70,9 +70,9 @@ def attack(
 
     All attackers know the channel. Errors use the measure of the first distortion requirement, or else the Euclidean
     distance, or, without places, the probability of a wrong guess. Expected errors are under the prior of the design.
-    No attack with that prior has a smaller expected error than the optimal attack. Some attacks minimise another value:
-    the pairwise min-max attack looks at one pair and one guess at a time. The value of that attack is often smaller
-    than any expected error.
+    Under this prior, no attack has a smaller expected error than the optimal attack. Some attacks minimise another
+    value: the pairwise min-max attack looks at one pair and one guess at a time. The value of this pairwise attack is
+    often smaller than any expected error.
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "must be positive", value=time_limit, bound="> 0 and finite")
@@ -126,7 +126,7 @@ def _attack(
     time_limit: float,
     live: ProgressCallback | None,
 ) -> Attack | None:
-    """Return the attack, or None if it was not found in time or does not apply."""
+    """Return the attack with a given name, or None if it was not found in time or does not apply."""
     function: Callable[..., Attack] = getattr(games, name)
     if name in _BY_PROGRAM:
         try:

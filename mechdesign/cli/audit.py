@@ -139,7 +139,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class _AuditArguments:
-    """The arguments of the audit, and the ε that the files state, or None."""
+    """The arguments of the audit, and the ε that the audited files claim, or None without a claim."""
 
     arguments: dict[str, Any]
     stated: str | None
@@ -160,7 +160,7 @@ class _Subject:
         return self.channel.numerators if isinstance(self.channel, Channel) else self.channel
 
     def require_size(self, file: Path) -> None:
-        """Raise `InputError` if the problem of a specification has another number of secrets."""
+        """Raise `InputError` if the channel and the problem of a specification have different numbers of secrets."""
         count = len(self.rows)
         if self.problem is not None and self.problem.cost.shape[0] != count:
             value, bound = self.problem.cost.shape[0], f"{count}, the rows of {file}"
@@ -168,7 +168,7 @@ class _Subject:
 
 
 def _read_subject_of(spec: Path, file: Path) -> _Subject:
-    """Return the channel in a file for the problem of a specification, with the rows in its order."""
+    """Return the channel in a file with the problem of a specification; the rows follow the order of its secrets."""
     from mechdesign.specification._specification import read_spec
 
     found, given = _read_subject(file), read_spec(spec)

@@ -92,8 +92,8 @@ def budget(
     sparse .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction.
     Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
-    replaced by a word, the results under mixture are also shown.
+    A row without observations may be replaced by the word "stay", "mixture" or "any": see `mechdesign chain --ends`. If
+    a row is replaced by a word, the results under mixture are also shown.
     """
     if cost_file is None and [weights, window, tolerance] != [None, None, None]:
         raise click.UsageError("give --cost with --weights, --window or --tolerance")
@@ -141,7 +141,7 @@ def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
 
 
 def _name_releases(budgets: list[float]) -> list[tuple[str, float]]:
-    """Return the distinct budgets with their releases; all releases between the first and the last have one budget."""
+    """Return each distinct budget with its releases; all releases between the first and last have the same budget."""
     last = len(budgets) - 1
     places = {0: "0", last: str(last)} if last >= 0 else {}
     if last >= 2:
@@ -160,7 +160,7 @@ def _curve_paths(source: Path) -> dict[str, str]:
 
 
 class _Limits(TypedDict):
-    """The number of successive releases that α bounds together, and the tolerance of the cost."""
+    """Limits of the search: the number of successive releases that α bounds together, and the tolerance of the cost."""
 
     window: int
     tolerance: float

@@ -70,8 +70,8 @@ def design_schedule(
 
     Return whether all designs have narrow brackets, which means that no search stalled.
 
-    Each bundle is written when it is done, and the schedule last: an interruption raises `SolverInterruptedError`, and
-    no schedule is written. A channel of an unfinished search is not written.
+    Each bundle is written as soon as its design is done, and the schedule is written last. An interruption raises
+    `SolverInterruptedError` before the schedule is written. A channel of an unfinished search is not written.
     """
     check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     _prepare(given, report)
@@ -215,10 +215,10 @@ def design(
     same settings. DIR/schedule.csv lists the design of each release.
 
     A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
-    them. `mechdesign export DIR --without-prior` writes a folder without it.
+    them. `mechdesign export DIR --without-prior` writes a folder without the prior.
 
-    With --rows rays the exit code is 3 if the final gap exceeds both the tolerance and 2 %. Such a design is also
-    certified and written, after a warning.
+    With --rows rays the exit code is 3 if the final gap exceeds both the tolerance and 2 %. A design with such a gap is
+    also certified and written, after a warning.
     """
     started = time.perf_counter()
     given = read_specification(specification, example, "design", _DEFAULT)
@@ -319,7 +319,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
         raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
     console = output()
     solver = estimate(size, settings).solver
-    # Other methods solve with one thread.
+    # Only the ray method and the block method solve with several threads.
     several = solver == RAYS or takes_blocks(solver)
     slow = compute_slowness(measure_speed(settings.threads or count_processors() if several else 1))
     found, most = estimate(size, settings, slow), find_largest(size, settings, slowness=slow)
@@ -385,7 +385,7 @@ def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[
 
 
 def _truth(made: Design) -> str:
-    """Return the option of `sample` for a secret: its coordinates if it has any, or its index."""
+    """Return the option of `mechdesign sample` for one secret: its coordinates if it has a place, or its index."""
     domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
     for axes in (DEGREES, PLANE):
         if domain is not None and domain.places(axes) is not None:

@@ -118,7 +118,7 @@ def show_release(folder: Path, as_json: bool) -> None:
     for name, fact in facts.items():
         shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
     console.print(shown)
-    # Further remarks of an unsound release are invalid, since it considers too few neighbours.
+    # An unsound release considers too few neighbours, so its other remarks are invalid and not shown.
     if not release.description.unsound:
         for remark in release.description.remarks:
             say_note(remark)

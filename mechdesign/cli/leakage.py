@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
 
 
-# The defaults of the example.
+# ε per release and number of releases for `--example`, if the caller gives none.
 _EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
 _FILE = click.Path(path_type=Path)
 _ROUTE_OPTIONS = {r"alphas\[0\]": "leakage of a release", "backward": "P.csv", "forward": "--forward"}
@@ -95,8 +95,8 @@ def leakage(
     numbers without a header, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an
     adversary who only knows the transitions to the next state. Releases are counted from 0.
 
-    The words stay, mixture and any may replace a row without observations: see `mechdesign chain --ends`. If a row is
-    replaced by a word, the results under mixture are also shown.
+    A row without observations may be replaced by the word "stay", "mixture" or "any": see `mechdesign chain --ends`. If
+    a row is replaced by a word, the results under mixture are also shown.
 
     With --route, the leakage of each release is shown by each route. If a route differs from the hull by more than
     1e-9, the exit code is 3.
@@ -293,8 +293,8 @@ def chain(
     folder of the matrix. Files of a counted chain are private, and only you can read them.
 
     Rows of forward.csv are counted from the steps that leave a state, rows of backward.csv from the steps that enter
-    it. For a state without such steps, --ends selects the row. The rows mixture and any are written as words, for
-    `leakage` and `budget`.
+    it. For a state without such steps, --ends determines the row. With --ends mixture or any, such a row is written as
+    a word, which `leakage` and `budget` read.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._chain_counts import CHAIN_COUNTS

@@ -28,7 +28,7 @@ def ledger() -> None:
 )
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
-    """Create an empty ledger at PATH, with or without a budget, which only its owner can read."""
+    """Create an empty ledger at PATH, with or without a budget; only the owner of the file can read it."""
     from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 

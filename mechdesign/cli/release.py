@@ -132,9 +132,9 @@ def release(
     another time than the trace (--own-history). Data of other people must be declared as such (history = "others" in
     [release]).
 
-    released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
-    released so far are kept without release.json, and the exit code is 130. If DIR contains a finished run, these steps
-    go to DIR-interrupted.
+    The file released.csv is written first, and pages last. A folder without release.json contains an unfinished run.
+    After Ctrl-C the steps released so far are kept without release.json, and the exit code is 130. If DIR already
+    contains a finished run, the steps of an interrupted run go to DIR-interrupted.
 
     Publish only one run of a trace: each further run adds its ε. So --overwrite is required to replace a released trace
     in DIR, but not to replace a rehearsal. Use one ledger for each person: it records the spending before each step is
@@ -184,7 +184,7 @@ def release(
 
 @dataclass(frozen=True)
 class _Folders:
-    """The folder that may be published, the folder with the true states, and options of writing."""
+    """The folder that may be published, the private folder with the true states, and options for writing both."""
 
     public: Path
     private: Path | None
@@ -318,7 +318,7 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
         shown.add_row("states revealed for certain", Text(said, "yellow"))
     console.print(shown)
     console.print()
-    # Only a rehearsal may show true errors.
+    # True errors depend on the true states, so only a rehearsal shows them.
     shown = table("on average over the steps", "expects to be off by", *(["is truly off by"] if found.seeded else []))
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     for row in accuracy(found, states if found.seeded else None):

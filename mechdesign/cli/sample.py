@@ -72,8 +72,8 @@ def sample(
     "continuous") a place keeps its coordinates: dithering draws one of the four anchors around it, with exact weights.
 
     A place outside the box of a grid, outside the rectangle of anchors, or in a cell without a secret raises an error.
-    For points, a place must be within --reach of the nearest secret. With --outside nearest such places are counted,
-    and replaced by the nearest secret.
+    If the secrets are points, a place must be within --reach of the nearest secret. With --outside nearest, such places
+    are counted and replaced by the nearest secret instead.
 
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer.
     Other columns are not copied, and the file itself is never overwritten.

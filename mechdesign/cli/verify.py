@@ -27,7 +27,7 @@ UNPROVED_ALPHA = (
     "transition matrix, which these files do not contain: `mechdesign leakage` computes it from that matrix and "
     "the budgets."
 )
-"""Note on a schedule: its verified designs do not prove the joint leakage."""
+"""Note that the verified designs of a schedule do not prove the joint leakage of its releases."""
 
 
 @click.command()
@@ -184,7 +184,7 @@ def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -
 
 
 def _others(design: VerifiedDesign, places: Set[int]) -> list[object]:
-    """Return the claims of a design other than the ε of its release; generic claims, which may follow, are left out."""
+    """Return kind, nominal value and radius of each requirement; a value that may follow the schedule's ε is empty."""
     checked = enumerate(zip(design.named, design.certificate.requirements, strict=True))
     return [
         (each.kind, "" if named or place in places else each.nominal, each.radius) for place, (named, each) in checked

@@ -2,7 +2,7 @@
 
 A compressed file (.npz, gzip, Parquet) may unpack to 256 MiB or to 100 times its own size, whichever is larger. The
 same limit applies to the archives of a bundle. A line of text may take 16 MiB. `allowing_memory`, or the option
-``--memory`` of a command, raises both limits.
+``--memory`` of a command, raises the limits for files and for lines.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ class Schedule:
 
     @property
     def distinct(self) -> tuple[Fraction, ...]:
-        """The distinct positive budgets, in order of first use. Each of these budgets needs one channel."""
+        """The distinct positive budgets, in order of first use. One channel is designed for each of these budgets."""
         return tuple(dict.fromkeys(epsilon for epsilon in self.epsilons if epsilon))
 
     @property
@@ -244,7 +244,7 @@ class Schedule:
         return self.steps(Fraction(0))
 
     def steps(self, epsilon: Fraction) -> list[int]:
-        """Return the indices of the releases with one budget.
+        """Return the indices of the releases with this budget.
 
         Args:
             epsilon: The budget, in nats.

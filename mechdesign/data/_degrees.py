@@ -45,7 +45,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
         error: A function that creates an error from a problem, a value and a bound.
 
     Returns:
-        Latitude in [-90, 90] and longitude in [-180, 360], in degrees; the longitude is not wrapped.
+        Latitude in [-90, 90] and longitude in [-180, 360], in degrees; the longitude is not reduced by 360 degrees.
 
     Raises:
         RowError: A cell is empty, not a number, or out of range.
@@ -70,7 +70,7 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
 
 
 def error_of(row: RowError) -> InputError:
-    """Return the error for a row that must be readable; the message mentions if the columns look interchanged."""
+    """Return the error for a row that must be readable; its message tells if the columns seem to be interchanged."""
     error = row.error
     if row.reason != reasons.LATITUDE or not row.interchangeable:
         return error
@@ -81,8 +81,8 @@ def error_of(row: RowError) -> InputError:
 def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Flags:
     """Return a mask of the valid longitudes in a column whose values lie between -180 and 360 degrees.
 
-    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. Otherwise the
-    range is -180 to 180 degrees.
+    The range is 0 to 360 degrees if `how` is "360", or if `how` is None and no longitude is negative. In all other
+    cases the range is -180 to 180 degrees.
     """
     if how == "360" or (how is None and not (longitudes < 0).any()):
         good: Flags = longitudes >= 0
@@ -103,7 +103,7 @@ def say_beyond(source: Path, longitudes: Floats) -> None:
 
 
 def longitudes_note(longitudes: Floats, name: str) -> tuple[str, ...]:
-    """Return a sentence with the number of longitudes in a column above 180 degrees, or an empty text."""
+    """Return a sentence with the number of longitudes above 180 degrees in a column; "" if there are none."""
     beyond = int((longitudes > 180).sum())
     if not beyond:
         return ()

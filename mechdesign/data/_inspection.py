@@ -18,8 +18,8 @@ from mechdesign.data._text import column_text, columns_text, is_number, one_colu
 from mechdesign.data._times import TimeColumns, find_times, order_of
 from mechdesign.data._trajectories import Trajectory
 
-# Number of lines in the sample, which grows up to the maximum while a column named like a time is blank in all its
-# lines.
+# Number of lines in the first sample, and in the largest. The sample grows while a column named like a time is blank in
+# all lines of the sample.
 _SAMPLE_LINES = 200
 _MAX_SAMPLE_LINES = 200_000
 # An error lists up to this number of folders.
@@ -88,7 +88,7 @@ def inspect_data(
 
     Args:
         path: Table (text, gzip or Parquet) or folder.
-        given: Columns that the user named, by their meaning.
+        given: The columns that the user named, by their meaning, such as "latitude".
         said: The layout of times and longitudes that the user specified.
         places: The table of places, if check-ins refer to places instead of coordinates.
 
@@ -177,7 +177,7 @@ def _require_decimals(found: DataSource) -> None:
 def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each column that may contain times, with the reason why it is not read.
 
-    Columns in `taken` have another meaning.
+    The columns in `taken` are skipped, because they have another meaning.
     """
     header, body = _head(path, delimiter)
     found = _times(path, header, body, delimiter, (Written(), None, None, taken))
@@ -186,7 +186,8 @@ def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tup
     return found.notes
 
 
-# The layout of times, the columns with the time and with the date, and the columns with other meanings.
+# Options for times: their layout, the column with the time, the column with the date, and all columns that have another
+# meaning.
 _TimeOptions = tuple[Written, str | None, str | None, Sequence[str]]
 
 
@@ -282,7 +283,7 @@ def _describe_interchange(columns: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_counted_from_zero(trace: Trajectory) -> bool:
-    """Return whether all times are within a day of 1970-01-01: they are probably hours of a day, or line numbers."""
+    """Return whether all times are within a day of 1970-01-01: such times are probably hours, or line numbers."""
     if trace.time is None:
         return False
     return bool((np.abs(trace.time.astype(np.int64)) < _DAY_S).all())

@@ -72,7 +72,8 @@ def join(asked: PlacesTable, header: Sequence[str], delimiter: str, checkins: tu
         The table of places with all its columns.
 
     Raises:
-        InputError: A column given by the user does not exist, or another column is not recognised.
+        InputError: A column that the user named does not exist, or a column that the user did not name is not
+            recognised.
     """
     path, columns = checkins
     named = {"key": asked.key, "latitude": asked.latitude, "longitude": asked.longitude}
@@ -111,7 +112,7 @@ def _plain(column: str) -> str:
 
 
 def _find_by_name(header: Sequence[str], names: Sequence[str]) -> str | None:
-    """Return the column with the first name that occurs among the columns."""
+    """Return the column whose name comes first in `names`; None if no column has one of these names."""
     plain = {_plain(column): column for column in reversed(header)}
     return next((plain[name] for name in names if name in plain), None)
 

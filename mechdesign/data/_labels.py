@@ -35,7 +35,7 @@ class Names:
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Names:
-        """Return the index of members with these labels, in order.
+        """Return the index of members, given their labels in the order of their positions.
 
         >>> Names.of(["0", "1", "2"]).numbers, Names.of(["3", "1"]).numbers, Names.of(["home", "7"]).numbers
         (False, True, False)
@@ -199,7 +199,7 @@ def _are_positions(known: Names) -> bool:
 
 
 def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -> None:
-    """Raise `InputError` if a column of positions, not chosen by the user, would change the order of the rows."""
+    """Raise `InputError` if a column, not chosen by the user, numbers the secrets in another order than the rows."""
     if _are_positions(known) and list(texts) != list(known.places):
         raise InputError(
             str(path),
@@ -234,13 +234,13 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
 
 
 def _simplify(text: str) -> str:
-    """Return a text in lower case and stripped; a whole number also loses leading zeros and decimal zeros."""
+    """Return a text in lower case without outer blanks; a whole number also loses leading and decimal zeros."""
     plain = to_nfc(text).strip().casefold()
     return str(int(plain.split(".")[0])) if _PADDED.fullmatch(plain) else plain
 
 
 def _match_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:
-    """Return the row of each secret; raise `InputError` for the first mismatch."""
+    """Return the row of each secret; raise `InputError` for an unknown, repeated or missing label."""
     rows: dict[int, int] = {}
     for row, text in enumerate(texts):
         where = f"{path}, row {row + 1}, column {label}"

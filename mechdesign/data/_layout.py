@@ -5,8 +5,8 @@ error therefore contains the position of a cell and a mask of its content. `mech
 ``--show-values``, shows the content itself.
 
 A setting that the user does not specify is inferred if only one interpretation is possible; a `RecognisedWarning`
-reports it. Otherwise an error requests the setting. `reading_as` sets the layout of all files that are read in its
-block.
+reports it. If several interpretations are possible, an error requests the setting. `reading_as` sets the layout of all
+files that are read in its block.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def withheld(value: object, *, counts: bool = True) -> object:
 
 @contextmanager
 def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
-    """Replace the value in every `InputError` raised in the block by its form, because it may come from a file.
+    """Replace the value in every `InputError` of the block by its form, because the value may come from a file.
 
     If `below` is given, only errors whose paths begin with `below` are changed. With `counts`, integers are shown,
     because they are counts and not cells. The cause of an error is dropped as well, unless the file could not be
@@ -145,7 +145,7 @@ def require_delimiter(delimiter: str | None) -> str | None:
 
 def _require_encoding(encoding: str) -> None:
     try:
-        # Python also has codecs that do not encode text.
+        # Python also has codecs that do not encode text, such as hex; these fail here.
         "a".encode(encoding)
     except (LookupError, UnicodeError, ValueError, TypeError):
         bound = 'a text encoding, such as "utf-8", "utf-16", "windows-1252" or "gb18030"'
@@ -319,7 +319,7 @@ class Dialect:
 
 
 def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list[str]], bool] | None = None) -> Dialect:
-    """Return the dialect of a text; warn if it was recognised and is not plain CSV.
+    """Return the dialect of a text; warn if it was inferred from the text and is not plain CSV.
 
     `suits` returns whether a first row has the expected fields. Commas are tried first, then the other delimiters. If
     no delimiter gives a suitable first row, the delimiter with the most fields in this row is chosen.
@@ -361,7 +361,7 @@ def _first_row(head: Sequence[str], dialect: Dialect) -> list[str]:
 
 
 def _rows(head: Sequence[str], dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the rows of some lines without blank lines, up to the first row that cannot be read."""
+    """Yield the rows of some lines, up to the first row that cannot be read; skip blank lines."""
     try:
         for row in filter(None, csv.reader(head, delimiter=dialect.delimiter, skipinitialspace=dialect.padded)):
             yield [field.strip() for field in row] if dialect.padded else row
@@ -377,16 +377,16 @@ class Mark:
     sign: str = "."
 
     def plain(self, text: str) -> str:
-        """Return a number with a decimal point; if the mark is a comma, a text with a point becomes unreadable."""
+        """Return a number with a decimal point; if the mark is a comma, make a text with a point unreadable."""
         return text if self.sign == "." else text.replace(".", "..").replace(",", ".")
 
 
 def mark_of(texts: Sequence[str], path: str, largest: float = float("inf")) -> Mark:
     """Return the decimal mark in the numbers of a column, or matrix, at `path`: set by the layout, or inferred.
 
-    Commas are decimal marks if some comma cannot separate thousands. A comma does not separate thousands if it is not
-    followed by three digits, follows a zero, or makes the number exceed `largest`. Raises `InputError` if every comma
-    may separate thousands, or if other numbers have a point.
+    Commas are decimal marks if some comma cannot separate thousands. A comma cannot separate thousands if it follows a
+    zero, precedes more or fewer than three digits, or makes the number exceed `largest`. Raises `InputError` if every
+    comma may separate thousands, or if other numbers have a point.
     """
     given = current_layout().decimal
     commas = [text for text in texts if "," in text and _WITH_COMMA.fullmatch(text)]

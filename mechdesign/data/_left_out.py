@@ -41,7 +41,7 @@ class RowError(Exception):
     """A row cannot be read.
 
     Args:
-        reason: One of the reasons of this module, by which rows are counted.
+        reason: The reason, one of the constants of this module; rows are counted by reason.
         error: The error for the row, with its position and value.
         interchangeable: For a latitude beyond 90°, whether the two coordinates would be valid if interchanged.
     """

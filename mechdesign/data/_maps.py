@@ -173,10 +173,11 @@ def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None 
 def count_places(
     path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None, missing: float = MOST_LEFT_OUT
 ) -> tuple[Floats, Floats, LeftOut]:
-    """Return the coordinates that `read_places` returns, and the counts of rows left out; the places are only counted.
+    """Return the coordinates that `read_places` returns, and the numbers of rows left out by reason.
 
-    A row is left out if it is blank, has no place, has a latitude beyond 90 degrees, or another number of fields. At
-    most the share `missing` of all rows may be left out.
+    Rows may be left out, because the caller only counts the places. A row is left out if it is blank, has no place, has
+    a latitude beyond 90 degrees, or has the wrong number of fields. At most the share `missing` of all rows may be left
+    out.
     """
     left_out = LeftOut(missing)
     found = _coordinates(Path(path), axes, delimiter, left_out)
@@ -221,7 +222,7 @@ def _coordinates(
 def _whole_rows(
     source: Path, names: list[str], delimiter: str | None, suits: Suits, left_out: LeftOut
 ) -> tuple[dict[str, list[str]], list[int]]:
-    """Return the texts in columns, and their row numbers; rows of another length are left out."""
+    """Return the texts in columns, and their row numbers; leave out rows that differ from the header in length."""
     rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
     filled = [index for index, (_, row) in enumerate(rows) if row]
     header = rows[filled[0]][1]

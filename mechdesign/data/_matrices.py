@@ -198,7 +198,7 @@ def read_chain_matrix(
         The matrix, sparse for a file .npz, and the word "mixture" or "any", or "" if no row remains unknown.
 
     Raises:
-        InputError: The file cannot be read, has different words, no known row, or a row of zeros.
+        InputError: The file cannot be read, has two different words, has no known row, or has a row of zeros.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -418,7 +418,7 @@ def _require_sizes(content: io.BytesIO, path: Path) -> None:
 
 
 def _require_size(source: IO[bytes], size: int) -> None:
-    """Raise `ValueError` if the header of an array claims more than `size` bytes; a damaged header raises `_DAMAGE`."""
+    """Raise `ValueError` if the header of an array claims more than `size` bytes, or one of `_DAMAGE` if damaged."""
     version = np.lib.format.read_magic(source)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:

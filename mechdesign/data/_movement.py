@@ -177,8 +177,8 @@ def read_checkins(
     they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a `RecognisedWarning`
     reports unusual settings. `reading_as` specifies the layout.
 
-    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. Examples of unreadable
-    rows have a missing user or place, an unreadable time, and a latitude beyond 90 degrees. If only times are missing
+    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. For example, a row cannot
+    be read if it has no user or place, an unreadable time, or a latitude beyond 90 degrees. If only times are missing
     (blank, NaT, NULL, NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
 
     These times are recognised:
@@ -202,8 +202,8 @@ def read_checkins(
         time_format: Format of the times: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms",
             "unix-us" or "unix-ns". The format is required if times are ambiguous.
         time_zone: Zone of times without a zone, such as "Europe/Zurich"; UTC if None.
-        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. If None, the range
-            ends at 360 if some longitudes exceed 180 and none is negative.
+        longitudes: "180" if longitudes go from -180 to 180 degrees, "360" if they go from 0 to 360. With None, the
+            range ends at 360 if some longitudes exceed 180 and none is negative.
         missing: The share of rows that may be left out, in [0, 1].
 
     Returns:
@@ -227,7 +227,7 @@ def read_checkins(
         longitude=longitude,
         time=time,
         trace=trace,
-        # Recognising a delimiter tries commas first.
+        # With None, the delimiter is recognised, and commas are tried first.
         delimiter=None if delimiter == "," else delimiter,
         place=place,
         places=places,
@@ -240,7 +240,7 @@ def read_checkins(
 
 
 def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
-    """Warn if all points are in Antarctica, but would be in inhabited regions with their columns exchanged."""
+    """Warn if all points are in Antarctica, but would be in inhabited regions if their columns were exchanged."""
     if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
         warn(
             f"{source}: all points are south of 60 degrees south: {INTERCHANGED}. Exchange the names of the columns",
@@ -468,7 +468,7 @@ def _of_traces(
     longitudes: Longitudes | None,
     blank: int,
 ) -> Points:
-    """Return the traces, with longitudes wrapped to between -180 and 180 degrees."""
+    """Return the traces, with longitudes reduced to the range from -180 to 180 degrees."""
     notes = clock.notes
     kept: dict[tuple[str, str], Flags] = {}
     if (
@@ -503,7 +503,7 @@ def _of_traces(
 
 
 class _Beyond:
-    """The error for each user's first longitude beyond 180 degrees; it does not apply to a range of 0 to 360."""
+    """The error for each user's first longitude beyond 180 degrees, to be raised unless longitudes go from 0 to 360."""
 
     def __init__(self) -> None:
         self.errors: dict[str, InputError] = {}
@@ -557,7 +557,7 @@ def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error
 
 
 def _plt_files(folder: Path) -> list[Path]:
-    """Return the .plt files in a folder, in any letter case, without hidden files."""
+    """Return the files in a folder that end in .plt or .PLT, without hidden files."""
     paths = folder.iterdir() if folder.is_dir() else ()
     return sorted(
         path for path in paths if path.suffix.lower() == ".plt" and path.is_file() and not path.name.startswith(".")

@@ -1,4 +1,4 @@
-"""Convert Parquet files to CSV in batches: a repeated value takes a few bits in Parquet, but its full length in CSV."""
+"""Convert Parquet files to CSV in batches, because repeated values take much less space in Parquet than in CSV."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _describe(left_out: LeftOut) -> tuple[str, ...]:
 
 
 def _check_share(left_out: LeftOut, kept: int) -> None:
-    """Raise `InputError` if too many steps are left out; if no step has a time, the caller raises the error."""
+    """Raise `InputError` if too many steps are left out, unless all steps lack a time, which the caller reports."""
     left_out.kept = kept
     if left_out.kept or set(left_out.counts) != {reasons.NO_TIME}:
         left_out.check()
@@ -323,7 +323,7 @@ def _require_unsaid(given: Mapping[str, str | None]) -> None:
 
 
 class _TimedRows(NamedTuple):
-    """The width of rows, the columns of time, date and state, and the index of states."""
+    """A parser for rows of `width` fields, with the columns of time, date and state, and with the index of states."""
 
     width: int
     times: tuple[int, int | None]
@@ -424,7 +424,7 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | N
 
 
 def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[int, list[str]]]:
-    """Return the lines of a file, by number and fields; coordinates have decimal points."""
+    """Return the number and the fields of each line of a file; coordinates get decimal points."""
     known = {to_nfc(label) for label in domain.labels}
 
     def suits(row: list[str]) -> bool:
@@ -475,7 +475,7 @@ def _unread_places(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) -> Integers:
-    """Return the states in the lines of a file, by number and fields."""
+    """Return the states in the lines of a file; `rows` contains the number and the fields of each line."""
     filled = [index for index, (_, row) in enumerate(rows) if row]
     if not filled:
         raise InputError(str(source), "is empty", bound=_FORMS)
@@ -519,7 +519,7 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
 def _extract_rows(
     trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any],
 ) -> tuple[str, list[list[object]]]:
-    """Return the form of the states ("state", "degrees" or "plane"), and the values of each step."""
+    """Return the form of the states ("state", "degrees" or "plane"), and the values that state each step."""
     if isinstance(trace, Mapping):
         form, places = _columns([str(name).strip().lower() for name in trace])
         if not form:

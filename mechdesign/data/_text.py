@@ -100,7 +100,7 @@ _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?!
 # A header line has at most this many digits, and a column name at most this many characters.
 _MAX_HEADER_DIGITS = 20
 _MAX_NAME_LENGTH = 80
-# A line above at least this number of numeric columns is a header line.
+# The first line is a header line if at least this number of columns below it are numeric.
 _MIN_NUMERIC_COLUMNS = 2
 # Usual column names, in lower case: a first line with one of these names is a header line.
 _USUAL = frozenset(
@@ -139,7 +139,7 @@ _USUAL = frozenset(
         ),
     )
 )
-# Least similarity, in [0, 1], of a column name to the name of a requested column.
+# A column name is similar to the name of a requested column if their similarity, in [0, 1], is at least this number.
 _MIN_SIMILARITY = 0.75
 # The fields of a blank line of a table with one column.
 _BLANK = [""]
@@ -161,7 +161,7 @@ _ONE_COLUMN = (
 _UTF_16 = 'set its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
 _NESTED = "it contains lists, structures or bytes: write the required values into a separate column"
 
-# Number of initial characters that are searched for other text formats.
+# Number of initial characters in which signs of other text formats are searched for.
 _PREFIX_LENGTH = 1000
 _BUFFER_BYTES = 2**17
 # Patterns of the beginning of other text formats, and their names; the first match is used.
@@ -225,7 +225,7 @@ def _blank_line(path: Path, line: int) -> InputError:
 
 
 def has_columns(names: Sequence[str]) -> Callable[[list[str]], bool]:
-    """Return a predicate for headers that have these columns."""
+    """Return a function that tells whether a header has these columns."""
     return lambda header: all(to_nfc(name) in header for name in names)
 
 
@@ -326,7 +326,7 @@ def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = f
 
 
 def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:
-    """Return the texts of a column of numbers with decimal points, see `mechdesign.data._layout.mark_of`."""
+    """Return the numbers of a column as texts with decimal points; see `mechdesign.data._layout.mark_of`."""
     mark = mark_of(texts, f"{path}, column {column}", largest)
     return [mark.plain(text) for text in texts]
 

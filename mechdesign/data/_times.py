@@ -39,7 +39,7 @@ _NANOSECONDS = 10**9
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
-# Formats of dates in digits, with their number of digits.
+# Formats of dates that consist of digits only, with their numbers of digits.
 _DIGITS = (
     *((8, "%Y%m%d"), (6, "%Y%m"), (7, "%Y%j"), (10, "%Y%m%d%H"), (12, "%Y%m%d%H%M"), (14, "%Y%m%d%H%M%S")),
     *((6, "%y%m%d"), (10, "%y%m%d%H%M"), (12, "%y%m%d%H%M%S")),
@@ -275,7 +275,7 @@ _PLACES: Mapping[str, tuple[str, str]] = MappingProxyType({"day": ("one", "two")
 _OTHER_ORDER: Mapping[str, str] = MappingProxyType({"day": "%m/%d/%Y", "month": "%d/%m/%Y"})
 
 _LETTERS_AFTER = re.compile(r"[0-9] *[a-z]{2,5}\s*$", re.IGNORECASE)
-# A date of two numbers and a year, whose order is ambiguous, and a time without a day.
+# A date whose first two numbers may be day and month in either order; and a time of day without a date.
 _TWO_WAYS = re.compile(r"[0-9]{1,2}(?P<sign>[-/.])[0-9]{1,2}(?P=sign)(?P<year>[0-9]{2}|[0-9]{4})(?![0-9]).*", re.DOTALL)
 _NO_DAY = re.compile(rf"{OF_DAY}(?: *{ZONE})?", re.IGNORECASE)
 
@@ -548,9 +548,9 @@ class TimeColumns:
     Attributes:
         time: The column with the time; None if no such column is found.
         date: The column with the date, if `time` contains only the time of day.
-        unread: A sentence about each unreadable column with the name of a time.
+        unread: A sentence about each column that is named like a time but cannot be read.
         others: Columns with unknown names that may contain times.
-        blank: Whether a column with the name of a time is blank in all rows of the sample.
+        blank: Whether a column that is named like a time is blank in all rows of the sample.
     """
 
     time: str | None = None

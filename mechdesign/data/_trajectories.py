@@ -223,7 +223,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
 
 
 def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
-    """Return an error with the extent of the points, and mention if latitude and longitude look interchanged."""
+    """Return an error with the extent of the points; it tells if latitude and longitude seem to be interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")

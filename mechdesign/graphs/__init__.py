@@ -2,7 +2,7 @@
 
 Builders such as `blocks` and `threshold` return networkx graphs on the indices of the secrets. `exposed` and `repair`
 use sensitivity hulls to find and protect secrets without possible neighbours. `problem` returns the least-cost problem
-under a graph, which `mechdesign.design` solves. The room imports `model`, `certify` and `base`.
+under a graph, which `mechdesign.design` solves. This package imports `model`, `certify` and `base`.
 """
 
 from mechdesign.base import _lazy

@@ -1,7 +1,7 @@
 """Policy graphs.
 
 The two ends of an edge of a policy graph are ε-indistinguishable. Nodes k hops apart are then kε-indistinguishable.
-Nodes without a path between them may be distinguished. Sources are PGLP (Cao et al. 2020, Definitions 3 to 6 and Lemma
+An answer may distinguish nodes that no path connects. Sources are PGLP (Cao et al. 2020, Definitions 3 to 6 and Lemma
 1) and DPHMM (Xiao et al. 2017, Definition 4.2). Graphs are undirected networkx graphs. Each builder returns a graph on
 the nodes 0, …, n−1, in this order, without self-loops. A constrained graph contains a subset of the nodes, with
 unchanged numbers.
@@ -33,8 +33,8 @@ from mechdesign.model._numbers import Number
 def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
     """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
 
-    The nodes of a graph must be integers >= 0, and below `size` if it is given. A constrained graph may lack some of
-    the nodes 0, 1, …, `size` − 1.
+    The nodes of a graph must be integers >= 0, and below `size` if `size` is given. A constrained graph may lack some
+    of the nodes 0, 1, …, `size` − 1.
     """
     if not isinstance(graph, nx.Graph):
         raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
@@ -162,7 +162,7 @@ def neighbours8(domain: Domain | Grid) -> nx.Graph:
 
 
 def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = None) -> nx.Graph:
-    """Return the graph that joins secrets of the same category, and of the same region if given (PGLP, G_poi).
+    """Return the graph that joins secrets of the same category, within each region if given (PGLP, G_poi).
 
     Args:
         labels: The category of each secret, (n,). A secret with the category None has no edge.
@@ -193,11 +193,12 @@ def threshold(
 
     `threshold(domain, r)` uses Euclidean distances between places; `threshold(distance=matrix, radius=r)` uses a given
     matrix. The edges are the pairs that `ThresholdPrivacy` bounds. A distance that exceeds the radius only by rounding
-    is an edge, too; see `distances.reach`. A graph of several secrets without an edge causes a `GraphWarning`.
+    is an edge, too; see `distances.reach`. If the graph has several secrets but no edge, the function issues a
+    `GraphWarning`.
 
     Args:
         domain: A domain with places, or points of shape (n, d).
-        radius: The radius in the unit of the domain or of the distances, > 0, exact.
+        radius: The exact radius, > 0, in the unit of the domain or of the distances.
         distance: Distances between the secrets instead of `domain`, (n, n); infinity means no edge.
         margin: The rounding error of `distance`, in addition to 1e-9 of the radius. For distances of a domain, the
             error is `distances.margin(domain)`.
@@ -249,7 +250,7 @@ def threshold(
 def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
     """Return the graph that joins two states if one state can precede both (DPHMM, G_trs).
 
-    States j and k are joined if m_ij > 0 and m_ik > 0 for some i. An adversary who knows the previous state then still
+    States j and k are joined if m_ij > 0 and m_ik > 0 for some i. Then even an adversary who knows the previous state
     cannot distinguish the joined states.
 
     Args:
@@ -275,7 +276,7 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
             raise rename_path(error, "P", "matrix") from error
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
-    # The entries count common predecessors; the upper triangle contains each pair once.
+    # Each entry counts the common predecessors of two states; the upper triangle contains each pair once.
     common = sparse.triu(reached.T @ reached, k=1).tocoo()
     graph = from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
     return _warn_if_empty(graph, "no state has transitions to two different states")

@@ -58,7 +58,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
 
     Args:
         prior: Probabilities, (n,).
-        delta: δ in [0, 1), exact.
+        delta: The exact number δ, in [0, 1).
 
     Returns:
         Sorted indices.
@@ -101,9 +101,9 @@ def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
 
 
 def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes of the support with neighbours only outside the support, sorted (PGLP, Definition 11).
+    """Return the sorted nodes of the support whose neighbours all lie outside the support (PGLP, Definition 11).
 
-    Nodes without neighbours are not included. Whether these nodes are *exposed* depends on the mechanism: see
+    Nodes without any neighbours are not included. Whether these nodes are *exposed* depends on the mechanism: see
     `exposed`.
 
     Args:
@@ -124,8 +124,8 @@ def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integer
 def isolated(graph: nx.Graph) -> Integers:
     """Return the nodes without any edge, sorted: the graph does not protect them.
 
-    "Isolated" has its meaning from graph theory. In PGLP, an isolated node is a node without protection by the
-    mechanism (Definition 13). DPHMM and this package call this node exposed, see `exposed`.
+    Here, "isolated" means "without any edge", as in graph theory. In PGLP, an isolated node is a node without
+    protection by the mechanism (Definition 13). DPHMM and this package call such a node exposed; see `exposed`.
 
     Args:
         graph: The policy graph.
@@ -188,7 +188,7 @@ def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[
         j: The last node; None means all nodes.
 
     Returns:
-        The number of edges, or a dictionary by node in ascending order.
+        The number of edges. If `j` is None, a dictionary with the number of edges to each node, in ascending order.
 
     Raises:
         InputError: A node is not in the graph.

@@ -1,13 +1,14 @@
 """Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
-A K-norm mechanism with hull K makes i and j ε-indistinguishable if and only if f(j) − f(i) ∈ K. This is Theorem 5.2 of
-DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair (i, j) need not be an edge of the policy graph. Nodes
-with different hulls can always be distinguished, because the ratio of their densities is unbounded. Exposure must
-therefore be tested with the hull that the mechanism uses:
+A K-norm mechanism with hull K makes the nodes i and j ε-indistinguishable if and only if K contains the difference f(j)
+− f(i) of their places. This is Theorem 5.2 of DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair (i, j)
+need not be an edge of the policy graph. Nodes with different hulls can always be distinguished, because the ratio of
+their densities is unbounded. Exposure must therefore be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
-- "component": the hull of each node's component, as in P-LM and P-PIM of PGLP and by default in `PlanarIsotropic`. A
-node without edges is then released exactly. Only other nodes without edges at the same place protect this node;
+- "component": the hull of each node's component, as in P-LM and P-PIM of PGLP and by default in `PlanarIsotropic`. With
+  this hull, a node without edges is released exactly. Only other nodes without edges at the same place protect this
+  node;
 - a `SensitivityHull` for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
 
@@ -119,7 +120,7 @@ def hulls_between(places: Floats, graph: nx.Graph) -> list[SensitivityHull]:
 def hull_level(
     points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, *, support: ArrayLike | None = None
 ) -> float:
-    """Return ε max ‖f(s_j) − f(s_k)‖_K over all pairs of possible states (DPHMM, Theorems 5.3 and 6.3).
+    """Return the level ε max ‖f(s_j) − f(s_k)‖_K over all pairs of possible states (DPHMM, Theorems 5.3 and 6.3).
 
     The level is infinite if two places differ by a vector outside the span of K.
 
@@ -167,7 +168,7 @@ def degree_of_protection(
         hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
 
     Returns:
-        The number, or a dictionary by node in ascending order.
+        The number of nodes. If `node` is None, a dictionary with the number for each node, in ascending order.
 
     Raises:
         InputError: The node is not in the graph, or an argument is invalid.
@@ -190,7 +191,7 @@ def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -
     """Return the nodes with a degree of protection of 1, sorted (DPHMM, section 5.2).
 
     PGLP calls exposed nodes isolated (Definition 13). A node with an edge is never exposed, because its neighbours
-    protect it. The node of a graph with a single node is always exposed.
+    protect it. If the graph has a single node, this node is always exposed.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
@@ -231,7 +232,7 @@ def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 
-    The pairs include each edge of the graph, if the hull contains the difference of its ends. An optimal channel, or
+    An edge of the graph is one of the pairs if the hull contains the difference of its ends. An optimal channel, or
     another mechanism without a hull, protects the pairs if its policy graph contains them as edges.
 
     Args:

@@ -25,9 +25,9 @@ class PlaceOverview:
 
     Attributes:
         body: The sensitivity hull of the whole graph.
-        exposed: The exposed nodes for each hull, "component" and "graph", sorted.
+        exposed: The sorted exposed nodes for each of the hulls "component" and "graph".
         degrees: The degree of protection of each node, in ascending order of the nodes.
-        judged: The hull, "component" or "graph", for degrees and repair.
+        judged: The hull, "component" or "graph", on which `degrees` and `repair` are based.
         repair: Added edges that protect the exposed nodes. None if no node is exposed, if the graph has a single node,
             or if no repair was requested.
     """
@@ -48,7 +48,7 @@ class Overview:
         components: The connected components of the graph, each sorted, in the order of their first nodes.
         excluded: The impossible secrets, sorted.
         isolated: The nodes without an edge, sorted; an optimal channel may reveal them.
-        disconnected: The isolated nodes that have neighbours in the graph on all secrets.
+        disconnected: The isolated nodes that have neighbours in the policy graph on all secrets.
         geometry: Properties that depend on places; None if the secrets have no places.
 
     >>> overview(nx.path_graph(3), support=[0, 2]).disconnected.tolist()

@@ -49,9 +49,9 @@ def problem(
 ) -> Problem:
     """Return the problem of the least-cost channel under a policy graph.
 
-    The optimal channel releases a node without an edge exactly, unless another requirement bounds it. The optimal
-    channel does so even if noise with a sensitivity hull would protect the node. In a graph with a single node, the
-    node is also released exactly. By default, a node without an edge is an error; see `isolated`.
+    The optimal channel releases a node without an edge exactly, unless another requirement bounds it. Even a node that
+    noise with a sensitivity hull would protect is released exactly by the optimal channel. If the graph has a single
+    node, this node is also released exactly. By default, a node without an edge is an error; see `isolated`.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
@@ -62,16 +62,18 @@ def problem(
             normalised.
         cost: Costs (n, n); None means the Euclidean distance.
         within: The permitted answers. With "component" the answers are the nodes in the component of the secret. An
-            answer then reveals the component, which the policy permits. All other answers have infinite cost, and the
-            lower bound is for channels without them. The columns of the channel are the nodes. With "map" every member
-            of the domain is permitted (n columns), or m observables if `cost` has the shape (n, m).
-        isolated: The treatment of nodes without an edge. With "refuse" these nodes are an error. With "hull" an edge
-            joins each of them to all nodes in the hull of the whole graph around it. With "repair" the edges of
-            `repair` are added first. With "hull" and "repair", a node that is still without an edge is an error. With
-            "release" the exact release is accepted, and the certificate lists these nodes as `revealed`.
-        requirements: Further requirements on the nodes, in their order. Pair bounds may connect components. A
-            distortion floor applies to all components jointly. A floor can be at most the expected error of an
-            adversary who knows the prior and, unless `within` is "map", the component.
+            answer then reveals the component, which the policy permits. All other answers have infinite cost, so the
+            lower bound holds only for channels without these answers. The columns of the channel are the nodes. With
+            "map" the answers are all members of the domain (n columns), or the m observables if `cost` has the shape
+            (n, m).
+        isolated: The treatment of nodes without an edge. With "refuse" these nodes are an error. With "hull" edges join
+            each of these nodes to all nodes that the hull of the whole graph, centred at the node, contains. With
+            "repair" the edges that the function `repair` chooses are added first. With "hull" and "repair", a node that
+            is still without an edge is an error. With "release" these nodes are released exactly, and the certificate
+            lists them as `revealed`.
+        requirements: Further requirements; their secrets are the nodes in ascending order. Pair bounds may connect
+            components. A distortion floor applies to all components jointly. A floor can be at most the expected error
+            of an adversary who knows the prior and, unless `within` is "map", the component.
         objective: The objective, "expected" or "worst" cost.
         observables: The domain of the m observables, for ``within="map"``.
         title: The name of the problem in reports.
@@ -82,7 +84,7 @@ def problem(
 
     Raises:
         InputError: An argument is invalid or does not match the others.
-        InfeasibleError: A floor exceeds the largest possible floor, which the message contains.
+        InfeasibleError: A floor exceeds the largest possible floor, which the message states.
 
     >>> problem([[0.0], [1.0], [2.0]], graph=nx.path_graph(3), epsilon=1)
     Problem(3 secrets, 3 observables, expected cost; graph)
@@ -203,5 +205,5 @@ def _join_isolated(
 
 
 def _label_tied(requirements: Sequence[Requirement], n: int) -> Integers:
-    """Return a label for each node; nodes that pair bounds connect have the same label."""
+    """Return a label for each node; two nodes have the same label if a chain of pair bounds connects them."""
     return label_tied_secrets(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

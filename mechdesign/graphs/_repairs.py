@@ -30,8 +30,9 @@ from mechdesign.model._domain import Domain
 class RepairState:
     """The hulls of the nodes while edges are added; nodes are numbered 0, 1, … in ascending order.
 
-    The hull of node i is hulls[member[i]], and sizes[member[i]] nodes share it. All nodes or the nodes of a component
-    share a hull. If `bystander` is true for a node, it protects other nodes only along edges.
+    The hull of node i is hulls[member[i]], and sizes[member[i]] nodes share it. Either all nodes share one hull, or the
+    nodes of each component share a hull. If `bystander` is true for a node, this node protects another node only if an
+    edge joins the two.
     """
 
     places: Floats
@@ -61,7 +62,7 @@ class RepairState:
         return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
 
     def join(self, i: int, j: int) -> RepairState:
-        """Return the state after adding an edge from a node i without edges to a node j."""
+        """Return the state after adding an edge from node i, which has no edges, to node j."""
         owner = self.member[j]
         bystander = self.bystander.copy()
         bystander[j] = False
@@ -114,7 +115,7 @@ class RepairState:
 def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: Flags) -> RepairState:
     """Return the initial state of a graph with the sorted `nodes`.
 
-    All nodes have one hull for "graph"; otherwise each component has a hull.
+    If `hull` is "graph", all nodes share one hull; otherwise, each component has its own hull.
     """
     count = len(nodes)
     if hull == "graph":
@@ -127,7 +128,7 @@ def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, b
 
 
 LARGEST_SEARCH = 10_000
-"""The largest number of graphs in an exhaustive search, which is (n − 1)^k for k exposed nodes."""
+"""The largest permitted number of graphs in an exhaustive search; k exposed nodes give (n − 1)^k graphs."""
 
 Method = Literal["area", "nearest", "best", "exhaustive"]
 """The method for choosing the added edges; see `repair`."""
@@ -139,14 +140,14 @@ class Repair:
 
     Attributes:
         graph: The repaired graph, frozen: the original graph and the added edges.
-        added: The added edges (i, j) in order, from the exposed node i to j.
+        added: The added edges (i, j) in the order of their addition, each from an exposed node i to a node j.
         order: The exposed nodes in the order of the visits, including nodes that an earlier edge already protected.
-            With a hull for each component, an edge to a node may expose other nodes at the same place; these are
+            With a hull for each component, an edge to a node may expose other nodes at the same place; these nodes are
             visited last.
         hull_before: The sensitivity hull of the original graph.
         hull_after: The sensitivity hull of the repaired graph.
         method: The method of the repair.
-        hull: The hull, "graph" or "component", for exposure and volume.
+        hull: The hull, "graph" or "component", that determines exposure and volume.
 
     >>> graph = nx.Graph([(0, 1)])
     >>> graph.add_node(2)
@@ -182,25 +183,25 @@ def repair(
     - "nearest": visit the exposed nodes in `order`, and join each node that is still exposed to the nearest node
       (DPHMM, Algorithm 1).
     - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
-    - "exhaustive": find the least volume over all graphs; it is an error if there are more than `LARGEST_SEARCH`
-      graphs.
+    - "exhaustive": find the graph of least volume among all graphs with added edges. More than `LARGEST_SEARCH` graphs
+      are an error.
 
     A degenerate hull has the volume 0 in the full dimension. Of two degenerate hulls, the hull with the lower dimension
     is preferred, then the hull with the smaller volume. Volumes are equal if their relative difference is at most 1e-9.
-    Ties are broken by the shorter edge (or total length), then by the lower node. A long thin hull has a small volume
-    but large noise along its axis; "nearest" avoids these hulls.
+    In a tie, the shorter edge (or the smaller total length) is preferred, then the lower node. A long thin hull has a
+    small volume but large noise along its axis; "nearest" avoids these hulls.
 
     Args:
         points: The places f(s): a domain, or an array (n, d).
         graph: The policy graph, with at least two nodes.
         method: "area", "nearest", "best" or "exhaustive".
-        hull: The hull of the mechanism, for exposure (see `exposed`) and volume. With "component", the volume is the
-            sum over nodes of the volume of their component's hull.
+        hull: The hull of the mechanism, which determines exposure (see `exposed`) and volume. With "component", the
+            volume is the sum over nodes of the volume of their component's hull.
         order: The order in which exposed nodes are visited; None means ascending.
         nodes: The nodes to protect, such as those of `disconnected`; None means all. The other end of an added edge may
             be any node.
-        bystanders: Nodes that protect other nodes only along edges, even inside a hull. A mechanism without a hull has
-            bystanders: the nodes without edges in the policy.
+        bystanders: Nodes that protect another node only if an edge joins the two, even if they lie within its hull. For
+            a mechanism without a hull, the bystanders are the nodes without edges in the policy.
 
     Returns:
         The repaired graph and the added edges.
@@ -307,7 +308,7 @@ def _one_by_one(state: RepairState, candidates: list[int]) -> list[tuple[int, in
 
 
 def _search(state: RepairState, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
-    """Return the edges of least volume, by branch and bound: added edges never decrease the volume.
+    """Return the edges of least volume, found by branch and bound; added edges never decrease the volume.
 
     In every graph that protects all nodes, the first exposed node has an edge, or another node within its hull. If it
     has another node within its hull, an edge between the two nodes does not change the hull. So the search needs to try
@@ -355,7 +356,7 @@ def _least(costs: Floats) -> int:
 
 
 def _compare(one: Floats, other: Floats) -> int:
-    """Return -1, 0 or 1 if `one` is lexicographically less, equal or greater, up to the tolerance."""
+    """Return -1, 0 or 1 if `one` is lexicographically below, equal to or above `other`, up to the tolerance."""
     for a, b in zip(one.tolist(), other.tolist(), strict=True):
         if not math.isclose(a, b, rel_tol=TOLERANCE):
             return -1 if a < b else 1

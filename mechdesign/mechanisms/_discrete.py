@@ -1,8 +1,8 @@
 """Exact noise on the integers: the two-sided geometric distribution and the discrete Gaussian.
 
 Both distributions are defined by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020).
-Their parameters are rational. The draws follow the distributions exactly, as `mechdesign.mechanisms._sampling`
-explains. The method `mass` encloses the probabilities with any number of bits.
+The parameters of both distributions are rational. The draws follow the distributions exactly, as
+`mechdesign.mechanisms._sampling` explains. The method `mass` encloses the probabilities with any number of bits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DiscreteNoise(ABC):
     @property
     @abstractmethod
     def spread(self) -> int:
-        """Return the scale of the distribution, rounded down."""
+        """Return the scale of the distribution as an integer, rounded down."""
 
     @property
     @abstractmethod
@@ -134,7 +134,7 @@ class DiscreteNoise(ABC):
     def mass(self, k: int, bits: int = 64) -> tuple[Fraction, Fraction]:
         """Return a lower and an upper bound on P(k).
 
-        The running time is proportional to the scale of the distribution.
+        The running time of this method is proportional to the scale of the distribution.
 
         Args:
             k: An integer.
@@ -193,7 +193,7 @@ class DiscreteLaplace(DiscreteNoise):
 
         def covers(t: int) -> bool:
             _, power = exp_minus((t + 1) / self.scale, _BITS)
-            # The denominator needs a lower bound on q. The upper bound `one` exceeds q by at most 2 units.
+            # The denominator 1 + q needs a lower bound on q. The upper bound `one` exceeds q by at most 2 units.
             return 2 * power * outside.denominator <= outside.numerator * ((1 << _BITS) + max(one - 2, 0))
 
         # The search starts at a guess in floats; `covers` decides exactly.
@@ -256,7 +256,7 @@ class DiscreteGaussian(DiscreteNoise):
         """Return an integer t with P(|X| > t) <= 1 - confidence.
 
         For σ < 64, t is the least such integer. For larger σ, t follows from the bound P(X >= t + 1) <= P(N(0, σ²) >=
-        t) (Canonne, Kamath and Steinke 2020, Proposition 25). Then t can exceed the least such integer by 1.
+        t) (Canonne, Kamath and Steinke 2020, Proposition 25). For these σ, t can exceed the least such integer by 1.
         """
         outside = 1 - as_confidence(confidence)
         if self.spread >= _SMALL:

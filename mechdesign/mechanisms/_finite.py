@@ -42,7 +42,7 @@ class FiniteMechanism(Mechanism):
             secrets at a finite distance.
 
     Attributes:
-        epsilon: The exact ε, in nats per unit of distance.
+        epsilon: The exact number ε, in nats per unit of distance.
         distance: The metric d, float64 of shape (n, n), read-only. Secrets at an infinite distance share no answer.
         graph: The graph of the secrets, frozen.
         nodes: The sorted nodes of the graph, which index the rows and columns of `matrix`.
@@ -80,8 +80,8 @@ class FiniteMechanism(Mechanism):
         """Return the mechanism as an integer channel, certified in exact arithmetic.
 
         Args:
-            observables: The domain or the places that the nodes index. If they are given, the channel has one
-                column per place; otherwise, it has one column per node.
+            observables: The domain or the places that the nodes index. With observables, the channel has one column per
+                place; without observables, it has one column per node.
             within: The argument `within` has no effect, because all answers are at a finite distance from the secret.
 
         Returns:
@@ -152,7 +152,8 @@ def _metric(values: ArrayLike) -> Floats:
     require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a requirement")
     require(matrix == matrix.T, matrix, "distance", "symmetric")
     apart = np.isinf(matrix)
-    # A finite distance must be an equivalence relation, because it implies that two secrets share all their answers.
+    # Two secrets at a finite distance share all their answers, so having a finite distance must be an equivalence
+    # relation.
     if not np.array_equal(~apart, (~apart).astype(np.float64) @ (~apart) > 0):
         raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
     return read_only(matrix)
@@ -162,7 +163,8 @@ def _metric(values: ArrayLike) -> Floats:
 _LARGEST_MULTIPLE = 2.0**52
 # The largest accepted magnitude of the noise. This bound limits the number of columns.
 _LARGEST_NOISE = 10**7
-# A sum of probabilities may differ from 1 by this much because of rounding. An audit uses the same limit.
+# Because of rounding, a sum of probabilities may differ from 1 by this much. The audit of a channel uses the same
+# limit.
 _FARTHEST_SUM = 0.001
 
 

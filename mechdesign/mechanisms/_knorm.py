@@ -75,11 +75,11 @@ class KNormMechanism(Mechanism):
     points: Floats
     graph: nx.Graph
     nodes: Integers
-    # The body K of each connected component.
+    # The bodies K of the connected components.
     _hulls: tuple[SensitivityHull, ...]
     # The index of the component of each node.
     _member: Integers
-    # The labels of the nodes, empty if the labels are the numbers 0, 1, ….
+    # The labels of the nodes; empty if the nodes are labelled with the numbers 0, 1, ….
     _labels: tuple[str, ...]
 
     def __init__(
@@ -241,7 +241,7 @@ class KNormMechanism(Mechanism):
             observables: A domain with places, or an array (m, d). If `within` is "component", the observables must
                 be the places that the nodes index.
             within: The value "map" snaps to all observables. The value "component" snaps only to the nodes of the
-                secret's connected component. The policy allows answers to reveal this component.
+                secret's connected component. The policy allows answers to reveal the component of the secret.
 
         Returns:
             The channel with one row per node and one column per observable, with the labels of the domains.
@@ -299,7 +299,7 @@ class KNormMechanism(Mechanism):
         return hull_level(self.points, body, self.epsilon, support=self.nodes)
 
     def _laws(self) -> tuple[Integers, Integers]:
-        """Return the first row of each distinct distribution, and the index of the distribution of every row.
+        """Return the first row of each distinct distribution, and for every row the index of its distribution.
 
         Rows with the same place and the same body have the same distribution.
         """
@@ -341,7 +341,8 @@ class KNormMechanism(Mechanism):
     def _masses(self, rate: float, sites: Floats) -> Floats:
         """Return the masses of the cells; rows with equal hulls are computed together."""
         unit = _SAME * max(max(body.radius for body in self._hulls), _TINY)
-        # Lower-dimensional noise lies in a flat that depends on the component, so these rows are grouped by component.
+        # Rows with lower-dimensional noise are grouped by component, because this noise lies in a flat that depends on
+        # the component.
         whole = (0, self.points.shape[1])
         masses = np.zeros((len(self.nodes), len(sites)))
         for rows in self._group_rows(
@@ -362,7 +363,7 @@ class KNormMechanism(Mechanism):
 
 def _freeze_copy(graph: nx.Graph) -> nx.Graph:
     """Return the graph if it is frozen and not a view, and a frozen copy otherwise."""
-    # A frozen view still changes with its underlying graph.
+    # A frozen view of a graph still changes if the underlying graph changes.
     return graph if nx.is_frozen(graph) and not hasattr(graph, "_graph") else nx.freeze(nx.Graph(graph))
 
 
@@ -378,9 +379,9 @@ class Laplace(KNormMechanism):
     """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
 
     Each coordinate gets independent Laplace noise with the scale S/ε. S is the largest ‖f(s) - f(s')‖₁ over the *edges*
-    of the node's component, or over all edges of the graph. Definition 7 of PGLP takes the maximum over all pairs of
-    the component. The edges suffice, because privacy losses add up along a path. The mechanism is the K-norm mechanism
-    with the cross-polytope K = S·B₁, which contains the sensitivity hull.
+    of the node's component, or over all edges of the graph. Instead, Definition 7 of PGLP takes the maximum over all
+    pairs of nodes in the component. The maximum over the edges suffices, because privacy losses add up along a path.
+    The mechanism is the K-norm mechanism with the cross-polytope K = S·B₁, which contains the sensitivity hull.
 
     The noise has the full dimension d if S > 0. If S = 0, **no noise** is added and the place is released exactly. For
     example, S = 0 for a node without edges if `hull` is "component".
@@ -427,7 +428,7 @@ class PlanarIsotropic(KNormMechanism):
 
     If `hull` is "component", K is the hull of the edges in the connected component of the node. A node without edges
     then gets **no noise**, and its place is released exactly. If `hull` is "graph", K is the hull of all edges (DPHMM,
-    Xiao et al. 2017). In this case, noise is added unless the graph has no edges.
+    Xiao et al. 2017). If `hull` is "graph", a node without edges also gets noise, unless the whole graph has no edges.
 
     Args:
         epsilon: ε > 0, in nats per edge.
@@ -451,7 +452,7 @@ class PlanarIsotropic(KNormMechanism):
         return [sensitivity_hull(places, graph)] * len(components(graph))
 
     def degrees(self) -> dict[int, int]:
-        """Return the degree of protection of each node; only nodes with equal hulls are counted.
+        """Return the degree of protection of each node; only other nodes with the same hull can protect a node.
 
         Returns:
             The degree of protection of each node, by node.

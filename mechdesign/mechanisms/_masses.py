@@ -51,14 +51,15 @@ def certify_numerators(
     The function `masses` returns the probabilities (n, m) at a given ε, up to rounding errors. Two corrections
     compensate for these errors. To compensate for relative errors, the masses are computed at an ε' that is about 1e-12
     below ε. To compensate for rounding to integers, a constant c is added to the numerators. The constant is added only
-    in columns that some row of the same connected component uses.
+    in columns that at least one row of the same connected component uses.
 
     Let g = e^{ε w} for the least positive w, and c >= (2 g + 1) / (g - 1). If P_s <= g P_t, then N_s <= g N_t for all
     integers N at most 1 above and at most 2 below P + c. A row with a true entry in `filled` (n,) uses all columns,
     even if some of its masses underflow to 0. Exact arithmetic then decides whether the rounded numerators meet the
     bound. If the bound is violated, ε' is reduced and the rounding is repeated, up to a fixed number of trials.
 
-    Raises `InputError` if ε is so small that c would dominate the masses. Raises `CertificateError` if all trials fail.
+    Raises `InputError` if ε is so small that c would dominate the masses. Raises `CertificateError` if no trial gives
+    numerators that meet the bound.
     """
     nominal = float(bound.epsilon)
     shortest = float(bound.weights.min(initial=1.0, where=bound.weights > 0))
@@ -90,8 +91,8 @@ def certify_numerators(
 def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags) -> Integers:
     """Round each row to integers whose sum is 2**62.
 
-    Each integer is at most 1 above and at most 2 below the scaled mass plus the constant. A column that no row of a
-    connected component uses stays 0 in this component. A component that uses only one column needs no constant.
+    Each integer is at most 1 above and at most 2 below the scaled mass plus the constant. A column stays 0 in a
+    connected component if no row of the component uses it. A component that uses only one column needs no constant.
     """
     member = label_components(len(rows), np.column_stack((bound.sources, bound.targets)))
     used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
@@ -217,14 +218,14 @@ def _add_cells(masses: Floats, corners: Floats, rate: float, places: Floats, dia
     middles = (diagram.sites[other] + diagram.sites[own]) / 2
     heights = np.where(exists, diagram.heights[other] - diagram.heights[own], 0.0) / 2
     offsets = ((middles[:, None] - places[:, None]) * normals[:, None]).sum(axis=-1) + heights[:, None]
-    # Most sectors do not meet the cell, because a single bisector separates them from it.
+    # A single bisector separates most sectors from the cell, so only the other sectors are processed.
     away = normals @ corners.T >= 0
     away &= np.roll(away, -1, axis=-1)
     meets = ~((offsets < 0)[..., None] & away[:, None]).any(axis=2)
     cell, place, facet = np.nonzero(meets)
     polygons = quadrants(len(cell))
     for slot in range(other.shape[1]):
-        # Cells are sorted by decreasing number of neighbours, so the finished cells are the last ones.
+        # Cells are sorted by decreasing number of neighbours, so the cells without further neighbours come last.
         left = int(np.searchsorted(~exists[cell, slot], True))
         _gather(masses, polygons[left:], corners, place[left:], diagram.owners[cell[left:]], facet[left:])
         cell, place, facet = cell[:left], place[:left], facet[:left]
@@ -243,7 +244,7 @@ def _gather(
 
 
 def _shares(corners: Floats) -> Floats:
-    """Return the share of the area of K in the sector of each side, which is also the probability of the sector."""
+    """Return, for the sector of each side of K, its share of the area of K, which is also its probability."""
     following = np.roll(corners, -1, axis=0)
     twice = corners[:, 0] * following[:, 1] - corners[:, 1] * following[:, 0]
     shares: Floats = twice / twice.sum()
@@ -251,7 +252,7 @@ def _shares(corners: Floats) -> Floats:
 
 
 def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, offset: Floats) -> Floats:
-    """Return normal · z <= offset in the coordinates (a, b) of a sector.
+    """Return the half-plane normal · z <= offset in the coordinates (a, b) of a sector.
 
     The coordinates satisfy z = (a v + b v') / rate, where v and v' are the two corners of K in the sector.
     """
@@ -304,7 +305,8 @@ def _rectangle_masses(corners: Floats, rate: float, x: Floats, y: Floats) -> Flo
                 offset = sign * bounds[rectangle, side]
                 bounded = np.isfinite(offset)
                 cut = _halfplanes(corners, rate, facet, normal, np.where(bounded, offset, 0.0))
-                # A missing bound becomes 0 <= 1, which points at infinity also satisfy.
+                # An infinite bound is replaced by the inequality 0 <= 1, which all points satisfy, even points at
+                # infinity.
                 cut[~bounded] = (0.0, 0.0, 1.0)
                 polygons, kept = clip(polygons, cut)
                 rectangle, facet = rectangle[kept], facet[kept]

@@ -27,9 +27,9 @@ from mechdesign.model.distances import euclidean
 
 # Gauss–Legendre nodes for each half of an edge, and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-# Beyond this multiple of 1/ε, the probability of the noise underflows to 0.
+# The probability that the norm of the noise exceeds this multiple of 1/ε underflows to 0.
 _MAX_RADIUS = 800.0
-# The integration over v stops at this value, where 1 / cosh v is 2e-13.
+# The largest value of the variable of integration v; at this value, 1 / cosh v is 2e-13.
 _MAX_V = 30.0
 # Sites are treated as collinear if the ratio of their extents is at most this value.
 _FLAT = 1e-9
@@ -219,13 +219,13 @@ def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
     # The signed distance of the place from the line of each edge, positive if the edge runs counterclockwise.
     heights = middles[:, 0] * along[:, 1] - middles[:, 1] * along[:, 0]
     away = np.abs(heights)
-    # An edge whose line contains the place covers no angle, so it contributes nothing.
+    # An edge covers no angle and contributes nothing if its line contains the place.
     safe = np.where(away > 0, away, 1.0)
     foot_to_middle = (middles * along).sum(axis=1)
     first, last = (foot_to_middle + edges.low) / safe, (foot_to_middle + edges.high) / safe
     signs = np.sign(heights)
     seen = edges.open + np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
-    # For a place outside a cell, the angles of its edges cancel up to rounding.
+    # The angles of all edges of a cell cancel, up to rounding, if the place lies outside the cell.
     seen[np.abs(seen) < 1e-9] = 0.0
     # With tan ψ = sinh v, the integrand is S(a cosh v) / cosh v, which is smooth even for lines close to the place.
     with np.errstate(divide="ignore", over="ignore"):

@@ -11,9 +11,10 @@ For each sign, k is accepted with a probability proportional to w_j · exp(-(g(k
 accepted with the positive sign only. With s = 0, step 2 accepts every number.
 
 **Why it is exact.** Steps 1 and 2 compare a uniform real number U in [0, 1) with a real number t. In step 1, t = (w_0 +
-… + w_j) / Σ w. In step 2, t = exp(-(g(k) - g(j·2**s))). Rigorous rounding gives integers low and high with low <=
-2**64·t <= high. The first 64 bits of U decide the comparison unless they lie between these bounds. Otherwise, 64 more
-bits of U are drawn, and t is enclosed with 64 more bits, until the comparison is decided. No comparison is approximate.
+… + w_j) / Σ w. In step 2, t = exp(-(g(k) - g(j·2**s))). The code computes, with rigorous rounding, integers low and
+high with low <= 2**64·t <= high. The first 64 bits of U decide the comparison unless they lie between these bounds.
+Otherwise, 64 more bits of U are drawn, and t is enclosed with 64 more bits, until the comparison is decided. No
+comparison is approximate.
 
 **Why it is fast.** One vectorised binary search compares the words of all draws with the thresholds. Let D = g((j +
 1)·2**s) - g(j·2**s). In step 2, t >= 1 - D·(k - j·2**s)/2**s, because g is convex and exp(-x) >= 1 - x. Most words are
@@ -49,8 +50,8 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers low and high with low <= 2**bits · exp(-x) <= high and high - low <= 2, for x >= 0.
 
     The `decimal` module rounds exp correctly. The argument of exp is x, rounded to `digits` digits. This rounding
-    changes exp(-x) by a relative error of at most 2x·10**-digits, where x is below the number of bits. The sum of both
-    errors is less than one unit of the last guard bit; the bounds allow for two units.
+    changes exp(-x) by a relative error of at most 2x·10**-digits, where x is below the number of bits. The sum of this
+    error and of the error of exp is less than one unit of the last guard bit. The bounds allow for two units.
     """
     # For x >= bits, exp(-x) is below 2**-bits, because ln 2 < 1.
     if x.numerator >= bits * x.denominator:
@@ -65,12 +66,13 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
 
 Words = Callable[[int], NDArray[np.uint64]]
 
-# Draws of a larger magnitude are replaced by this number. Scales are at most 2**50, so this has a probability below
-# exp(-4000).
+# Draws of a larger magnitude are replaced by this number. Scales are at most 2**50, so such a draw has a probability
+# below exp(-4000).
 LARGEST_NOISE = 2**62
 
 _WORD = 64
-# The number of additional bits of the weights, which absorb the errors of a few thousand terms and of the tail.
+# The number of additional bits of the weights, which absorb the rounding errors of a few thousand terms and the error
+# of the tail.
 _GUARD = 40
 # A block contains at most the scale divided by this number.
 _FINENESS = 32
@@ -181,7 +183,8 @@ def _candidates(law: Law, size: int, words: Words) -> Integers:
 def _blocks(law: Law, drawn: NDArray[np.uint64], words: Words) -> Integers:
     """Perform step 1: return the block of each word in `drawn`, which gives the first 64 bits of U."""
     low, last = _arrays(law)
-    # Find the first block whose upper bound exceeds the word. The word may still exceed the lower bound.
+    # Find the first block whose upper bound exceeds the word. If the word is not below the lower bound of this block,
+    # more bits are needed.
     blocks: Integers = np.searchsorted(last, drawn, side="left").astype(np.int64)
     for place in np.flatnonzero(drawn >= low[blocks]).tolist():
         blocks[place] = min(_refine_block(law, int(drawn[place]), words), LARGEST_NOISE)
@@ -223,7 +226,7 @@ def _accept(law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDAr
 
 @lru_cache(maxsize=64)
 def _slopes(law: Law) -> NDArray[np.uint64]:
-    """Return an upper bound on 2**64·D/2**s for each block, or 0 for blocks with D >= 1/2, which do not use it."""
+    """Return an upper bound on 2**64·D/2**s for each block; 0 for blocks with D >= 1/2, which do not use it."""
     shift = block_bits(law)
     edges = [law.exponent(block << shift) for block in range(len(thresholds(law, _WORD).low) + 1)]
     steps = [after - before for before, after in pairwise(edges)]

@@ -46,9 +46,9 @@ def draw_anchors(
     """Return an anchor for each point, int64 of the shape of the coordinates, and the number of projected points.
 
     A point lies between two neighbouring columns of anchors, at a relative position s in [0, 1] from the first to the
-    second. The second column is drawn with probability exactly s, otherwise the first; rows are drawn in the same way.
-    The number s is rational and computed without rounding. Random bits are drawn until they differ from the binary
-    digits of s.
+    second. The second column is drawn with probability exactly s, and the first column otherwise; rows are drawn in the
+    same way. The number s is rational and computed without rounding. Random bits are drawn until they differ from the
+    binary digits of s.
 
     Args:
         lattice: The anchors.
@@ -165,13 +165,14 @@ def sample_at(
     probability (dithering). The guarantee of `ContinuousPrivacy` then holds for any two places.
 
     Otherwise a place is replaced by the cell that contains it, or by the nearest secret if the secrets are not a grid.
-    The guarantee then applies to secrets: all places in a cell have the same distribution of answers. Two places in
-    different cells have the guarantee of the two cells, even if the places are close together.
+    The guarantee then applies to secrets: all places in a cell have the same distribution of answers. For two places in
+    different cells, the guarantee is that for the two cells, even if the places are close together.
 
     Args:
         problem: The problem that the channel solves; its secrets must have places.
         channel: The channel, with a row for each secret of the problem.
-        latitude: Latitude in degrees, or x in the unit of the secrets. Each entry of an array gets one answer.
+        latitude: Latitude in degrees, or x in the unit of the secrets. If an array is given, each entry gets one
+            answer.
         longitude: Longitude in degrees, or y.
         size: The number (or shape) of answers for one place, as in `Channel.sample`. If one place or cell gets k
             answers, by `size` or by repeated entries, the guarantee holds with k·ε.

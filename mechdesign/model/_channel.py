@@ -121,8 +121,8 @@ class Channel:
     ) -> Integers:
         """Draw observables with exactly the probabilities of the secret's row; each draw uses 62 random bits.
 
-        If one secret gets k answers, by `size` or by repeated indices, the guarantee holds with k·ε. For an array, k is
-        ``np.unique(secret, return_counts=True)[1].max()``. The draws are not recorded in a ledger.
+        If one secret gets k answers, by `size` or by repeated indices, the guarantee holds with k·ε. For an array of
+        indices, k is ``np.unique(secret, return_counts=True)[1].max()``. The draws are not recorded in a ledger.
 
         Args:
             secret: An index, a label, or an array of indices, one for each draw.
@@ -194,7 +194,7 @@ class Channel:
 
         Args:
             path: The folder of a bundle, or a file ``channel.npz``.
-            memory: The memory limit in GiB. None allows 2 GiB, or 16 times the size of the files if that is more.
+            memory: The memory limit in GiB. None means the larger of 2 GiB and 16 times the size of the files.
 
         Returns:
             The channel, with its labels.

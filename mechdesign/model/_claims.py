@@ -10,7 +10,7 @@ from mechdesign.certify._dithering import Dithered
 
 
 class Claims(tuple[Claim, ...]):
-    """The claims about a channel, in order. Each property maps list indices to the claims of one form.
+    """The claims about a channel, in order; each property maps indices to the claims of one form.
 
     >>> claims = Claims([Floor(1, [[0, 1], [1, 0]]), PairBound.graph(1, 2, [(0, 1)])])
     >>> list(claims.floors), list(claims.pair_bounds), list(claims.point_bounds)

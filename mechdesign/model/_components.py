@@ -18,7 +18,8 @@ def label_components(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integ
     Args:
         n: The number of nodes.
         pairs: Pairs of connected nodes, integers of shape (k, 2).
-        strong: Whether pairs are directed; equal labels then require a chain in each direction.
+        strong: Whether pairs are directed; if so, two nodes have the same label only if there is a chain in each
+            direction.
 
     Returns:
         Labels, int64 of shape (n,), numbered from 0 in the order of the components' first nodes.
@@ -52,10 +53,10 @@ def label_tied_secrets(n: int, claims: Claims) -> Integers:
 
 
 def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
-    """Return the costs (n, m), with infinity also for all answers that the bounds on pairs forbid.
+    """Return the costs (n, m), in which answers that the bounds on pairs forbid have infinite cost, too.
 
-    The bound p(o|s) <= g p(o|t) and p(o|t) = 0 imply p(o|s) = 0: s inherits the forbidden answers of t. If g is 1, both
-    rows are equal, because both sum to 1; answers forbidden to s are then forbidden to t as well. Raises
+    The bound p(o|s) <= g p(o|t) and p(o|t) = 0 imply p(o|s) = 0: answers forbidden to t are also forbidden to s. If g
+    is 1, both rows are equal, because both sum to 1; answers forbidden to s are then forbidden to t as well. Raises
     InfeasibleError if every answer is forbidden to some secret.
     """
     forbidden = np.isinf(cost)
@@ -87,7 +88,7 @@ def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
 def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
     """Label n secrets; labels are equal if a chain of bounds or common permitted answers connects two secrets.
 
-    For every channel, an answer reveals the label of the secret.
+    Every answer of a channel reveals the label of the secret.
     """
     n, m = cost.shape
     if np.isfinite(cost).all():

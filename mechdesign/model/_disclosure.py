@@ -19,7 +19,7 @@ _VACUOUS = EXPONENT * math.log(2) * (1 - 2**-40)
 
 
 def bounds_pairs(claims: Claims) -> bool:
-    """Return whether some claim is not a floor but a bound on pairs, even if its set of pairs is empty."""
+    """Return whether some claim is not a floor, but a bound on pairs or points, even if it has no pairs."""
     return len(claims) > len(claims.floors)
 
 
@@ -40,8 +40,9 @@ def find_untied(n: int, claims: Claims) -> Integers:
 def find_loose(n: int, claims: Claims) -> Integers:
     """Return, in ascending order, the tied secrets s without any bound p(o|s) <= g p(o|t) with g < 2^62.
 
-    Probabilities are multiples of 2^-62, so a bound with a larger g only implies p(o|s) = 0 where p(o|t) = 0. A bound
-    p(o|t) <= g p(o|s) does not limit p(o|s). An answer may therefore reveal s almost for certain.
+    Probabilities are multiples of 2^-62, so a bound with g >= 2^62 only implies p(o|s) = 0 where p(o|t) = 0. A bound in
+    the opposite direction, p(o|t) <= g p(o|s), does not limit p(o|s) from above. An answer may therefore reveal s
+    almost for certain.
     """
     tied = ~np.isin(np.arange(n), find_untied(n, claims))
     bounded = np.full(n, bool(claims.point_bounds))
@@ -53,7 +54,7 @@ def find_loose(n: int, claims: Claims) -> Integers:
     return np.flatnonzero(tied & ~bounded)
 
 
-# Largest number of secrets named in a sentence.
+# Largest number of secrets whose names a sentence lists.
 _MAX_NAMED = 10
 
 

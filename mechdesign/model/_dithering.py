@@ -33,7 +33,7 @@ def _chebyshev(apart: Floats) -> Floats:
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {"euclidean": _euclidean, "manhattan": _manhattan, "chebyshev": _chebyshev}
 )
-"""Functions that turn coordinate differences (k, m, 2) into plane distances (k, m), by name."""
+"""Functions that compute plane distances (k, m) from coordinate differences (k, m, 2), by the name of the distance."""
 
 # Number of visits processed at a time.
 _VISITS_PER_BLOCK = 4096
@@ -46,7 +46,7 @@ def anchor_means(
 
     A visit x with probability π(x) lies between four anchors, with bilinear weights w_a(x). The probabilities are π_a =
     Σ_x π(x) w_a(x), and the means are Σ_x π(x) w_a(x) v(x, ·) / π_a. Neither the probabilities nor the means have a
-    binning error. An anchor that is never drawn has π_a = 0 and gets the values of its nearest visit.
+    binning error. If no visit draws an anchor, its π_a is 0, and it gets the values of the visit that is nearest to it.
 
     Args:
         anchors: A domain of n anchors.
@@ -58,7 +58,7 @@ def anchor_means(
         quiet: Whether to suppress the warning about points outside the rectangle.
 
     Returns:
-        π_a, float64 (n,), which sums to 1, and the means, float64 (n, m).
+        The probabilities π_a, float64 (n,), whose sum is 1, and the means, float64 (n, m).
 
     Raises:
         InputError: An argument has the wrong shape or is out of range.
@@ -190,7 +190,7 @@ def _plane(anchors: Domain, places: Floats) -> Floats:
 
 
 def _haversine(first: Floats, second: Floats) -> Floats:
-    """Return great-circle distances in km, rounded to nearest; costs need not be rounded down."""
+    """Return great-circle distances in km, rounded to nearest, because costs need not be rounded down."""
     latitude, longitude = np.radians(first).T
     other_latitude, other_longitude = np.radians(second).T
     half = np.sin((latitude[:, None] - other_latitude) / 2) ** 2

@@ -81,8 +81,8 @@ class Grid:
 class BoundingBox:
     """A box in latitude and longitude (WGS84 degrees), closed on all sides.
 
-    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. The argument `east`
-    of this box may be below `west` or above 180; its stored value is above 180.
+    A box may cross the 180th meridian if it is narrower than 180 degrees and does not touch a pole. For such a box, the
+    argument `east` may be below `west` or above 180; the stored value of `east` is above 180.
 
     Attributes:
         south: The southern latitude, from -90 to 90 and below `north`.
@@ -189,7 +189,7 @@ class Domain:
     Attributes:
         points: Places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain without places.
         labels: n distinct, non-empty names; ``"0"``, ``"1"``, … by default.
-        unit: The unit of `points`, such as ``"km"``; empty if there is none.
+        unit: The unit of `points`, such as ``"km"``; empty if the points have no unit.
         cells: The `Grid` whose cell centres are the points, or None.
         geographic: The `BoundingBox` that the grid covers, or None.
         coordinates: Latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None. In a
@@ -305,7 +305,7 @@ class Domain:
         return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
-        """Return the domain of the selected members, with their labels, or this domain if all are selected.
+        """Return the domain of the selected members, with their labels; if all are selected, return this domain itself.
 
         Args:
             members: Indices of members, ascending, shape (k,) with k >= 1.
@@ -555,8 +555,8 @@ class Domain:
             A domain of columns · rows anchors, with coordinates in degrees.
 
         Raises:
-            InputError: The box touches a pole or is half as wide as the globe, so that there is no plane with this
-                property.
+            InputError: The box touches a pole or is half as wide as the globe, so no plane keeps all distances below
+                great-circle distances.
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
@@ -568,7 +568,7 @@ class Domain:
                 value=(south, north, west, east),
                 bound="a box away from the poles, and narrower than 180 degrees",
             )  # fmt: skip
-        # Rounded down: steps that are too long would weaken the guarantee.
+        # The steps are rounded down, because steps that are too long would weaken the guarantee.
         width = DEGREE_KM * plane.cosine * (box.east - box.west) * (1 - 2.0**-49)
         height = DEGREE_KM * (box.north - box.south) * (1 - 2.0**-49)
         lattice = Lattice(columns, rows, width, height, (box.south, box.north, box.west, box.east))
@@ -671,7 +671,7 @@ _ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 
 # Range of latitudes with human settlements, in degrees.
 _SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
 
-# Warn if the area of a box is more than this multiple of the area that the same numbers give in another order.
+# A warning is issued if the same numbers in another order give a box whose area is smaller by more than this factor.
 _SUSPICIOUS_AREA_RATIO = 1000.0
 
 

@@ -2,9 +2,9 @@
 
 An *expansion* is a list of float64 arrays of one shape, the components; it represents the exact sum of its components.
 The components of an element do not overlap, and nonzero components grow in magnitude. The last nonzero component
-therefore has the sign of the number (Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
-Predicates, 1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no product with
-bits below 2^-1074. Callers bound their inputs to satisfy these assumptions.
+therefore has the sign of the exact sum (Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust
+Geometric Predicates, 1997, theorem 10). The results assume round-to-nearest double precision, no overflow, and no
+product with bits below 2^-1074. Callers limit the magnitude of their inputs so that these assumptions hold.
 """
 
 from __future__ import annotations

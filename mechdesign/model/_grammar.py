@@ -20,7 +20,7 @@ Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"
 
 
 def says(text: str) -> msgspec.Meta:
-    """Return the description of a key, for use in its type, inside ``Annotated``.
+    """Return an annotation that describes a key; it is written inside ``Annotated`` in the type of the key.
 
     Args:
         text: The description, a sentence that ends in a full stop.
@@ -88,7 +88,7 @@ class _Choosing(type):
 
 
 class Either(metaclass=_Choosing):
-    """A union of types that msgspec cannot express; `kind_of` chooses the type from a value."""
+    """A union of types that msgspec cannot express; the function `kind_of` chooses the type for a given value."""
 
     kind_of: ClassVar[Callable[[Any], type]]
     """The function that returns the type for a value, one of `choices`."""

@@ -32,7 +32,7 @@ Outside = Literal["refuse", "nearest"]
 
 _Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
-# Relative tolerance for distances that equal the reach, apart from rounding.
+# Relative tolerance for distances that exceed the reach only because of rounding.
 _REACH_MARGIN = 1e-9
 
 # Tolerance for distances between rounded coordinates, in units in the last place of the largest coordinate.
@@ -47,13 +47,14 @@ class Area:
 
     A place is outside a grid if it lies beyond the box, or in a cell that is not a member. A place is outside a domain
     of anchors if it lies beyond their rectangle. A place is outside any other domain if the nearest member is farther
-    away than a distance, the reach.
+    away than a given distance, called the reach.
 
     Attributes:
         known: Coordinates of the members, (n, 2), in the order of `axes`.
         axes: `DEGREES` or `PLANE`.
         borders: The borders between the cells of a grid along each axis, or None.
-        members: For each cell of the grid, the index of its member or −1, int64; None if all cells are members.
+        members: The index of the member in each cell of the grid, or −1 for no member, int64; None if all cells are
+            members.
         corners: The two ends of the rectangle of anchors along each axis, or None.
         unit: The unit of the plane; distances between places in degrees are in km.
 
@@ -70,7 +71,7 @@ class Area:
 
     @property
     def is_scattered(self) -> bool:
-        """Whether the members are neither cells nor anchors, so that a reach defines the region inside."""
+        """Whether the members are neither cells nor anchors, so that the reach decides which places are inside."""
         return self.borders is None and self.corners is None
 
     @functools.cached_property
@@ -104,7 +105,7 @@ class Area:
     def spread(self, place: list[float]) -> Floats:
         """Return an increasing function of the distance between a place and each member, (n,).
 
-        The function is the squared Euclidean distance on the plane. In degrees, the function is sin²(d / 2R), where d
+        On the plane, the function is the squared Euclidean distance. In degrees, the function is sin²(d / 2R), where d
         is the great-circle distance.
 
         Args:
@@ -317,7 +318,7 @@ def locate(
 
 
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
-    """Return the number of places beyond the rectangle of anchors; raise `InputError` if these are refused."""
+    """Return the number of places beyond the rectangle of anchors; raise `InputError` if `outside` refuses them."""
     assert area.corners is not None
     _check_outside(outside)
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
@@ -419,7 +420,7 @@ def _ranges(axes: Axes, borders: Borders) -> str:
 
 
 Between = tuple[int, Fraction]
-"""A position: the index of a column or row, and the relative distance, in [0, 1], from it to the next column or row."""
+"""A position between two columns or rows: the index of the first, and the relative distance from it, in [0, 1]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,7 +430,7 @@ class Corners:
     Attributes:
         indices: The anchors around each point, int64 (k, 4): south-west, south-east, north-west, north-east.
         weights: The weights of these anchors, float64 (k, 4); each row sums to 1, up to rounding.
-        outside: A mask of the points that were projected onto the rectangle, (k,).
+        outside: A mask, (k,), of the points that lay outside the rectangle and were projected onto it.
 
     >>> corners = Lattice(2, 2, 1.0, 1.0).corners(np.array([0.25]), np.array([0.0]))
     >>> corners.weights.tolist()
@@ -532,7 +533,7 @@ class Lattice:
     def place(self, first: float, second: float) -> tuple[Between, Between, bool]:
         """Return the exact position of one point: its column, its row, and whether the point is outside.
 
-        Column and row are `Between` values. Coordinates are treated as exact binary numbers.
+        The column and the row are given as `Between` values. Coordinates are treated as exact binary numbers.
 
         Args:
             first: x, or latitude if the lattice has a box.
@@ -545,7 +546,7 @@ class Lattice:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)
         else:
             south, north, west, east = map(Fraction, self.box)
-            # The exact form of `wrap_longitudes`.
+            # The next two lines compute `wrap_longitudes` in exact arithmetic.
             turned = Fraction(second) - 360 * (second > 180)
             turned += 360 * (east > 180 and turned < (west + east) / 2 - 180)
             across, up = (turned - west) / (east - west), (Fraction(first) - south) / (north - south)

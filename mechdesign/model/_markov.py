@@ -214,7 +214,7 @@ class MarkovChain:
         return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
 
     def stationary(self) -> Prior:
-        """Return the stationary distribution π = πP; transient states get zero.
+        """Return the stationary distribution π = πP, in which transient states have probability zero.
 
         The elimination of Grassmann, Taksar and Heyman (1985) involves no subtraction. Each probability therefore has a
         small relative error, even if the chain rarely moves.
@@ -331,7 +331,7 @@ class VaryingChain:
 def chain_of(
     weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
 ) -> MarkovChain | OpenChain:
-    """Return the chain whose rows are proportional to weights; a row of zeros marks an end.
+    """Return the chain whose rows are proportional to weights; a row of zeros marks an end, a state without steps.
 
     Args:
         weights: Weights >= 0 of steps, (n, n).
@@ -355,7 +355,7 @@ def chain_of(
 
 
 def reversed_rows(joint: Floats) -> Floats:
-    """Return Pr(before = i | now = j) at (j, i); the row of a state that is never entered is zero.
+    """Return the matrix with Pr(before = i | now = j) at (j, i); the row of a state that is never entered is zero.
 
     Args:
         joint: Weights >= 0 of steps from i to j at (i, j), shape (n, n).
@@ -366,7 +366,7 @@ def reversed_rows(joint: Floats) -> Floats:
     >>> reversed_rows(np.array([[1.0, 1.0], [0.0, 3.0]])).tolist()
     [[1.0, 0.0], [0.25, 0.75]]
     """
-    # Divide each column by its largest entry, because a column of tiny numbers would lose precision.
+    # Each column is divided by its largest entry first, because a column of tiny numbers would lose precision.
     largest = joint.max(axis=0)
     backward = (joint / np.where(largest > 0, largest, 1.0)).T
     totals = backward.sum(axis=1, keepdims=True)
@@ -393,7 +393,8 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # The row of an end becomes uniform. The end has zero counts, so the unsmoothed chain never leaves the end.
+        # Smoothing makes the row of an end uniform. The end keeps its zero counts, so the unsmoothed chain never leaves
+        # it.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
@@ -402,7 +403,7 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
 
 
 def _add_smoothing(weights: Floats, smoothing: float) -> Floats:
-    """Return (w_ij + s) / Σ_u (w_iu + s)."""
+    """Return the smoothed rows (w_ij + s) / Σ_u (w_iu + s)."""
     added = weights + smoothing
     smoothed: Floats = added / added.sum(axis=1, keepdims=True)
     return smoothed
@@ -420,7 +421,7 @@ def _eliminate(matrix: Floats) -> Floats:
     weights = np.ones(n)
     for state in range(1, n):
         weights[state] = weights[:state] @ reduced[:state, state]
-        # Ratios between states may be huge: rescale the largest weight to 1.
+        # Ratios between the weights of states may be huge, so the weights are rescaled to a maximum of 1.
         weights[: state + 1] /= weights[: state + 1].max()
     stationary: Floats = weights / weights.sum()
     return stationary

@@ -43,7 +43,7 @@ class OpenChain:
             distribution.
 
     Raises:
-        InputError: No row is unknown, or all rows are; or a known row is not a distribution.
+        InputError: No row is unknown, all rows are unknown, or a known row is not a distribution.
 
     >>> OpenChain([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0, 0, 0]], "mixture")
     OpenChain(3 states, 1 of them ends: mixture)

@@ -14,10 +14,10 @@ from mechdesign.base._values import ReadOnlyMapping
 STANDS_IN = "uniform: it stands in place of a private one; nothing is claimed of cost"
 
 
-# Keys of prior tables that refer to counts.
+# Keys with which prior tables refer to counts.
 _COUNT_KEYS = ("counts", "csv", "visits", "checkins", "plt")
 
-# Keys of chain tables that refer to counted steps.
+# Keys with which chain tables refer to counted steps.
 _STEP_KEYS = ("checkins", "plt", "estimated")
 
 # First words of `Origin.prior` for counted priors.
@@ -53,7 +53,7 @@ class Origin:
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values that `from_json` reads back."""
+        """Return the origin as JSON values, from which `from_json` restores it."""
         return {
             "specification": self.specification,
             "prior": self.prior,
@@ -64,7 +64,7 @@ class Origin:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """Keys of the specification whose values are counted in data: priors, and the steps of policy graphs.
+        """Keys of the specification whose values were counted in data: priors, and steps that define a policy graph.
 
         Without a specification, the property depends on the text in `prior`.
 

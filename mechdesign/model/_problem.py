@@ -202,7 +202,7 @@ class Problem:
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """For each claim, the index of its requirement; most requirements make one claim."""
+        """The index of the requirement of each claim; most requirements make one claim."""
         return tuple(place for place, _ in self._numbered)
 
     @cached_property
@@ -211,15 +211,15 @@ class Problem:
 
 
 def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: ArrayLike | None = None) -> Fraction:
-    """Return the largest distortion of any channel: the adversary's error if nothing is released.
+    """Return the largest distortion that a channel can have: the adversary's error if nothing is released.
 
     The value is min_ŝ Σ_s π_s a(ŝ, s), exact for the given float64 numbers. If every answer reveals which set of a
-    partition contains the secret, the value is the sum of the minima within the sets.
+    partition contains the secret, the value is the sum of these minima over the sets.
 
     Args:
         prior: Probabilities π of the secrets, (n,).
         distance: Error a(ŝ, s) of each estimate for each secret, (k, n).
-        told: The number of the set that contains each secret, (n,); None for a single set.
+        told: The number of the set that contains each secret, (n,); None if one set contains all secrets.
 
     Returns:
         The largest distortion, in the unit of the distance.

@@ -142,9 +142,9 @@ class Measure:
 def recognise_distance(
     matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
 ) -> Measure:
-    """Name a matrix (rows, columns) if it equals a known distance between two domains.
+    """Recognise a matrix (rows, columns) that equals a known distance between two domains.
 
-    `counts` is a mask of the entries to compare; None compares all entries.
+    `counts` is a mask of the entries that are compared; None means all entries.
     """
     seen = np.ones(matrix.shape, dtype=np.bool_) if counts is None else counts
     if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
@@ -182,7 +182,7 @@ def recognise_distance(
 def recognise_measure(
     matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
 ) -> Measure:
-    """Name a matrix if it equals a known distance or squared distance between two domains."""
+    """Recognise a matrix that equals a known distance, or a known squared distance, between two domains."""
     found = recognise_distance(matrix, rows, columns, counts)
     roots = found if found.name else recognise_distance(np.sqrt(matrix), rows, columns, counts)
     if roots is found or not roots.name:
@@ -240,7 +240,7 @@ def _unfit(character: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Names of distances between secrets, and formats of numbers, for sentences about requirements.
+    """The names of distances and the formats of numbers that sentences about requirements use.
 
     Attributes:
         secrets: The domain of the secrets, or None.

@@ -32,10 +32,10 @@ _LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 # Integers up to this magnitude, and their differences, are exact in float64.
 _LARGEST_WHOLE = 2.0**51
 
-# In double-double arithmetic, the relative error of a sum of k products is below k + 4 times this constant.
+# In double-double arithmetic, the relative error of a sum of k products is below (k + 4) times this constant.
 _PRODUCT_ERROR = 2.0**-100
 
-# The error of the double-double difference of coordinates x and y is below |x| + |y| times this constant.
+# The error of the double-double difference of coordinates x and y is below (|x| + |y|) times this constant.
 _DIFFERENCE_ERROR = 2.0**-100
 
 
@@ -48,7 +48,7 @@ class Places:
         rest: Exact coordinates minus `floats`, rounded to float64, (n, d).
         whole: Exact coordinates times `scale`, (n, d): integral float64 if all products are small enough, otherwise
             Python integers.
-        scale: A positive integer.
+        scale: The positive integer by which the exact coordinates are multiplied to give `whole`.
     """
 
     floats: Floats
@@ -131,7 +131,7 @@ def _alike(points: Floats, others: Floats) -> bool:
 
 
 def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, norm: Norm) -> Floats:
-    """Return lengths of displacements on a grid, (rows, columns); entry (j, i) is for i steps in x and j steps in y."""
+    """Return the lengths of grid displacements, (rows, columns); entry (j, i) belongs to i steps in x and j in y."""
     row, column = np.divmod(np.arange(columns * rows), columns)
     exactly = [[number * step for number in range(count)] for step, count in zip(steps, (columns, rows), strict=True)]
     axes = list(zip(exactly, (column, row), strict=True))
@@ -142,7 +142,7 @@ def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, no
 
 
 class Norm(ABC):
-    """A norm of displacements, computed in double-double arithmetic, or in integer arithmetic for ambiguous results."""
+    """A norm of displacements, computed in double-double arithmetic, or in integer arithmetic in doubtful cases."""
 
     power: int = 1
 
@@ -303,7 +303,7 @@ def _floor(length: int, scale: int, power: int) -> float:
     if limit < _LEAST_NORMAL**power and is_flushing():
         return 0.0
     found = nearest(limit) if power == 1 else math.sqrt(nearest(limit))
-    # One or two roundings move the result by at most one step.
+    # The one or two roundings above move the result by at most one float64 step.
     for _ in range(_MAX_STEPS):
         if Fraction(found) ** power <= limit:
             break

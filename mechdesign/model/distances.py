@@ -80,13 +80,13 @@ _SUSPICIOUS_RADIUS_RATIO = 100
 # Largest relative violation of symmetry or the triangle inequality that is attributed to rounding.
 _METRIC_TOLERANCE = 1e-12
 
-# Number of sums of two distances computed at a time.
+# Number of sums of two distances that are computed at a time.
 _SUMS_PER_BLOCK = 100_000
 
 # Integers up to this magnitude are exact in float64.
 _LARGEST_WHOLE = 2**53
 
-# Unit roundoff of float64: the largest relative error of one operation.
+# The unit roundoff of float64, which is the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
 # Relative margins by which `haversine` and `euclidean` are rounded down.
@@ -96,7 +96,7 @@ _PLANE_MARGIN = 1e-14
 # Relative amount by which a distance may exceed a radius and still be treated as within the radius.
 _RADIUS_MARGIN = Fraction(1, 10**9)
 
-# Margin for rounded coordinates, in units in the last place of the largest coordinate.
+# The margin for rounded coordinates, as a multiple of the unit in the last place of the largest coordinate.
 _COORDINATE_MARGIN_ULPS = 4
 
 _Number = float | int | str | Decimal | Fraction
@@ -146,8 +146,8 @@ def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
         Pairs, int64 of shape (k, 2), sorted.
 
     Raises:
-        InputError: `euclidean` rejects the domain, a square array with a zero diagonal is given, or the radius is
-            invalid.
+        InputError: The function `euclidean` rejects the domain, the array is square with a zero diagonal, or the radius
+            is invalid.
 
     >>> pairs_within([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]], 2).tolist()
     [[0, 1], [1, 2]]
@@ -209,7 +209,7 @@ def _apart(numbers: Integers, up: int, across: int) -> Integers:
 def reach(radius: _Number, margin: float = 0.0) -> float:
     """Return the largest distance treated as within a radius: radius · (1 + 1e-9) + margin, rounded down.
 
-    The tolerance includes distances that exceed the radius only because of rounding.
+    The result exceeds the radius so that it includes distances that exceed the radius only because of rounding.
 
     Args:
         radius: The radius, finite and >= 0.
@@ -380,8 +380,8 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
 
     The length of an edge is read as the decimal in its repr. No result exceeds the exact length. Let all lengths be
     multiples of a decimal u, such as 1 or 0.1, and all paths at most 2⁵³ u. Then each result is the largest float64 not
-    above the exact length. Otherwise the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths with up to k
-    edges.
+    above the exact length. If there is no such u, the relative error of a result is at most (3k + 3) · 2⁻⁵³, for paths
+    with up to k edges.
 
     Args:
         graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is the length of the path from i to
@@ -434,7 +434,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         # addition, to zero, is exact.
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
-        # Add two units for the rounding of the multiplication.
+        # Two more units cover the rounding of the multiplication.
         shrunk = result * (1 - (np.nan_to_num(additions, nan=n) + 2) * _ROUNDOFF)
         result = np.where((additions > 0) & np.isfinite(result), shrunk, result)
         if not graph.is_directed():
@@ -730,8 +730,8 @@ def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
 def _haversine(places: Floats, others: Floats, rows: Integers, columns: Integers) -> Floats:
     first, second = places[rows, 0], others[columns, 0]
     east, rest = expansions.two_sum(places[rows, 1], -others[columns, 1])
-    # Compute Δλ in [0, 360] as an exact double-double number. Then compute min(Δλ, 360 − Δλ) and its difference from
-    # 180, each rounded once.
+    # Δλ, a number in [0, 360], is computed exactly as a double-double number. Then min(Δλ, 360 − Δλ) and its difference
+    # from 180 are computed, each rounded once.
     east, rest = np.where(east < 0, -east, east), np.where(east < 0, -rest, rest)
     around, around_rest = expansions.two_sum(np.full_like(east, 360.0), -east)
     straight, straight_rest = expansions.two_sum(np.full_like(east, 180.0), -east)

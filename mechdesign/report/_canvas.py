@@ -19,7 +19,8 @@ from matplotlib.textpath import text_to_path
 from mechdesign.base._arrays import Flags, Floats
 
 _RASTER_DPI = 150
-# Distance from the middle of a digit to its baseline, in sizes of the bundled font: half of (ascent − descent).
+# Distance from the middle of a digit to its baseline, as a share of the font size: half of the bundled font's ascent −
+# descent.
 _BASE_LINE = 0.26
 
 Formula = bool | Literal["TeX"]
@@ -28,7 +29,8 @@ Formula = bool | Literal["TeX"]
 class PageCanvas(FigureCanvasSVG):
     """The canvas of a figure that is drawn once, at 72 dots per inch.
 
-    The renderer that draws also measures layouts and boxes of panels; matplotlib would make a new renderer each time.
+    One renderer draws the figure and measures its layout and panels; matplotlib would create a new renderer for each
+    measurement.
     """
 
     def __init__(self, figure: Figure) -> None:
@@ -36,7 +38,7 @@ class PageCanvas(FigureCanvasSVG):
         figure.set_dpi(72)
         self._written = io.StringIO()
         width, height = figure.get_size_inches()
-        # `FigureCanvasSVG.print_svg` does the same.
+        # The renderer is made in the same way as in `FigureCanvasSVG.print_svg`.
         shapes: Any = _Renderer
         mixed: Any = MixedModeRenderer
         written = shapes(72 * width, 72 * height, self._written, image_dpi=_RASTER_DPI, metadata={"Date": None})
@@ -54,7 +56,7 @@ class PageCanvas(FigureCanvasSVG):
 
 
 class _Renderer(RendererSVG):
-    """A renderer that measures each text once for all figures."""
+    """A renderer that measures each text only once, and keeps the result for all figures."""
 
     def get_text_width_height_descent(
         self, s: str, prop: FontProperties, ismath: Formula

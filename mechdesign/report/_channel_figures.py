@@ -43,7 +43,8 @@ from mechdesign.report._style import (
 )
 
 _DOTS_WIDTH = 9.0
-# Height in inches of a line with its name above it, and maximal characters of a line of text, on narrow screens.
+# On narrow screens: height in inches of a plotted line with its name above it, and largest number of characters in a
+# line of text.
 _NARROW_STEP, _NARROW_LINE = 0.72, 46
 
 
@@ -217,7 +218,7 @@ _MOST_PANELS = 6
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One of several panels on a common scale.
+    """A panel of a figure in which all panels have a common scale.
 
     Attributes:
         domain: Domain of the members, or None if they have no names.
@@ -226,7 +227,7 @@ class Panel:
         name: Identifier of the panel on a page (its ``gid``).
         mark: Index of a member that is outlined.
         cross: Place that is marked by a cross, in the unit of the domain.
-        outline: Identifier of an SVG path of the page and the height of its box, separated by a space.
+        outline: Outline to draw: the identifier of an SVG path of the page, a space, and the height of the path's box.
     """
 
     domain: Domain | None
@@ -300,7 +301,7 @@ def outputs_picture(
 
 @in_report_style
 def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: str = "") -> Figure:
-    """Show several panels on one scale; `zero` is the text of the legend for the value 0."""
+    """Show several panels on one scale; `zero` is the legend's text for the symbol of the value 0."""
     domain, number = panels[0].domain, len(panels)
     columns = abreast(2 if number == 4 else min(3, number))
     lines = math.ceil(number / columns)
@@ -408,7 +409,7 @@ def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
 
 
 def _own_place(secrets: Domain | None, observables: Domain | None, index: int) -> int | None:
-    """Return the index of the observable that is the secret itself, or None."""
+    """Return the index of the observable that equals the secret at `index`, or None if no observable does."""
     if secrets is None or observables is None:
         return index if secrets is observables else None
     if secrets is observables:
@@ -419,7 +420,7 @@ def _own_place(secrets: Domain | None, observables: Domain | None, index: int) -
 
 
 def _place_elsewhere(secrets: Domain | None, observables: Domain | None, index: int) -> tuple[float, float] | None:
-    """Return the coordinates of a secret that is not an observable, if both domains are in the same plane."""
+    """Return coordinates of the secret at `index` if it is not an observable, but lies in the observables' plane."""
     if _own_place(secrets, observables, index) is not None or secrets is None or observables is None:
         return None
     alike = secrets.unit == observables.unit and secrets.geographic == observables.geographic

@@ -117,7 +117,7 @@ def html(designs: Sequence[ComparedDesign], said: str = "") -> str:
 
 
 def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
-    """Return the figures of a comparison, each on one scale, and the data of its maps for the script."""
+    """Return the figures of a comparison, each with one scale for all designs, and the script's data for the maps."""
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
@@ -203,7 +203,7 @@ def _same_domain(first: Domain | None, second: Domain | None) -> bool:
 
 
 def _places(members: Iterable[int], domain: Domain) -> tuple[object, ...]:
-    """Return the coordinates of members, in degrees if the domain has them, since points are relative to a corner."""
+    """Return coordinates of members: degrees if the domain has them, because its points are relative to a corner."""
     places = domain.points if domain.coordinates is None else domain.coordinates
     return domain.coordinates is None, domain.unit, places[list(members)].tolist()
 

@@ -143,7 +143,7 @@ def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:
 
 
 def _stands_in(origin: Origin | None) -> bool:
-    """Return whether a uniform prior replaces a private prior that is left out."""
+    """Return whether the design contains a uniform prior in place of a private prior."""
     return origin is not None and origin.prior == STANDS_IN
 
 

@@ -26,7 +26,7 @@ _SHOWN = 24
 
 @dataclass(frozen=True)
 class DesignAdversary:
-    """One adversary against a channel, in floating point.
+    """One adversary against a channel, with expected errors in floating point.
 
     Attributes:
         name: Name of the adversary's prior.
@@ -46,7 +46,7 @@ class DesignAdversary:
 
 
 def adversaries(problem: Problem, channel: Channel) -> tuple[DesignAdversary, ...]:
-    """Return the adversaries of all floors; if one has another prior, also the adversary who knows the true prior."""
+    """Return the adversary of each floor and, if a floor has its own prior, the adversary who knows the true prior."""
     return tuple(_yield_adversaries(problem, channel))
 
 

@@ -131,8 +131,8 @@ def panel_attributes(
 ) -> dict[str, str]:
     """Return the HTML attributes of an interactive map, with a description for screen readers.
 
-    `shows` is the script's key of the values ("prior", "error" or "row 17"). `side` is the key of the members, and
-    `what` is a phrase that describes the values.
+    The script finds the values by the key `shows` (such as "prior", "error" or "row 17"), and the members by the key
+    `side`. The phrase `what` describes the values.
     """
     most = int(np.argmax(values))
     name = plain(domain.labels[most]) if domain is not None else str(most)
@@ -160,7 +160,7 @@ def encode_numbers(values: ArrayLike) -> str:
     positive = np.flatnonzero(numbers > 0)
     exponents = np.floor(np.log10(numbers[positive]))
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
-    # Rounding may lead to the next power of ten, and an inexact logarithm to the previous power.
+    # Correct the exponent by 1 if rounding or an inexact logarithm has led to more or fewer than three digits.
     exponents = exponents + (digits >= 1000) - (digits < 100)
     digits = np.rint(numbers[positive] * 10.0 ** (2 - exponents))
     codes[positive] = 1 + (digits - 100) + _DIGITS * -exponents

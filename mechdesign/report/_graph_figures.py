@@ -235,7 +235,8 @@ def _draw_hull(axes: Axes, hull: Floats, after: Floats, domain: Domain) -> None:
     )
     for corners, style in outlines:
         if len(corners):
-            # Draw a segment only once: on the way back, the dashes of a closed line would fill the gaps.
+            # A hull with two corners is a segment, which is drawn only once: on the way back, dashes would fill the
+            # gaps.
             axes.add_patch(Polygon(corners, closed=len(corners) > 2, facecolor="none", linewidth=1.4, **style))
     if len(hull):
         axes.add_patch(Polygon(hull, facecolor=ACCENT, edgecolor="none", alpha=0.18, zorder=1))
@@ -303,8 +304,8 @@ def picture(domain: Domain, found: Overview) -> Figure:
 def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
     """Write the facts, the edges of the repaired graph and the figure, if any, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The facts are deleted first and written last: if they exist, the other files are from the same run. The edges,
-    # which a specification may name, are replaced atomically.
+    # The file of facts is deleted first and written last: if it exists, the other files are from the same run. The
+    # edges, which a specification may name, are replaced atomically.
     for name in (FACTS, PICTURE):
         (folder / name).unlink(missing_ok=True)
     graph = found.graph

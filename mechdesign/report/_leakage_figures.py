@@ -175,8 +175,8 @@ def leakage_correlation_strength(
 
     Args:
         epsilons: One ε per panel, which is the budget of each release.
-        cases: Pairs (n, s): the identity matrix of n states, smoothed by Equation (28) with s. A smaller s is a
-            stronger correlation.
+        cases: Pairs (n, s): the transition matrix is the identity matrix of n states, smoothed by Equation (28) with s.
+            A smaller s means a stronger correlation.
         steps: One number of releases per panel.
 
     Returns:
@@ -322,7 +322,7 @@ def _styles() -> Iterable[dict[str, Any]]:
 
 def _lines(axes: Axes, x: Floats | Any, series: Iterable[tuple[str, Any]]) -> None:
     for (name, values), style in zip(series, _styles(), strict=False):
-        # Mark the first and the last value, and some between.
+        # Draw markers at up to 16 values, including the first and the last value.
         marked = np.unique(np.linspace(0, len(values) - 1, min(len(values), 16)).round().astype(int)).tolist()
         axes.plot(x, values, label=name, markevery=marked, **style)
 

@@ -26,7 +26,7 @@ from mechdesign.report._scales import LEVELS, Scale
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
 
 LONGEST = 12.0
-"""A map whose sides have a larger ratio is not drawn to scale, since its short side would be invisible."""
+"""Largest ratio of a map's sides at which it is drawn to scale; beyond it, the short side would be invisible."""
 
 
 def borders(cells: Grid) -> tuple[Floats, Floats]:
@@ -48,7 +48,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     west, east, south, north = extent(domain)
     to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
     axes.set_aspect("equal" if to_scale else "auto")
-    # Cells already have a visible border.
+    # The cells of a grid have visible borders, so a map of cells needs no frame.
     for spine in axes.spines.values():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
@@ -118,7 +118,7 @@ def plane_of(domain: Domain, positions: Floats) -> Floats:
 
 
 def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return, for longitude and latitude, the degrees at 0 km and the km per degree, or None without degrees."""
+    """Return two pairs, for longitude and latitude: the degrees at 0 km and the km per degree; None without degrees."""
     if domain.geographic is not None and domain.cells is not None:
         box = domain.geographic
         return (
@@ -179,10 +179,12 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
-# Largest numbers of cells and columns for which cells show their index; level of the first colour with light text.
+# Largest numbers of cells and of columns at which cells show their index, and the first level of colour that needs
+# light text.
 _MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
-# Share of the colour bar below its second tick, if the first colour also represents smaller numbers.
+# Share of the colour bar, above the lowest tick, that has no other ticks if the first colour also represents smaller
+# numbers.
 _LOWER_END = 0.27
 # Mean width of a character of tick labels, with some margin, in inches.
 _CHARACTER = 0.08
@@ -238,7 +240,7 @@ def draw(
 
     Cells and points get the colours of `scale`, and bars show its unit. If the scale has no colour for zeros, cells
     with 0 are hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps.
-    An `outline` is the identifier of a path of the page and the height of its box.
+    An `outline` consists of the identifier of an SVG path of the page, a space, and the height of the path's box.
     """
     axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)
@@ -281,7 +283,7 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
 
 
 def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> None:
-    """Add the colour bar to the right of panels that share it, or below panels of small `height`, in inches."""
+    """Add a colour bar to the right of the panels, or below them if their `height` (in inches) is small."""
     upright = height >= _LOWEST_BAR and not is_slim()
     bar = figure.colorbar(
         ScalarMappable(scale.norm, scale.cmap),
@@ -305,7 +307,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         bar.locator = round_ticks(6)
     bar.update_ticks()
     if is_slim() and scale.below:
-        # The first colour also represents all smaller numbers.
+        # The lowest tick has the sign ≤, because the first colour also represents all smaller numbers.
         low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
         kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
         bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])
@@ -320,7 +322,7 @@ def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
     figure.legend([handle], [text], loc="outside lower left", fontsize=8.5, handlelength=1.4, handleheight=1.0)
 
 
-# Pages have few colours, so that the cache remains small.
+# The cache of hexadecimal colours remains small, because pages have few colours.
 _hex = functools.lru_cache(to_hex)
 
 

@@ -25,7 +25,7 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 class Strong(str):
-    """Emphasised text."""
+    """Text that a page shows with emphasis."""
 
 
 def render(template: str, **facts: object) -> str:

@@ -39,7 +39,8 @@ STEPS = (
 def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
     """Return sentences, without a full stop, on the private data that the files of a design reveal.
 
-    A nonuniform prior of unknown source may have been counted, and so may counts in the specification.
+    If the source of a nonuniform prior is unknown, the prior may have been counted in data. Counts in the specification
+    may also come from data.
     """
     counted = () if origin is None else origin.counted
     said = []

@@ -21,7 +21,7 @@ _HIDDEN = "No secret is revealed for certain: at least two secrets can produce e
 
 
 def describe_proof(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return a sentence for each claim of a certificate: the inequality, its range of validity, and the unit."""
+    """Return a sentence for each claim that holds, with the inequality, its range of validity, and its unit."""
     parts = zip(claim_names(problem), certificate.requirements, strict=True)
     return tuple(f"{name}: {_sentence(problem, place)}" for place, (name, checked) in enumerate(parts) if checked.holds)
 
@@ -34,14 +34,14 @@ def describe_revealed(problem: Problem, certificate: Certificate) -> tuple[str, 
 
 
 def count_bounded_pairs(problem: Problem) -> tuple[str, ...]:
-    """Return the number of bounded pairs of each claim ("18 of 90 ordered pairs"), or "" if it bounds no pairs."""
+    """Return for each claim the number of pairs that it bounds ("18 of 90 ordered pairs"), or "" if it bounds none."""
     n = len(problem.prior)
     bounds = problem.pair_bounds
     return tuple(_count(len(bounds[place]), n) if place in bounds else "" for place in range(len(problem.claims)))
 
 
 def describe_unbounded_pairs(problem: Problem) -> tuple[str, ...]:
-    """Return sentences on requirements of earlier versions that leave pairs at their radius unbounded."""
+    """Return sentences on requirements, written by earlier versions, that do not bound the pairs at their radius."""
     margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
     n = len(problem.prior)
     free = [requirement.left_free(margin) for requirement in problem.requirements]

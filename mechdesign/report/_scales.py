@@ -73,14 +73,14 @@ def error_scale(values: ArrayLike, label: str) -> Scale:
 
 
 _HUES = {"p": (("magma_r", 0.01, 0.96), ("magma", 0.14, 0.99)), "e": (("viridis_r", 0.0, 1.0), ("viridis", 0.04, 1.0))}
-"""Colours of probabilities and of errors, in light and in dark mode: a colour map, and the range used.
+"""Colour map, and its range in use, for probabilities ("p") and for errors ("e"), each in light and in dark mode.
 
-The ends of some maps are too similar to the background or to black lines.
+The ends of some colour maps are left out, because they are too similar to the background or to black lines.
 """
 
 
 def ramps(dark: bool) -> str:
-    """Return the style rules for the colours of maps; in both modes, small numbers are close to the background."""
+    """Return style rules for the colours of maps; in light and dark mode, small numbers resemble the background."""
     return "\n".join(
         f".{hue}{step}{{fill:{matplotlib.colors.to_hex(colour)}}}"
         for hue, modes in _HUES.items()

@@ -68,7 +68,7 @@ NARROW_WIDTH = 3.45
 Target = Literal["file", "page", "narrow page", "panels"]
 """Target of figures: a file, a page, a page on a narrow screen, or a page that arranges their panels."""
 
-# Each thread and task has a separate value.
+# The target of the figure that is being drawn, which each thread and each asynchronous task sets separately.
 _target: ContextVar[Target] = ContextVar("target", default="file")
 
 _HEADLINE_SIZE = 11.0
@@ -80,7 +80,7 @@ _P = ParamSpec("_P")
 
 @contextmanager
 def report_style() -> Iterator[None]:
-    """Draw with matplotlib's defaults and the style of the report, independent of the user's settings; then restore."""
+    """Draw with matplotlib's defaults and the style of the report, not the user's settings; afterwards restore them."""
     with (
         _SETTINGS.set_to(_style),
         # The bundled font lacks some scripts, but the reader's browser has fonts for them.
@@ -92,7 +92,7 @@ def report_style() -> Iterator[None]:
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Save figures reproducibly, in the user's settings; then restore."""
+    """Save figures reproducibly with the user's settings, and restore these settings afterwards."""
     with _SETTINGS.set_to(lambda _: {"svg.hashsalt": _RC["svg.hashsalt"]}):
         yield
 
@@ -104,14 +104,14 @@ def saving() -> dict[str, Any]:
     return box | {name: _SETTINGS.before(f"savefig.{name}") for name in names}
 
 
-# Several threads draw figures, but the settings belong to the process.
+# Matplotlib's settings belong to the whole process, so threads that draw at the same time must share them.
 _SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
 
 def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return matplotlib's defaults with the style of the report, without settings such as the back end.
 
-    `known` contains the current settings, which are complete if another thread is drawing in this style.
+    `known` contains the current settings, which are returned if another thread is already drawing in this style.
     """
     if _RC.keys() <= known.keys():
         return known
@@ -135,7 +135,7 @@ def on_page(target: Target = "page") -> Iterator[None]:
     """Draw for a page: with the colours of its style sheet, and with shapes instead of pixels.
 
     On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels are stacked. If the page arranges the
-    panels, each panel has at most this width.
+    panels, each panel has at most the width `NARROW_WIDTH`.
     """
     token = _target.set(target)
     try:
@@ -197,7 +197,7 @@ def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
                 _leave_unnamed(figure)
                 return figure
             figure.draw_without_rendering()
-            # The layout is done: saving must not repeat it, possibly with other settings.
+            # The layout is finished, and saving the figure must not repeat it with other settings.
             figure.set_layout_engine("none")
         return figure
 

@@ -24,18 +24,18 @@ GROUPS = ("values", "numbers", "ramp", "mark", "box")
 VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
 """Variables of the page's style sheet for colours of the figures."""
 
-# Width on the page of an inch of a figure [rem]; text of 9 points is then 0.8 rem high.
+# Width, in rem, that one inch of a figure has on the page; text of 9 points is then 0.8 rem high.
 _REM_PER_INCH = 6.4
 _COLOUR = re.compile("|".join(VARIABLES))
 _TICK = ["fill: var(--muted)", "stroke: var(--muted)", "stroke-width: 0.8"]
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _LONG = re.compile(r"\d+\.\d{2,}")
-# Styles that the style sheet sets for all text of figures, or that have no effect.
+# Styles that are left out, because the style sheet sets them for all text of figures, or because they have no effect.
 _USUAL = {"font-size: 8.5px", "fill: var(--ink)", "stroke-linejoin: miter", "stroke-linecap: butt"}
 
 
 Parts = Mapping[str, Mapping[str, str]]
-"""Further attributes of the parts of a figure, by their ``gid``; ``title`` is their tooltip."""
+"""Further attributes of a figure's parts, by the ``gid`` of the part; the attribute ``title`` becomes a tooltip."""
 
 
 def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None = None) -> str:
@@ -140,7 +140,7 @@ def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
         if key == "style":
             yield from _style_of(tag, value, name)
         elif key == "id":
-            # Nothing refers to the identifiers of groups.
+            # The identifiers of groups are left out, because nothing refers to them.
             if tag != "g":
                 yield "id", f"{name}-{value}"
         elif key == "href":

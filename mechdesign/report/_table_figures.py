@@ -32,7 +32,7 @@ _BARS = 150
 # Maximal number of points of a line, which is finer than the resolution of the figure.
 _POINTS = 2000
 _PAIRS = 6
-# Steps between more values would be invisible.
+# Largest number of values between which steps are drawn; with more values, steps would be invisible.
 _STEPS = 400
 
 

@@ -54,7 +54,7 @@ _STATES = {Status.INTERRUPTED: State.INTERRUPTED, Status.TIME_LIMIT: State.CENSO
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The outcome of a task: its row, and the files of its certified channel, empty without a channel."""
+    """The outcome of a task: its row, and the files of its certified channel, or no files without a channel."""
 
     row: Row
     files: dict[str, bytes]
@@ -67,14 +67,14 @@ def solve(task: Task) -> TaskOutcome:
     Raises `RecordsError` if data or versions of packages differ from those in the identity of the row.
     """
     for kind in task.kinds:
-        # Reading the task has imported the module of the kind, which may have registered it.
+        # To receive the task, Python imported the module of the kind, which may already have registered the kind.
         if kind.kind not in KINDS:
             register(kind)
     _check_same(task)
     started = time.perf_counter()
     try:
-        # The sweep has already warned about metrics; the row contains the status, the gap, and the number of revealed
-        # secrets.
+        # The sweep has already warned about metrics, and the row contains the facts of the two other warnings: status,
+        # gap, and number of revealed secrets.
         with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1

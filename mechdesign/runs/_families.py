@@ -29,7 +29,7 @@ from mechdesign.model._requirements._metric import MetricPrivacy
 
 @dataclass(frozen=True, eq=False)
 class RowPairs:
-    """Linear-fractional programs: the largest q·x / d·x for ordered pairs (q, d) of rows of a transition matrix.
+    """Linear-fractional programs: maximise q·x / d·x for each ordered pair (q, d) of some rows of a transition matrix.
 
     Attributes:
         matrix: Transition probabilities, shape (n, n).
@@ -122,10 +122,10 @@ _FILE = Path("foursquare_nyc_marc") / "specific_train.csv"
 
 
 def make_checkins(n: int, seed: int) -> Problem:
-    """Return d-privacy in kilometres on n places of one Foursquare user in New York, chosen by the seed.
+    """Return a problem with d-privacy in kilometres on n places of a Foursquare user in New York, chosen by the seed.
 
-    Secrets are the most visited places, rounded to a thousandth of a degree; the prior is their visit frequency. Users
-    with the most places come first.
+    Secrets are the most visited places, rounded to a thousandth of a degree; the prior is their visit frequency. The
+    seed counts through the users, from the user with the most places to the user with the fewest.
     """
     path = _path()
     if path is None:
@@ -171,9 +171,9 @@ _DISTORTION_SHARE = "0.8"
 
 
 def make_distortion(n: int, seed: int) -> Problem:
-    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, and a floor on the Hamming error.
+    """Return problem (21) of Privacy Games (Shokri 2015), with Euclidean cost and a floor on the Hamming error.
 
-    The floor is 0.8 of the largest error. With equal cost and error, the least cost would be the floor itself.
+    The floor is 0.8 of the largest error. If cost and error were equal, the least cost would be the floor itself.
     """
     domain = square(n)
     prior, error = prior_on(domain, seed), distances.hamming(domain)
@@ -191,7 +191,7 @@ _GRID_EPSILON = "0.6"
 
 
 def make_grid(n: int, seed: int) -> Problem:
-    """Return d-privacy on a square grid of about n unit cells (Chatzikokolakis et al. 2013)."""
+    """Return a problem with d-privacy on a square grid of about n unit cells (Chatzikokolakis et al. 2013)."""
     domain = square(n)
     distance = distances.euclidean(domain)
     return Problem(prior_on(domain, seed), distance, [MetricPrivacy(_GRID_EPSILON, distance)], title=f"grid {n} {seed}")
@@ -205,7 +205,7 @@ _JOINT_SHARE = 0.9
 
 
 def make_joint(n: int, seed: int) -> Problem:
-    """Return equation (24) of Privacy Games (Shokri 2015): d-privacy, and 0.9 of the largest Hamming error.
+    """Return problem (24) of Privacy Games (Shokri 2015): d-privacy, and a floor of 0.9 of the largest Hamming error.
 
     Neither requirement implies the other.
     """
@@ -230,7 +230,7 @@ _ROADS_PER_CROSSING = 1.5
 
 
 def make_roads(n: int, seed: int) -> Problem:
-    """Return d-privacy in travel distance between n crossings: a random planar graph with 1.5 n roads.
+    """Return a problem with d-privacy in travel distance between n crossings of a random planar graph with 1.5 n roads.
 
     The roads are a shortest spanning tree of random points, and the shortest other edges of their triangulation.
     """
@@ -286,7 +286,7 @@ _WORST_COST_EPSILON = "0.6"
 
 
 def make_worst_cost(n: int, seed: int) -> Problem:
-    """Return equation (12) of Privacy Games (Shokri 2015) on a square grid, with a cost factor for each cell."""
+    """Return problem (12) of Privacy Games (Shokri 2015) on a square grid, with a cost factor for each cell."""
     domain = square(n)
     distance = distances.euclidean(domain)
     # Without weights the symmetries of the grid would remain, and the seed would have no effect.

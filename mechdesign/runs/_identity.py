@@ -86,8 +86,8 @@ def identity(description: Mapping[str, object]) -> str:
     """Return the SHA-256 of a description, in hexadecimal digits, independent of the order of its keys.
 
     Args:
-        description: Texts, numbers, booleans, None, and lists and mappings of these. Decimals and fractions are exact
-            numbers, so that 0.5 and 0.50 are equal; floats are different from both.
+        description: Texts, numbers, booleans, None, and lists and mappings of these. Decimals and fractions count as
+            exact numbers, so that 0.5 and 0.50 are equal; floats never equal decimals or fractions.
 
     Returns:
         64 hexadecimal digits.

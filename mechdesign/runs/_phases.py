@@ -37,7 +37,8 @@ OPTIMAL_GAP = 1e-5
 SLACK = 1e-6
 """Tolerance for a returned matrix: relative for ε and floors, absolute for row sums and signs.
 
-A matrix of floats cannot meet a tight bound exactly. A matrix is judged not private only if it exceeds this tolerance.
+A matrix of floats cannot meet a tight bound exactly. A matrix counts as not private only if it violates a bound by more
+than this tolerance.
 """
 
 
@@ -73,7 +74,7 @@ class ReturnedMatrix:
         cost: Cost of the matrix.
         tight_epsilon: The smallest ε that meets the pair bound, rounded up. The ε is infinite if an entry of at most 0
             is in the column of a positive entry, and None without a pair bound.
-        fault: The fault, NOT_PRIVATE or INFEASIBLE, or None.
+        fault: NOT_PRIVATE or INFEASIBLE, or None for a matrix without a fault.
     """
 
     cost: float
@@ -258,8 +259,8 @@ def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
 def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
     """Yield the values of a row after each phase; the cost is minus the mean leakage, which is maximised.
 
-    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` describes the returned x: ratios
-    of its entries must be at most e^α, and its fraction must be close to the exact maximum.
+    For each pair, the linear program of Charnes and Cooper (1962) is solved. `certified` describes the returned x:
+    ratios of its entries must be at most e^α, and its fraction must be close to the exact maximum.
     """
     clock = time.perf_counter()
     programs = reduce_pairs(pairs)

@@ -33,7 +33,7 @@ _NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class State(enum.StrEnum):
-    """The final state of a run, in its row. All states except INTERRUPTED are final: such rows are not run again."""
+    """The state in which a run ended, as its row states it; rows in any state but INTERRUPTED are not run again."""
 
     DONE = "done"
     FAILED = "failed"
@@ -41,7 +41,7 @@ class State(enum.StrEnum):
     INTERRUPTED = "interrupted"
     """The user stopped the run."""
     CENSORED = "censored"
-    """The run met its time or memory limit: the time without the limit is unknown, but longer."""
+    """The run met its time or memory limit; its time without the limit is unknown, but longer."""
 
     @property
     def final(self) -> bool:
@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         identity: SHA-256 of the row's description, from `mechdesign.runs._identity`.
         state: The final state of the run.
-        values: Values by columns of the table. Infinity and NaN are allowed.
+        values: The values of the row, by the names of the table's columns. Infinity and NaN are allowed.
         details: Further facts: versions, messages, iterations.
 
     Example:
@@ -174,7 +174,8 @@ class Request:
         kind: "bench" or "sweep".
         version: Version of the meaning of rows and columns; folders of another version are rejected.
         about: Summary of the request, which messages show if a folder contains another request.
-        descriptions: Everything that the result of each row depends on, in order, as for `identity`.
+        descriptions: For each row, in order, everything that its result depends on, in the form that `identity`
+            accepts.
         columns: Columns of the table, in order.
     """
 

@@ -43,8 +43,8 @@ class SweepLayout:
 
     Attributes:
         first: Key on the first axis.
-        panels: Key whose values have a panel each, or None.
-        lines: Keys whose values have a line each within a panel.
+        panels: Key with one panel for each of its values, or None for a single panel.
+        lines: Keys with one line, in each panel, for each combination of their values.
         joined: Whether points are joined by lines, as in a product of lists.
     """
 

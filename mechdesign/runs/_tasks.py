@@ -75,7 +75,7 @@ class Sweep:
 
     @property
     def private(self) -> str:
-        """The sentence that folders with a counted prior are private, without a full stop, or "" for other priors."""
+        """A warning, without a full stop, that folders with a counted prior are private; "" for other priors."""
         return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:

@@ -160,7 +160,7 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
 
 # This problem is large enough to compile every kernel, and small enough to be solved immediately.
 _WARM_UP_SIZE = 9
-# Additional seconds in which packages are loaded, and in which the parent process can end this process first.
+# Seconds after the time limit, in which packages are loaded and the parent process can end this process first.
 _GRACE_S = 330
 
 

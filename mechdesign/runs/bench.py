@@ -336,7 +336,7 @@ def _load() -> float | None:
 
 
 def _describe_end(outcome: WorkerOutcome, time_limit: float) -> dict[str, Any]:
-    """Return verdicts and times that follow from the end of a run, in addition to its results."""
+    """Return the verdicts and times that follow from the way in which a run ended, in addition to its results."""
     if outcome.ended == "done":
         return {"censored": False}
     if outcome.ended in ("time", "memory"):

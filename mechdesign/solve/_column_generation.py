@@ -156,7 +156,7 @@ def generate_columns(
     deadline: Deadline,
     *,
     max_rounds: int,
-    min_entering: int,
+    min_entering_limit: int,
 ) -> GenerationOutcome[Working]:
     """Solve restricted problems and price columns in turn until the relative gap of `best` is at most `gap`.
 
@@ -172,7 +172,7 @@ def generate_columns(
         gap: Relative gap to reach.
         deadline: Deadline of the whole solve. The master and the pricer set earlier deadlines for each of their solves.
         max_rounds: Maximum number of rounds.
-        min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
+        min_entering_limit: A round adds at most max(`min_entering_limit`, size of the working set) columns.
 
     Returns:
         The reason why the rounds ended, the number of rounds, and the last working set.
@@ -208,7 +208,7 @@ def generate_columns(
             return GenerationOutcome(
                 status, found.message if status is Status.INTERRUPTED else words, number + 1, working
             )
-        working = working.add(entering[: max(min_entering, len(working))])
+        working = working.add(entering[: max(min_entering_limit, len(working))])
     return GenerationOutcome(Status.ITERATION_LIMIT, f"gap not reached after {max_rounds} rounds", max_rounds, working)
 
 

@@ -2,7 +2,7 @@
 
 `read_spec` reads a specification of a design or a trace, and `read` reads a specification of a release from a table. A
 `Specification` builds the problem and the design; errors name the key in the file. This package also contains the
-grammar, its JSON schema and the embedded examples. It imports `traces`, `tables` and lower packages, but never
+grammar, its JSON schema and the embedded examples. The package imports `traces`, `tables` and lower packages, but never
 `report`.
 """
 

@@ -30,9 +30,11 @@ from mechdesign.specification._read import Source
 _COUNTED = ("estimated", "checkins", "plt")
 _HOURS = 24
 
-# Largest relative difference between the interval of a trace and the even steps of a chain.
+# A trace is refused if the relative difference between its interval and the even steps of the chain exceeds this
+# number.
 _MAX_DIFFERENCE = 0.1
-# Largest ratio of the interval of a trace and the median interval of data without even steps.
+# A warning is given if the ratio of the interval of a trace and the median interval of data without even steps exceeds
+# this number.
 _MAX_RATIO = 2.0
 
 
@@ -55,10 +57,10 @@ class Transitions:
     notes: tuple[str, ...] = ()
 
     def along(self, steps: Steps, source: Source) -> MarkovChain | VaryingChain:
-        """Return the chain, or the chains of successive steps, of a trace.
+        """Return the chain for all steps of a trace, or one chain for each step.
 
         Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `StepWarning` if the
-        chain was counted from data with other intervals than the trace.
+        chain was counted from data whose intervals differ from those of the trace.
         """
         self._check_interval(steps.interval, source)
         if self.by is None:
@@ -99,7 +101,7 @@ class Transitions:
 
 
 def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorTable) -> Transitions:
-    """Return the chain, or chains, over `domain` that the table at `source` describes.
+    """Return the chain, or chains, over `domain` described by the table at `source`.
 
     `prior` is the table of the prior; its data are used if the chain has ``estimated = true``.
     """
@@ -131,7 +133,7 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
 
 
 def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
-    """Warn if chains were smoothed, with the number of steps that occur in their counts."""
+    """Warn if chains were smoothed; the warning states how many steps occur in their counts."""
     smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
     if not smoothed:
         return
@@ -152,7 +154,7 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
 
 
 def _notes_on_ends(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
-    """Return a note with the number of states without an observed departure, in chains with counts (k, n, n)."""
+    """Return a note with the number of states that no counted step leaves, for the counts (k, n, n) of k chains."""
     never_left = int((counts.sum(axis=2) == 0).sum())
     if smoothing or not never_left:
         return ()
@@ -295,7 +297,7 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
-    """Return the chain that stays or moves to a neighbouring cell, all with equal probability."""
+    """Return the chain that stays in its cell or moves to a neighbouring cell, each with the same probability."""
     near = neighbours(domain, table.neighbours or 0, source / "neighbours")
     matrix = np.eye(domain.size)
     matrix[near[:, 0], near[:, 1]] = matrix[near[:, 1], near[:, 0]] = 1.0
@@ -334,11 +336,11 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
 def build_correlations(
     table: ChainTable, source: Source, domain: Domain, prior: PriorTable
 ) -> tuple[Correlations, tuple[str, ...]]:
-    """Return the forward and backward chains that the table at `source` describes, and notes for the user.
+    """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
-    If the chain is counted from data, the backward chain follows from the frequencies of the states that steps leave.
-    Otherwise the backward chain follows from the stationary distribution. Raises `SpecificationError` for chains that
-    change with time.
+    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
+    If it is not counted, the backward chain follows from the stationary distribution. Raises `SpecificationError` for
+    chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")

@@ -120,7 +120,7 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
 
 
 def _with_times(chain: ChainTable, prior: PriorTable, times: Mapping[str, object]) -> tuple[ChainTable, PriorTable]:
-    """Return the tables of the chain and of the prior, with new keys about times in the table of the data."""
+    """Return the tables of the chain and of the prior, with the keys `times` added to the table of the data."""
     counted = chain.checkins or chain.plt
     table: ChainTable | PriorTable = chain if counted is not None else prior
     data = counted or (prior.checkins or prior.plt if chain.estimated else None)
@@ -150,7 +150,7 @@ def _states(found: Correlations, domain: Domain) -> bytes:
     return csv_text(rows).encode()
 
 
-# The first designs have an ε equal to these shares of α.
+# The ε of the first designs, as shares of α.
 _SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
 # Each further round makes up to this number of designs.
 _DESIGNS_PER_ROUND = 6
@@ -165,7 +165,7 @@ class PricedBudgets:
 
     Attributes:
         best: The budgets; each ε is a key of `costs`. The lower bound assumes costs that are linear between designs.
-        costs: The certified cost of one release for each designed ε, and at 0 the cost without a release.
+        costs: The certified cost of one release for each designed ε, and for the key 0 the cost without a release.
         notes: Sentences for the user, for example that a release may leak more than its ε.
     """
 

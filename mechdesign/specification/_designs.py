@@ -115,7 +115,7 @@ def _split_requirements(problem: Problem, policy: PolicyTable) -> _PolicyRequire
     assert problem.secrets is not None
     epsilons = {place: problem.requirements[place].pair_bounds[0].nominal for place in problem.graphs}
     epsilon = next(iter(epsilons.values()))
-    # Graphs with another ε stay separate requirements.
+    # Graphs with a different ε remain separate requirements.
     graph = union(*(problem.graphs[place] for place in epsilons if epsilons[place] == epsilon))
     places = tuple(place for place in range(len(problem.requirements)) if epsilons.get(place) != epsilon)
     others = tuple(problem.requirements[place] for place in places)
@@ -159,7 +159,7 @@ def schedule_place(privacy: Sequence[Table]) -> int | None:
 
 
 def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
-    """Return the schedule that ``epsilon = { budgets = "…" }`` at `source` names.
+    """Return the schedule in the file that ``epsilon = { budgets = "…" }`` at `source` names.
 
     A budget of 0 skips the release. Raises `SpecificationError` if the file cannot be read, or skips all releases.
     """
@@ -181,7 +181,7 @@ def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
     return schedule
 
 
-# Priors from these data have no symmetries; other priors may have some.
+# A prior from data of these kinds has no symmetries; any other prior may have some.
 _COUNTED = ("checkins", "plt", "simulated")
 
 
@@ -208,7 +208,7 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
 
 
 def _grid_sparsity(cells: Grid) -> Sparsity | None:
-    """Return the sparsity if bounds between neighbours imply all others, as for Manhattan distances, or else None."""
+    """Return the sparsity of the bounds between neighbours, which imply all Manhattan bounds; None if not sparse."""
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])

@@ -125,7 +125,7 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
 def build_observables(
     table: ObservablesTable, source: Source, secrets: Domain
 ) -> tuple[Domain, tuple[int, ...] | None]:
-    """Return the answers that the table at `source` describes, with their indices if the table selects secrets."""
+    """Return the answers described by the table at `source`, with their indices if the table selects secrets."""
     if table.form not in ("subset", "blocks"):
         return build_domain(table, source), None
     if table.unit is not None:
@@ -169,7 +169,7 @@ def _coarser(blocks: int | tuple[int, int], source: Source, secrets: Domain) -> 
 
 
 def build_domain(table: DomainTable, source: Source) -> Domain:
-    """Return the domain that the table at `source` describes."""
+    """Return the domain described by the table at `source`."""
     form = table.form
     if table.unit is not None and form in ("grid", "anchors", "labels"):
         remedy = "remove the key" if form == "labels" else f"write the unit into the {form}"

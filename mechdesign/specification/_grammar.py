@@ -44,7 +44,7 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
         raise InputError(
             "document", "is not a table", value=type(document).__name__, bound="a class derived from Table"
         )
-    # Read the kinds of requirement now, because other packages may have registered some.
+    # Read the kinds of requirement now, because other packages may have registered further kinds.
     outer = document_with_kinds() if document is Document else document
     tables = list(dict.fromkeys(_tables(outer)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
@@ -82,7 +82,7 @@ def _hook(kind: type) -> dict[str, Any]:
 
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
-    """Add the summary from the docstring of a table, and the keys that exclude each other."""
+    """Add the summary of a table's docstring to its schema, and state which keys exclude each other."""
     described["description"] = " ".join(_SECTIONS.split(docstring(table))[0].split())
     if (tag := table.__struct_config__.tag_field) is not None:
         described["properties"][tag]["description"] = "the kind of the table."
@@ -94,7 +94,7 @@ def _describe(described: dict[str, Any], table: type[Table]) -> None:
 
 
 def _remove_nulls(value: Any) -> Any:
-    """Remove defaults and types of null from a schema, because TOML has no null."""
+    """Remove the default value null and the type null from a schema, because TOML has no null."""
     if isinstance(value, list):
         return [_remove_nulls(each) for each in value]
     if not isinstance(value, dict):
@@ -110,9 +110,9 @@ def _remove_nulls(value: Any) -> Any:
     return kept
 
 
-# Keys whose value is the name of a file, or a folder, of data.
+# Keys whose value names a data file or a folder of data.
 _FILES = ("path", "budgets")
-# Keys whose value is a list of such names.
+# Keys whose value is a list of names of data files.
 _LISTS = ("paths",)
 # Keys that a sweep cannot vary.
 _FIXED = ("sweep", "version")

@@ -111,7 +111,7 @@ class Graphs:
         return graphs.categories([name or None for name in names], regions)
 
     def _regions(self, size: int | tuple[int, int], source: Source) -> list[Hashable]:
-        """Return the number of the block of `size` cells that contains each secret."""
+        """Return, for each secret, the number of the block of `size` cells that contains the secret."""
         self._require_grid(source)
         with source.keys({"k": "", "domain": ""}):
             return list(graphs.block_numbers(self.secrets, size).tolist())

@@ -55,7 +55,7 @@ def open_ledger(
         The ledger.
 
     Raises:
-        SpecificationError: The ledger does not exist, and has no budget or a path outside `folder`.
+        SpecificationError: The ledger does not exist, and it has no budget or lies outside `folder`.
         LedgerError: The file is damaged, or was created with another budget.
     """
     with Source(("ledger",)).keys():

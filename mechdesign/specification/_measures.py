@@ -159,7 +159,7 @@ class Measures:
         return self.graphs.build(table, source)
 
     def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
-        """Return the distances of a table between the secrets; with `any_rows` a matrix may have any number of rows."""
+        """Return the distances between secrets from a table; with `any_rows` a matrix may have any number of rows."""
         with source.keys():
             table.one_of(_MEASURES)
         if table.matrix is not None:

@@ -15,7 +15,8 @@ from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import files
 from mechdesign.specification._read import VERSION
 
-# Three patterns: strings, which may contain #; blocks of comment lines and empty lines; comments at the end of a line.
+# Patterns to find comments: strings, which may contain #; blocks of comment lines and empty lines; comments at the end
+# of a line.
 _TOML = re.compile(
     r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'''
     r"|(?P<lines>^(?:[ \t\r]*\n|[ \t]*#[^\n]*(?:\n|\Z))+)"

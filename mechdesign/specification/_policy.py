@@ -44,7 +44,7 @@ class PolicyTable(Table, frozen=True):
         repaired: The states that a repair protects along a trace.
         hull: The part of the graph whose sensitivity hull the noise fits.
         support: The possible secrets, or None for all.
-        delta: The possible secrets are the fewest with probability 1 − δ; None if `support` is given.
+        delta: If not None, the possible secrets are the fewest with a total probability of at least 1 − δ.
 
     >>> import numpy as np
     >>> PolicyTable(support=[0, 2]).possible(np.array([0.5, 0.25, 0.25]))

@@ -30,7 +30,7 @@ _MAX_PEOPLE = 10**12
 
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
-    """Return the prior over `domain` that the table at `source` describes, and notes for the user about the data."""
+    """Return the prior over `domain` described by the table at `source`, and notes for the user about the data."""
     form = table.form
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise source.error("smoothing", f"cannot be combined with {form}", remedy="remove the key")
@@ -140,7 +140,7 @@ def read_visits(
 
 
 class Traces(NamedTuple):
-    """Traces after resampling, with notes; for the attributes other than `found` see `Read`."""
+    """Traces after resampling, with notes; `Read` describes the attributes other than `found`."""
 
     found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling
@@ -202,7 +202,7 @@ def _checkins(table: Checkins, source: Source) -> traces.Points:
 
 
 def _unread_times(table: Checkins, source: Source) -> tuple[str, ...]:
-    """Return notes about columns that may hold times, for a table that does not name one."""
+    """Return notes about columns that may hold times, if a table does not name its column of times."""
     taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
     with Source(folder=source.folder).file(table) as file:
         return unread_times(file, table.delimiter, [name for name in taken if name is not None])

@@ -88,9 +88,9 @@ _AREA_DEGREES = 0.3
 _MIN_WIDTH_DEGREES = 0.002
 
 _MIN_POINTS = 20
-# A box with a smaller share of all points gets a note.
+# A note is given if the box contains less than this share of all points.
 _MIN_SHARE_INSIDE = 0.5
-# A box with a larger share of its points at a single place gets a note.
+# A note is given if more than this share of the points in the box are at a single place.
 _MAX_SHARE_AT_PLACE = 0.5
 
 _SMOOTHING = 0.01
@@ -342,7 +342,7 @@ def _notes(found: DataSource) -> tuple[str, ...]:
 
 
 def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
-    """Return notes about a box with few points or most points at one place, and about points with zeros."""
+    """Return notes about a box that has few points, or most points at one place, and about coordinates of 0."""
     latitude, longitude = _coordinates(found)
     notes, points = [], len(latitude)
     if zeros := int(((latitude == 0) & (longitude == 0)).sum()):
@@ -424,7 +424,7 @@ def _most_visited(latitude: Floats, longitude: Floats) -> int:
 
 
 def _sides(values: Floats, limit: float) -> tuple[float, float]:
-    """Return the sides of the box in one direction, rounded outwards to a thousandth of a degree."""
+    """Return the two opposite sides of the box along one axis, rounded outwards to a thousandth of a degree."""
     low, high = (float(value) for value in np.quantile(values, [_QUANTILE, 1 - _QUANTILE]))
     if high - low < _MIN_WIDTH_DEGREES:
         middle = (low + high) / 2

@@ -41,7 +41,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 # Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
-# Arguments with the same name as a key, of functions that read files.
+# Keys that are also the names of arguments of functions that read files.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Range of exact numbers, the same as in the verifier.
 _EXACT = ("1e-400", "1e+400")
@@ -99,9 +99,9 @@ class Source:
 
     @contextmanager
     def file(self, table: object = None, name: str | None = None) -> Iterator[Path]:
-        """Yield the file that the table at this place names, and turn errors about the file into errors about the key.
+        """Yield the file named in `table` or by `name`; errors about the file become errors about its key.
 
-        These errors show only the format of cells, see `mechdesign.data._layout`. The layout of the file is given by
+        The errors show only the form of cells, see `mechdesign.data._layout`. The layout of the file is given by
         `table`.
         """
         layout = {key: getattr(table, key, None) for key in _LAYOUT}
@@ -384,7 +384,7 @@ def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationErro
 
 
 def _like(hints: Sequence[Any], value: object) -> list[Any]:
-    """Return the tables whose kind a value names, or all `hints` if it does not name a kind."""
+    """Return the tables of the kind that a value names, or all `hints` if the value names no kind."""
     tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
     if len(tagged) < 2 or not isinstance(value, Mapping):
         return list(hints)
@@ -397,7 +397,7 @@ def _tags(tables: Sequence[type[Table]]) -> str:
 
 
 def _at(value: Any, step: str | int) -> Any:
-    """Return the value at a step below another value, or None."""
+    """Return the value at a key or an index of another value, or None if there is none."""
     try:
         return value[step]
     except (KeyError, IndexError, TypeError):

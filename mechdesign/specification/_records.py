@@ -127,7 +127,7 @@ def _missing(attribute: Attribute) -> str:
 
 
 def _remedy(attribute: Attribute) -> str:
-    """Return the remedy for a value outside the domain, if its values are truth values or look like them."""
+    """Return the remedy for a value outside the domain if the domain has truth values, or texts that look like them."""
     if isinstance(attribute.values, range):
         return ""
     if not any(isinstance(value, bool) for value in attribute.values):
@@ -142,7 +142,7 @@ def _signs(attribute: Attribute) -> str:
 
 
 def build_records(table: RecordsTable, source: Source) -> Records:
-    """Return the records that the table at `source` describes."""
+    """Return the records described by the table at `source`."""
     place = source / "attributes"
     attributes = {name: _values(described, place / name) for name, described in table.attributes.items()}
     rounded = [name for name, described in table.attributes.items() if described.round]
@@ -170,7 +170,7 @@ def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
 
 
 def _read_listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
-    """Return values that are listed, with decimals as floats."""
+    """Return the listed values of an attribute; decimals become floats."""
     for index, value in enumerate(values):
         if not isinstance(value, str | bool | int | Decimal):
             raise source.error(

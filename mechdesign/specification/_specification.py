@@ -130,7 +130,7 @@ class Specification:
     def with_data_of(self, other: Specification) -> Specification:
         """Return a copy of this specification that reuses the data of another specification.
 
-        Data are reused if both have the same folder, secrets, observables, prior and cost.
+        Data are reused if both specifications have the same folder, secrets, observables, prior and cost.
 
         Args:
             other: The other specification.
@@ -175,11 +175,11 @@ class Specification:
     def problems(self) -> Iterator[Problem]:
         """Yield the problem, or one problem for each distinct ε of a file of budgets, in order.
 
-        All errors in the specification are raised for the first problem.
+        All errors in the specification are raised before the first problem is yielded.
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            # For the first problem, warnings about these distances were already given.
+            # The same warnings about distances were already given for the first problem.
             with suppress_warnings(MetricWarning):
                 made = self._problem(epsilon)
             yield made
@@ -377,13 +377,13 @@ class Specification:
             seed: A seed for a rehearsal, which overrides that of ``[release]``. Without a seed the randomness comes
                 from the operating system. Anyone who learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file; recognised if None.
-            ledger: A ledger that is charged with the ε of each step before it is drawn, instead of the ledger of
+            ledger: A ledger that is charged with the ε of each step before the step is drawn, instead of the ledger of
                 ``[ledger]``. Rehearsals do not charge ``[ledger]``.
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far if a later step fails after a ledger was charged, because their
                 budget is spent.
-            own_history: Release the trace even if prior, chain or policy were counted from rows of its time. Published
-                files then depend on the true states, and the manifest records this dependence.
+            own_history: Release the trace even if prior, chain or policy were counted from rows between its first and
+                last time. Published files then depend on the true states, and the manifest records this dependence.
 
         Returns:
             The released trace; after Ctrl-C the steps so far, if there are any.
@@ -483,7 +483,7 @@ class Specification:
 
     @cached_property
     def _domains(self) -> tuple[Domain, Domain]:
-        """The secrets and the observables, which are fast to build."""
+        """The secrets and the observables; building them takes little time."""
         return self.domain, self._observables[0]
 
     @cached_property
@@ -649,7 +649,7 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
 def _require_graphs(data: Raw) -> None:
     """Raise `SpecificationError` for tables that need a policy graph, if the privacy requirements do not permit them.
 
-    Other functions refuse misplaced tables.
+    This function does not refuse misplaced tables; other functions do.
     """
     stated, policy = data.get("privacy"), data.get("policy")
     kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []

@@ -96,7 +96,7 @@ class RecordPolicyTable(Table, frozen=True):
 
 
 def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Policy:
-    """Return the policy that the table at `source` describes."""
+    """Return the policy described by the table at `source`."""
     for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
             wanted = " or ".join(_ALLOWED[table.kind]) or "no further key"
@@ -116,7 +116,7 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
 
 
 def blocks(table: BlocksTable, source: Source, domain: Domain) -> Sequence[int | str]:
-    """Return the block of each value that the table at `source` describes."""
+    """Return the block of each value, as described by the table at `source`."""
     if table.labels is not None:
         if len(table.labels) != domain.size:
             raise source.error(

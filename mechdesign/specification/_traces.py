@@ -1,4 +1,4 @@
-"""Release a trace under ``[release]``, and check whether its own rows were counted.
+"""Release a trace under ``[release]``, and check whether rows of the trace itself were counted.
 
 The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
 matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
@@ -68,7 +68,7 @@ def compare_history(
         folder: The folder for relative file names.
         steps: The trace; only its times are used.
         others: Whether the specification states that the data do not include the person of the trace.
-        own_history: Whether to release the trace even if rows from its time were counted.
+        own_history: Whether to release the trace even if rows between its first and last time were counted.
 
     Returns:
         The keys that were counted, the keys that were given as numbers, and the result of the comparison.
@@ -295,7 +295,7 @@ def step_problem(given: TraceSpecification) -> Problem:
 
 
 def _epsilons(given: TraceSpecification, steps: int) -> Sequence[Fraction | None]:
-    """Return the ε of each step from the schedule, or None for each step without a schedule."""
+    """Return the ε of each step from the schedule; without a schedule, return None for each step."""
     if given.schedule is None:
         return [None] * steps
     known = given.schedule.epsilons

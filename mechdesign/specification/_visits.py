@@ -29,7 +29,7 @@ class RawVisits:
 
 
 def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVisits | None:
-    """Return the raw visits that the table of a prior names, or None if it is a prior on the secrets themselves."""
+    """Return the raw visits named in the table of a prior, or None if the prior is on the secrets themselves."""
     if anchors.lattice is None or table.form not in ("visits", "checkins", "plt"):
         return None
     if table.smoothing is not None:
@@ -70,7 +70,7 @@ def _outside(points: Floats, anchors: Domain) -> Flags:
 
 
 def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationError:
-    """Return the error if all points are outside; it mentions if latitude and longitude look interchanged."""
+    """Return the error if all points are outside; it tells if latitude and longitude seem to be interchanged."""
     problem, remedy = f"has none of its {len(points)} points in the box of the anchors", "check the box"
     if anchors.geographic is not None and (~_outside(points[:, ::-1], anchors)).mean() > 0.5:
         problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
@@ -80,7 +80,7 @@ def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationEr
 def price_visits(
     visits: RawVisits, anchors: Domain, observables: Domain, table: CostTable, source: Source
 ) -> tuple[Prior, Floats]:
-    """Return the probability of each anchor, and the mean cost of each answer there, with the costs at `source`."""
+    """Return the probability of each anchor, and its mean cost of each answer by the table of costs at `source`."""
     if table.distance is None:
         raise source.error("", "has no named distance, which raw visits require", remedy="use distance")
     if table.objective != "expected":

@@ -18,10 +18,11 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._continuous import ContinuousPrivacy, Distance
 from mechdesign.synthesis._design import design
 
-# ε times the spacing of the two coarse grids. Designs on these grids are fast, and their cost is nearly linear in the
-# spacing.
+# Product of ε and the anchors' spacing on each of the two coarse grids. Designs on these grids are fast, and their cost
+# is nearly linear in the spacing.
 _TRIAL_STEPS = (1.0, 0.7)
-# Limits of the number of anchors along the longer side: fewer anchors give a poor estimate, and more take a long time.
+# Smallest and largest number of anchors along the longer side of a coarse grid: fewer give a poor estimate, and more
+# take a long time.
 _MIN_TRIAL_ANCHORS, _MAX_TRIAL_ANCHORS = 4, 16
 _TOLERANCE = 1e-3
 
@@ -88,9 +89,9 @@ def plan_anchors(
     """Choose the coarsest anchors for which finer anchors would lower the cost by less than the share `accuracy`.
 
     Channels are designed on two coarse grids of anchors with steps h, where ε·h is about 1 and 0.7. The rows of
-    neighbours may differ by the factor 1 + ε·h, which is less than exp(ε·h). The relative loss, and so the excess cost,
-    is linear in h to first order. The line through the two runs gives the limit of the cost for h → 0. The plan takes
-    the largest step whose estimated cost exceeds this limit by at most the share `accuracy`.
+    neighbours may differ by the factor 1 + ε·h, which is less than exp(ε·h). Therefore the excess of the cost over its
+    limit for h → 0 is linear in h to first order. A line through the costs of both runs estimates this limit. The plan
+    takes the largest step whose estimated cost exceeds this limit by at most the share `accuracy`.
 
     Args:
         epsilon: ε per unit of distance, as in `ContinuousPrivacy`.

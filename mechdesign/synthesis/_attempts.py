@@ -1,6 +1,6 @@
-"""Choose the attempts at a problem, in order: each has rows, a solver and a reason.
+"""Choose the attempts to solve a problem, in order; each attempt has rows, a solver and a reason.
 
-The first attempt depends on the size. Further attempts follow until the certified gap is small enough:
+The first attempt depends on the size. Until the certified gap is small enough, further attempts follow in this order:
 
 1. After an exact solver with all rows, the same program with a magnified objective gives better multipliers. If the
    choice was automatic and the program is small, a program with the rows of all pairs follows.
@@ -40,19 +40,18 @@ RAYS = "rays"
 
 # Up to this number of rows the simplex method reaches an exact vertex in well under a second. With 20 secrets and 20
 # observables, the simplex method is as fast as the block method. With 25 secrets, the simplex method takes two to ten
-# times as long as the block method. However, its solution is exact to the last digits. With 30 secrets, beyond this
-# limit,
-# the simplex method takes five to fifty times as long.
+# times as long as the block method. However, the simplex method's solution is exact to the last digits. With 30
+# secrets, beyond this limit, the simplex method takes five to fifty times as long.
 MAX_SIMPLEX_ROWS = 12_000
 
 
-# Sizes (pairs times observables) up to which HiGHS solves lazy rows in seconds (about 100 secrets) and in minutes.
+# Largest sizes (pairs times observables) at which HiGHS solves lazy rows in seconds (about 100 secrets) and in minutes.
 # The size of a problem with both bounds and floors is multiplied by `_FLOOR_SIZE_FACTOR` (50 secrets).
 _MAX_QUICK_LAZY_SIZE = 1_100_000
 _FLOOR_SIZE_FACTOR = 9
 _MAX_LAZY_SIZE = 2_200_000
-# Bounds with smaller exponents allow two rows to differ only by less than the accuracy of solvers. Secrets that these
-# bounds connect are merged.
+# Secrets are merged if a bound with a smaller exponent connects them: their rows may differ only by less than the
+# accuracy of solvers.
 _MAX_MERGED_EXPONENT = 1e-6
 # Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6
@@ -82,7 +81,7 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        """The solver, and the rows if the objective is magnified."""
+        """The name of the solver, followed by the rows if the objective is magnified."""
         if self.magnification == 1:
             return self.solver
         return f"{self.solver} with a magnified objective and {self.rows} rows"
@@ -149,7 +148,7 @@ def first_attempt(
 
 
 def _bound_rows_below(form: NormalForm) -> int:
-    """Return a lower bound on the number of rows: the bound on each secret's nearest neighbour is never implied."""
+    """Return a lower bound on the number of rows: each bounded secret needs the rows of its nearest neighbour."""
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
     return int(bounded.any(axis=1).sum()) * form.observables
 

@@ -22,14 +22,14 @@ from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
-# With extreme ε·d, multipliers may be too large to be averaged over symmetries with sufficient accuracy. Programs with
-# up to this number of ratio rows are then solved again without symmetries.
+# With extreme ε·d, multipliers may be too large to be averaged over symmetries with sufficient accuracy. Then programs
+# with at most this number of ratio rows are solved again without symmetries.
 _MAX_RETRY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BlockInverse:
-    """Maps solutions of a block program back to candidates; `pairs` is its number of bounded pairs of groups."""
+    """Maps solutions of a block program back to candidates; `pairs` counts the pairs of groups that it bounds."""
 
     form: NormalForm
     pairs: int
@@ -66,8 +66,8 @@ class BlockReduction:
     def apply(self, form: NormalForm, deadline: Deadline | None = None) -> tuple[BlockProgram, BlockInverse]:
         """Return the program and its inverse.
 
-        Bounds with exponents above `VACUOUS` are omitted. If few irreducible pairs remain, implied bounds are omitted,
-        too.
+        Bounds with exponents above `VACUOUS` are omitted. If few pairs are irreducible, the bounds that they imply are
+        omitted, too.
         """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
@@ -89,8 +89,9 @@ def solve_form_by_blocks(
 ) -> ChannelCandidate:
     """Solve a normal form with a solver of block programs, within the time limit.
 
-    The gap requested from the solver leaves half of the tolerance for rounding, but at most 5e-6. The status STALLED
-    means that the iteration stalled at a gap above 1e-6; its channel and multipliers are still valid.
+    The solver's requested gap is smaller than the tolerance: half of the tolerance, but at most 5e-6, is left for
+    rounding. The status STALLED means that the iteration stalled at a gap above 1e-6; its channel and multipliers are
+    still valid.
 
     ``settings.options["symmetry"]`` is true (the default), false, or an array of permutations. The value true requests
     a search for symmetries. The array has shape (k, n): each permutation γ of the n secrets maps secret s to γ[s]. All

@@ -149,8 +149,8 @@ def restore_domain(found: Bundle, name: str, described: object) -> Domain | None
             # Older bundles measure distances between points of a projection that is exact at the middle latitude.
             None if described.get("plane") is None else Plane(**described["plane"]),
             None if described.get("lattice") is None else _restore_lattice(described["lattice"]),
-            # Older bundles do not store the grid cells of their places. In these bundles, a point is inside if it lies
-            # within a fixed distance of a place.
+            # Older bundles do not store the grid cells of their places. For such a bundle, a point counts as inside the
+            # domain if it lies within a fixed distance of a place.
             None if described.get("within") is None else _restore_grid_part(described["within"]),
         )
     except (KeyError, TypeError) as error:
@@ -186,7 +186,7 @@ def encode(
     origin: Origin | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> dict[str, bytes]:
-    """Return the files of a bundle by name, the certificate last; it also contains digests of `files`.
+    """Return the files of a bundle by name; the last one is the certificate, which also contains digests of `files`.
 
     Raises `InputError` for a title, a unit or a label that is not plain; see `require_plain_names`.
     """

@@ -32,13 +32,13 @@ from mechdesign.synthesis._slater_point import find_interior_channel
 
 _STOPPED_STATUSES = (Status.TIME_LIMIT, Status.INTERRUPTED)
 _CLOSED_FORM = "closed form"
-# Time limit of each remaining part after Ctrl-C. The solver of the part then returns its first channel.
+# Time limit of each part that remains after Ctrl-C, so short that the solver returns its first channel.
 _TIME_AFTER_CTRL_C_S = 1e-3
 
 Strategy = Callable[[Attempt, SolveSettings, Deadline, object], ChannelCandidate]
 
 _STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_form_by_blocks, RAYS: solve_rays}
-"""The functions that solve a normal form, by "rays" or by `mechdesign.solve.Solver.takes`."""
+"""The functions that solve a normal form; their keys are "rays" and the values of `mechdesign.solve.Solver.takes`."""
 
 _KEEPING_MESSAGE = "certifying the best channel found so far"
 
@@ -68,8 +68,8 @@ def design(
         problem: Prior (n,), cost (n, m) and requirements.
         solver: "auto" (chosen by size) or a name that `mechdesign info` lists. `summary.plan` explains the choice.
         tolerance: Relative gap (cost − lower bound) / cost at which to stop, in (0, 1).
-        time_limit: Seconds for the solvers; None means no limit. They may exceed it by 10 % plus 2 s. Rounding and
-            certifying take additional time.
+        time_limit: Seconds for the solvers; None means no limit. The solvers may exceed this limit by 10 % plus 2 s.
+            Rounding and certifying take additional time.
         rows: Privacy constraints that the solver receives.
 
             - "auto": chosen by size.
@@ -86,7 +86,7 @@ def design(
         isolated: How to treat secrets that no pair bound connects to another secret: "refuse" them, or "release" them
             exactly. The certificate lists released secrets as `revealed`. Problems whose only requirements are
             distortion floors bound no pairs, and are never refused. A problem from `mechdesign.graphs.problem` already
-            contains a decision, which is kept.
+            contains a decision on isolated secrets, which is kept.
 
     Returns:
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
@@ -200,8 +200,8 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
                 if candidate.status is Status.INTERRUPTED or _is_good_enough(best, settings):
                     break
         except KeyboardInterrupt:
-            # After Ctrl-C between two solvers, or during the certification of a later candidate, the best design so far
-            # is returned.
+            # Ctrl-C came between two solvers or during the certification of a later candidate: return the best design
+            # so far.
             if best is None:
                 raise
             best = best.noted(status=Status.INTERRUPTED)
@@ -249,7 +249,7 @@ def _round_and_certify(
     *,
     first: bool,
 ) -> Design:
-    """Round and certify a candidate; the `first` candidate is certified even after one Ctrl-C."""
+    """Round and certify a candidate; after one Ctrl-C, only the `first` candidate is still certified."""
     keep()
     try:
         deadline.tell("certifying")

@@ -48,7 +48,8 @@ SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
 ADD_UP = "both releases add up: anyone who has seen the first learns from both, and the sum of their budgets is spent"
 """The consequence of a second release of the same data, whether or not it replaces the files of the first."""
 
-# Groups of files that belong together, by the file that identifies the group. A report may be overwritten.
+# Groups of files that belong together, by the file that identifies the group. No group contains a report, because a
+# report may be overwritten.
 _FILE_GROUPS = {
     CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
     CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
@@ -87,7 +88,7 @@ def check_target(
     check_writable(folder)
 
 
-# Names that open a device on some systems, with any suffix.
+# File names that open a device on some systems, with any suffix.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
@@ -275,7 +276,7 @@ def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
 
 
 def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
-    """Return the title of the complete bundle in `folder`; None if there is none, or if its origin is the same."""
+    """Return the title of the complete bundle in `folder`; None without one, or if `origin` is of the same design."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

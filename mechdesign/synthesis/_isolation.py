@@ -18,8 +18,9 @@ Isolated = Literal["refuse", "release"]
 def check_isolated(problem: Problem, isolated: str) -> None:
     """Raise `InputError` for secrets without a pair bound to another secret, unless `isolated` is "release".
 
-    Problems whose only requirements are distortion floors bound no pairs on purpose. This function accepts them, and
-    `warn_revealed` issues a warning. Problems whose facts contain a decision ("isolated") are not checked again.
+    Problems whose only requirements are distortion floors bound no pairs on purpose. This function accepts such
+    problems, and `warn_revealed` later issues a warning. A problem is not checked again if its facts already contain a
+    decision on isolated secrets ("isolated").
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
@@ -53,7 +54,7 @@ def warn_revealed(result: Design, stacklevel: int = 3) -> None:
 
 
 def _suggest_remedy(problem: Problem, secret: int) -> str:
-    """Suggest a radius that includes the nearest secret if a requirement has a radius, and further bounds otherwise."""
+    """Suggest a radius that includes the nearest secret or, if no requirement has a radius, suggest further bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:
             row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)

@@ -5,10 +5,10 @@ A problem is solved by a chain of reductions, which are undone in reverse order:
     Problem ─ restriction to a part ─ normal form ─ row program or block program ─ solver
 
 The entries of a channel are integers N <= 2^k in units of 2^-k, where k = `mechdesign.model._channel.EXPONENT` = 62.
-This limits the useful exponents ln g of the bounds p_s <= g p_t:
+Because the entries are integers, only some exponents ln g of the bounds p_s <= g p_t are useful:
 
-- For g >= 2^k, N_s <= g N_t only requires that N_s is 0 if N_t is 0. `VACUOUS` = k ln 2, about 43.0, is this limit. The
-  block method omits bounds with larger exponents, and rounding caps larger exponents at this limit.
+- For g >= 2^k, N_s <= g N_t only requires that N_s is 0 if N_t is 0. `VACUOUS` = k ln 2, about 43.0, is the exponent of
+  g = 2^k. The block method omits bounds with larger exponents, and rounding caps larger exponents at `VACUOUS`.
 - A solver of row programs evaluates g p_t and p_s in double precision. Bounds with exponents beyond
   `LARGEST_ROW_EXPONENT` = 40 get no row; this limit is four bits below `VACUOUS`. The coefficients √g and 1/√g then
   stay between 2·10^-9 and 5·10^8. Rounding repairs a bound without a row by moving at most 1/g of probability, about 16
@@ -52,8 +52,8 @@ class FloorRows:
     Attributes:
         requirement: Index of the floor among the claims of the problem.
         claim: The exact floor.
-        error: Σ π_s a(ŝ, s) over the secrets s of each group, shape (estimates, groups). The prior π is that of the
-            floor or, if the floor has no prior, that of the problem.
+        error: Σ π_s a(ŝ, s) over the secrets s of each group, shape (estimates, groups). The prior π is the floor's
+            prior or, if the floor has none, the problem's prior.
     """
 
     requirement: int
@@ -71,7 +71,7 @@ class NormalForm:
     """A problem over k groups of secrets with equal rows.
 
     A bound with exponent 0 between two secrets, in either direction, forces equal rows, because both rows sum to 1.
-    Secrets with slightly larger exponents may also be merged, at little cost (see `normalise`).
+    Secrets connected by slightly larger exponents may also be merged, at little cost (see `normalise`).
 
     Attributes:
         problem: The problem.
@@ -137,8 +137,9 @@ class NormalForm:
 def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     """Bring a problem into normal form; secrets connected by bounds with exponents of at most `alike` are merged.
 
-    With `alike` above 0, the form allows only some of the problem's channels. The multipliers of the form then prove a
-    lower bound for the problem that is weaker by about `alike`, relative to the costs.
+    If `alike` is above 0, the normal form excludes some of the problem's channels, because the rows within a group are
+    equal. In this case, the form's multipliers prove a lower bound for the problem that is weaker by about `alike`,
+    relative to the costs.
     """
     n = problem.prior.size
     bounds = list(problem.pair_bounds.items())
@@ -234,8 +235,8 @@ class ChannelCandidate:
     Attributes:
         matrix: p(o|group), shape (k, m), or None if the solver returned no point.
         multipliers: Multipliers for a lower bound, or None.
-        summary: Summary of the solve. Its status is OPTIMAL if the last program was solved, and if repairing the
-            omitted rows costs at most the tolerance.
+        summary: Summary of the solve. The status is OPTIMAL if the last program was solved, and if a repair of the
+            violated rows costs at most the tolerance.
         start: A warm start for the same solver.
         relative_error: Relative error with which the matrix keeps all bounds between groups. The value is None if the
             matrix does not keep these bounds by construction.

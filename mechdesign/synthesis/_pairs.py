@@ -1,9 +1,9 @@
 """Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/channels.md).
 
-A subset of the pairs is a δ-spanner if every pair has a path through the subset of at most δ times its own exponent.
-The least δ with this property is the dilation of the subset. Bounds on a δ-spanner imply all other bounds with
-exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable mechanisms
-for location privacy, 2014.
+A subset of the pairs is a δ-spanner if each pair has a path through the subset of length at most δ times its exponent.
+The least δ with this property is the dilation of the subset. Bounds on the pairs of a δ-spanner imply the bounds on all
+other pairs, with exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal
+geo-indistinguishable mechanisms for location privacy, 2014.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mechdesign.synthesis._settings import Rows
 
 # Relative rounding error that a comparison of path lengths allows.
 _ROUNDING = 1e-12
-# Number of sources for one call of SciPy's shortest paths.
+# Number of source secrets for which one call of SciPy computes shortest paths.
 _SOURCES_PER_BATCH = 64
 # The search for irreducible pairs considers this number of nearest secrets, after a test with a few secrets.
 _NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
@@ -100,7 +100,7 @@ def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
 def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents multiplied by δ.
 
-    This dilation is the largest ratio, over all pairs, of the shortest path through kept pairs to the exponent of the
+    The result is the largest ratio, over all pairs, of the shortest path through kept pairs to the exponent of the
     pair. The dilation is infinite if the kept pairs do not connect some pair. Raises OutOfTimeError at the time limit.
     """
     sources, targets = np.nonzero(kept)

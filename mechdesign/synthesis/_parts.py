@@ -51,8 +51,8 @@ class MultiplierCollector:
 
 T = TypeVar("T")
 
-# Relative difference up to which numbers of two parts are treated as equal: equal parts of a map differ by rounding
-# errors.
+# Relative difference up to which numbers of two parts are treated as equal, because equal parts of a map differ by
+# rounding errors.
 _MATCHING_ACCURACY = 1e-12
 
 # Parts with less probability than this do not affect the objective, even at a relative gap of 1e-9.
@@ -86,8 +86,8 @@ def split(problem: Problem) -> tuple[Part, ...]:
 
     Without floors, parts are the sets of secrets that pair bounds connect. With a floor, secrets that share a permitted
     answer also belong to one part, because the adversary's error for that answer cannot be split. The secrets of a part
-    may be permitted different answers. Different answers occur if a floor connects secrets that share only some
-    answers, or if bounds apply in one direction only.
+    may be permitted different answers. This happens if a floor connects secrets that share only some answers, or if
+    bounds apply in one direction only.
     """
     labels = (
         label_disclosed_sets(problem.cost, problem.claims)
@@ -119,8 +119,8 @@ def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Pro
 class PartCache(Generic[T]):
     """A cache of solutions for equal parts, whose bounds are identical and whose other numbers agree to 12 digits.
 
-    The multipliers of one part then prove the lower bound of an equal part to about 12 digits. The certificate uses the
-    true numbers of each part, so its gap includes the difference.
+    The multipliers of one part therefore also prove the lower bound of an equal part, to about 12 digits. The
+    certificate uses the true numbers of each part, so its gap includes the differences between equal parts.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
 
 
 def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
-    """Return the undominated columns of `cost` (k, m), ascending, and for each column an undominated replacement.
+    """Return the undominated columns of `cost` (k, m), ascending, and an undominated replacement for each column.
 
     Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o: the pair
     bounds remain valid, and the cost does not rise. The replacement of an undominated column is the column itself.
@@ -191,7 +191,7 @@ class PartDesign:
     replaced: Integers
 
     def multipliers(self) -> Iterator[tuple[int, Integers, Integers, Integers, Floats]]:
-        """Yield the pair multipliers, including those for observables that the program left out.
+        """Yield the pair multipliers of the part, including multipliers for observables that its program left out.
 
         Each item is the index of a requirement and the columns of its `PairMultipliers`, with indices of the whole
         problem.
@@ -247,11 +247,11 @@ class Restriction:
 
 
 def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
-    """Return, for each solved column, the columns of the part that need its multipliers; the column itself comes first.
+    """Return for each solved column the column itself, and then the omitted columns that need the same multipliers.
 
     Without multipliers, column o has the reduced costs w_s c(s, o), which may lie below λ_s, the least of the row. With
     the multipliers of its replacement j, the reduced costs of o exceed those of j by w_s (c(s, o) − c(s, j)) >= 0. Most
-    omitted columns cost so much that their reduced costs need no multipliers.
+    omitted columns cost so much that their reduced costs reach λ_s without multipliers.
     """
     copies = [np.array([column]) for column in kept.tolist()]
     dropped = np.flatnonzero(replaced != np.arange(replaced.size))

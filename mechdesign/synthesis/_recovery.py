@@ -1,16 +1,16 @@
 """Round a candidate, lift its multipliers to the problem, polish them, and certify the result.
 
-Let λ be the row potentials, the multipliers of Σ_o p(o|s) = 1. The lower bound of `mechdesign.certify._bracket` is
-Σ_s min_o r[s,o] with the reduced costs r. At an optimum r[s,o] >= λ_s, and the value is Σ_s λ_s. A solver meets r >= λ
-only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. These errors lower the
-bound by the largest deficit of every row.
+Let λ be the row potentials, the multipliers of Σ_o p(o|s) = 1. The lower bound of `mechdesign.certify._bracket` is Σ_s
+min_o r[s,o] with the reduced costs r. At an optimum, r[s,o] >= λ_s, and the optimal value is Σ_s λ_s. A solver meets r
+>= λ only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. These errors lower
+the bound by the largest deficit of every row.
 
 Polishing the multipliers reduces this loss. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
-a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This decrease lowers r[s,o] by only v/g. The
-new deficits are treated in the same way, and vanish after a few steps.
+a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This decrease lowers r[s,o] by only v/g. If
+this causes a deficit at (s,o), the deficit is removed in the same way; all deficits vanish after a few steps.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _Columns = tuple[Integers, Integers, Integers, Floats]
 
 
 def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None) -> Multipliers:
-    """Lift multipliers >= 0 of a normal form to its problem, without loss.
+    """Convert multipliers >= 0 of a normal form to multipliers of its problem, which prove the same lower bound.
 
-    Within a group of merged secrets, the reduced costs of every secret are moved along its ties to the group's root.
+    Within a group of merged secrets, multipliers on the ties move every secret's reduced costs to the root of the
+    group.
 
     Args:
         form: The normal form.
@@ -112,18 +113,18 @@ def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]
 
 
 def lift_multipliers(form: NormalForm, given: FormMultipliers) -> Multipliers:
-    """Lift multipliers of a normal form to its problem; see `lift_columns`."""
+    """Convert multipliers of a normal form to multipliers of its problem; see `lift_columns`."""
     columns = (given.sources, given.targets, given.observables, given.values)
     return lift_columns(form, columns, given.floors, given.weights)
 
 
 _MAX_STEPS = 200
-# Factor of the correction: slightly more than the deficit, so that rounding errors leave no deficit.
+# Factor of each correction: it exceeds the deficit slightly, so that rounding errors leave no deficit.
 _MENDING_MARGIN = 1 + 1e-9
 
 
 def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
-    """Return multipliers that usually prove a better bound than the given ones.
+    """Return multipliers that usually prove a better lower bound than the given multipliers.
 
     The multipliers of each floor are scaled to the same sum for every observable, because the lower bound uses only the
     least sum.
@@ -229,7 +230,7 @@ def recover_design(
 ) -> Design:
     """Round a candidate to integers and certify the result; for `interior` see `round_channel`.
 
-    If the solver's multipliers leave a gap above `tolerance`, polished multipliers are computed, and those with the
+    If the solver's multipliers leave a gap above `tolerance`, they are also polished, and the multipliers with the
     smaller gap are kept.
     """
     clock = time.perf_counter()

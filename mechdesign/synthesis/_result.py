@@ -33,10 +33,10 @@ from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._without_prior import check_public_target, withhold_prior
 
-# Keys of provenance that differ from the names of fields: bundles have used these keys since the first version.
+# Keys of provenance that differ from the fields' names, because bundles have used these keys since the first version.
 _PROVENANCE_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
 _FIELDS_LEFT_OUT = ("message", "status")
-# Accepted types of a value in provenance, by the annotation of its field.
+# Accepted types of a value in the provenance, by the annotation of the value's field.
 _TYPES_BY_ANNOTATION: Mapping[Any, tuple[type, ...]] = {
     "str | None": (str,),
     "int | None": (int,),
@@ -142,8 +142,8 @@ class SolveSummary:
     def from_provenance(cls, provenance: Mapping[str, object]) -> SolveSummary:
         """Return the summary that the provenance of a certificate describes.
 
-        Unknown keys and values of another type are ignored. Without a status, the summary is STATED: the channel was
-        given, not designed.
+        Unknown keys and values of another type are ignored. If there is no status, the summary gets the status STATED:
+        the channel was given, not designed.
 
         Args:
             provenance: Provenance of a certificate, as `SolveSummary.provenance` returns it.
@@ -285,8 +285,8 @@ class Design:
                 certificate contains their digests. If the function fails, the bundle is written without them.
             overwrite: Whether to replace an existing bundle of another origin.
             prior: Whether the files contain the prior. Otherwise, the files contain a uniform prior and a lower bound
-                of 0. Origin, multipliers and summary are then left out, and the folder must be new, empty, or a bundle
-                without its prior.
+                of 0. In this case, origin, multipliers and summary are also left out, and the folder must be new,
+                empty, or a bundle without its prior.
             **unknown: Any other argument raises an `InputError`.
 
         Raises:
@@ -380,7 +380,7 @@ _USUAL_RAY_GAP = 0.02
 
 
 def has_stalled(made: Design, settings: SolveSettings) -> bool:
-    """Return whether rays stalled with a relative gap above both the tolerance and 2 %."""
+    """Return whether the ray method stalled at a relative gap above both the tolerance and 2 %."""
     wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL_RAY_GAP)
     return settings.rows == "rays" and made.status is Status.STALLED and wide
 

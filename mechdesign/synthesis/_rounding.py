@@ -16,18 +16,18 @@ from mechdesign.synthesis._normal import VACUOUS, NormalForm
 _UNIT = 2.0**-EXPONENT
 # Relative error that mixing and normalising in double precision can add to an entry: at most eight roundings.
 _MIXING_ERROR = 8 * 2.0**-53
-# A column is emptied if its largest entry is below a threshold. Every threshold is tried, and the cheapest result is
+# A column is set to 0 if its largest entry is below a threshold. Every threshold is tried, and the cheapest result is
 # kept.
 _COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 _SMALL_PRIVACY_WEIGHT = 1e-12
-# If the weight for a floor exceeds this value, mixing with another distribution is also tried. The weight of this
-# distribution starts at `_MIN_FLOOR_WEIGHT`.
+# If the constant output needs a larger weight than this to meet a floor, mixing with another distribution is also
+# tried. The weight of that distribution starts at `_MIN_FLOOR_WEIGHT`.
 _SMALL_FLOOR_WEIGHT = 1e-9
 _MIN_FLOOR_WEIGHT = 2.0**-50
 _TIGHT_FLOOR_SLACK = 1e-5
 # Number of entries that are converted to Python integers at a time; each integer takes about 100 bytes.
 _ENTRIES_PER_BATCH = 2**18
-# Smallest g − 1 of a bound that is used as a divisor.
+# Smallest divisor that replaces g − 1 if the factor g of a bound is close to 1.
 _MIN_FACTOR_EXCESS = 1e-100
 _EXTRA_PASSES = 16
 
@@ -57,8 +57,8 @@ def round_channel(
        is max v / (v + u_o (g−1)), where v is the violation including rounding.
     3. To meet violated floors, the channel is mixed with the cheapest constant output, which is independent of the
        secret. If this output needs a large weight to meet a floor near the largest possible value, another distribution
-       is also tried. It is proportional to the columns' largest entries, and may need a far smaller weight, because it
-       strengthens the best estimate in every column. The cheaper result is kept.
+       is also tried. That distribution is proportional to the columns' largest entries. It may need a far smaller
+       weight, because it strengthens the best estimate in every column. The cheaper result is kept.
 
     Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 
@@ -69,8 +69,8 @@ def round_channel(
         distortions: Returns the exact left-hand side of each floor for numerators (n, m).
         interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers.
             This channel replaces both u and the constant output.
-        relative_error: Relative error with which the matrix keeps the bounds between all groups. In this case the
-            entries are not raised, and this error alone determines λ.
+        relative_error: Relative error with which the matrix keeps the bounds between all groups. If it is given, step 1
+            is omitted, and this error alone determines λ.
 
     Returns:
         The integer channel with both weights, or None if the matrix is unusable.
@@ -112,7 +112,7 @@ def round_channel(
 
 @dataclass(frozen=True, eq=False)
 class _Mixing:
-    """Rows to round (k, m), the distribution that each is mixed with, and the weights (k,) that the bounds need."""
+    """Rows to round (k, m), the distribution that each row is mixed with, and the weights (k,) that the bounds need."""
 
     rows: Floats
     common: Floats
@@ -123,7 +123,7 @@ def _mix_nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Mixi
     """Return the mixing of a matrix that violates bounds by at most a relative error (docs/theory/rays.md, "Rounding").
 
     Let M_o be the largest entry of column o, u_o = M_o / Σ M, and g the least factor. A violation is at most error·M_o,
-    and the slack is at least λ u_o (g − 1). Each of the two entries is rounded by up to one unit.
+    and the slack is at least λ u_o (g − 1). Rounding changes each of the two entries of a bound by up to one unit.
     """
     rows = _normalise_rows(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
@@ -164,7 +164,8 @@ def _meet_floors(
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        # A distribution that strengthens the best estimate may need a far smaller weight.
+        # With another distribution, the weight that a floor needs is unknown and may be far smaller, so the first trial
+        # is small.
         needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 

@@ -27,9 +27,9 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import compute_repaired_cost
 from mechdesign.synthesis._settings import SolveSettings
 
-# Smallest cost magnitude used for scaling, as a share of the largest cost.
+# Smallest magnitude of the cost that may determine its scale, as a share of the largest cost.
 _MIN_COST_SHARE = 1e-8
-# Number of rows that are listed between two checks of the time limit.
+# Number of rows after which the listing of rows checks the time limit again.
 _ROWS_PER_CHECK = 1_000_000
 
 
@@ -156,7 +156,8 @@ class RowInverse:
 class RowReduction:
     """Reduction of a normal form to a linear program with the given privacy rows.
 
-    A program with only some of the rows is a relaxation: its value is a lower bound, and its multipliers remain valid.
+    A program with only some of the privacy rows is a relaxation: its value is a lower bound, which its multipliers
+    prove.
 
     Attributes:
         triples: The privacy rows.
@@ -195,8 +196,8 @@ class RowReduction:
             cost[-1] = 1.0
         else:
             cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
-        # The rows bound x from above, and the floor keeps its sum positive. With a lower bound of 0 on x, IPX would
-        # stall.
+        # The adversary's errors x need no lower bound: the rows bound x from above, and the floor keeps its sum
+        # positive. With a lower bound of 0, IPX would stall.
         lower[starts[1] : starts[-1]] = -np.inf
 
         floor_scales = tuple(observables / floor.minimum if self.scaled else 1.0 for floor in form.floors)
@@ -312,12 +313,12 @@ def _make_privacy_rows(form: NormalForm, triples: Triples, roots: Floats, width:
 
 
 NEAR_DILATION = 1.0824
-"""Dilation of the spanner of near pairs, 1/cos(π/8): on a grid it keeps the eight neighbours of each cell."""
+"""Dilation of the spanner of near pairs, 1/cos(π/8): on a grid, the spanner keeps the eight neighbours of each cell."""
 
 _MAX_ROUNDS = 100
 # Share of the tolerance that repairing violated rows may cost; rounding may use the rest.
 _REPAIR_SHARE = 0.5
-# Time for building a program and sending it to another process, per privacy row and per error of a floor.
+# Seconds for building a program and sending it to another process, per privacy row and per error of a floor.
 _BUILD_S_PER_ROW, _BUILD_S_PER_ERROR = 5e-7, 2e-7
 # A row is treated as violated if its residual exceeds both this amount and this share of the solver's gap.
 _MIN_VIOLATION = 1e-11

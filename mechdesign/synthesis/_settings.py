@@ -28,8 +28,8 @@ _SOLVER_SHARE = 0.1
 # Smallest and largest relative gap given to solvers of row programs. Solvers ignore smaller gaps, and solutions at
 # larger gaps are refused as too inaccurate.
 _MIN_SOLVER_GAP, _MAX_SOLVER_GAP = 1e-10, 1e-3
-# Smallest feasibility tolerance of rows: an absolute value, and a share of the tolerance. With a smaller tolerance, a
-# first-order method never stops.
+# Smallest feasibility tolerance of rows: an absolute value, and a share of the tolerance for the gap. With a smaller
+# feasibility tolerance, a first-order method never stops.
 _MIN_VIOLATION, _MIN_VIOLATION_SHARE = 1e-7, 1e-3
 # The block method may use this share of the tolerance. Rounding needs the rest, but at most `_MAX_ROUNDING_GAP`.
 _BLOCK_SHARE, _MAX_ROUNDING_GAP = 0.5, 5e-6

@@ -1,8 +1,8 @@
 """Estimate the memory and time of a program before anything is built.
 
 Memory estimates are either the limits of the block method or values measured with HiGHS. Time estimates are seconds on
-one core of a reference machine, multiplied by the slowness of this machine (`Speed`). They should be correct within a
-factor of two; `benchmarks/estimates.py` compares them with measured times of twenty programs.
+one core of a reference machine, multiplied by the slowness of this machine (`Speed`). Time estimates should be correct
+within a factor of two; `benchmarks/estimates.py` compares them with the measured times of twenty programs.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._parts import Part
 from mechdesign.synthesis._settings import SolveSettings
 
-# Seconds of one core for each of the B·n² ratio rows of the block method, for all iterations. The expected cost takes
-# about 90 iterations at 300 secrets. Programs with floors take about twice as long, and programs with the worst cost
-# about three times.
+# Seconds of one core for each of the B·n² ratio rows of the block method, for all iterations together. With the
+# expected cost, 300 secrets take about 90 iterations. Programs with floors take about twice as long, and programs with
+# the worst cost about three times as long.
 _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
-# Factor of the time with symmetries: priors with symmetries are smooth, and take half the iterations.
+# Factor of the time for problems with symmetries: their priors are smooth, and they need half the iterations.
 _SYMMETRIC_TIME_SHARE = 0.5
 # Seconds for each secret and each entry of the factors of a sparse block.
 _SPARSE_ENTRY_SECONDS = 2.8e-9
 # Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
-# Interior-point solver on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The
-# time grows like rows**1.9.
+# Interior-point solver on a row program: bytes per row, and seconds that the first round takes with `_REFERENCE_ROWS`
+# rows. The time grows like rows**1.9.
 _ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
-# On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
+# Measured on grids: a spanner's number of pairs per secret, and the share of all pairs that are irreducible.
 _NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
 # Ray method: bytes per pair of secrets (bound and certification), per entry of a ray, and per entry of the channel. The
 # last number is the number of rays per secret. `_RAY_SECONDS` is the time for each of the n²·m privacy bounds.
@@ -241,7 +241,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.extrapolate(n)
             memory = sparse_memory(n, m, blocks, sparsity)
-            # For each entry of the factors, the work is proportional to n.
+            # The work for each entry of the factors is proportional to the number of secrets n.
             seconds = _SPARSE_ENTRY_SECONDS * every_block * n * sparsity.factors
             return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         each = _WORST_SECONDS if size.worst else _FLOOR_SECONDS if size.floors else _BLOCK_SECONDS
@@ -249,7 +249,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
             each *= _SYMMETRIC_TIME_SHARE
         seconds = each * every_block * n**2
         if settings.options.get("device") not in (None, "cpu"):
-            # The large arrays are in the memory of the device, whose kernel checks them itself.
+            # The large arrays are in the memory of the device, and the device's kernel checks whether they fit.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
         merges = few and not size.floors and arrays in (None, "numpy", "numba") and device in (None, "cpu")
         if merges and generation_may_pay(n, m, 0, worst=size.worst, sparse=False, merges=True):
@@ -378,9 +378,9 @@ def _replace_solver(settings: SolveSettings, solver: str) -> SolveSettings:
     return SolveSettings(solver, settings.tolerance, options={} if limit is None else {"memory": limit})
 
 
-# Time of each of the three measurements.
+# Seconds that each of the three measurements of this machine's speed takes.
 _MEASUREMENT_S = 0.25
-# Sizes of the measured work, about the size of the solver's blocks.
+# Sizes of the measured matrices, which are about as large as the solver's blocks.
 _TRIAL_ROWS, _TRIAL_SIDE = 256, 40
 
 

@@ -1,10 +1,8 @@
 """Find a channel with slack in every bound and floor, for secrets with different permitted answers.
 
-If all answers are permitted, a constant output is a channel with slack. Otherwise the bounds may be infeasible. If
-p(o|s) <=
-g p(o|t), a positive p(o|s) requires a minimal probability p(o|t). The sum of these minima over several s may exceed 1.
-A
-linear program decides whether a channel with slack exists.
+If all answers are permitted, a channel that always gives the same distribution of answers has slack. If some answers
+are forbidden, the bounds may be infeasible. If p(o|s) <= g p(o|t), a positive p(o|s) requires p(o|t) >= p(o|s)/g. For
+one t, these minima may sum to more than 1. A linear program decides whether a channel with slack exists.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ from mechdesign.synthesis._normal import NormalForm
 from mechdesign.synthesis._pairs import find_bounded_pairs
 from mechdesign.synthesis._rows import RowInverse, RowReduction, list_permitted_rows
 
-# Unit of a floor's slack, as a share of the floor.
+# Amount of a floor's slack that counts as one unit, as a share of the floor.
 _UNIT_FLOOR_SHARE = 1 / 64
-# Accuracy with which solvers meet rows. If the slack is below minus this accuracy, the problem is infeasible.
+# Accuracy with which solvers meet rows. A problem is infeasible if its largest slack is below minus this accuracy.
 _FEASIBILITY_TOLERANCE = 1e-8
 # Shortest time limit of the linear program.
 _MIN_TIME_LIMIT_S = 1.0
@@ -51,7 +49,7 @@ def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) ->
     triples = list_permitted_rows(find_bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
     solver = SIMPLEX_SOLVER if program.rows <= MAX_SIMPLEX_ROWS else LAZY_SOLVER
-    # Without this channel nothing can be certified, so a minimal time limit applies.
+    # Without an interior channel nothing can be certified, so the solver gets at least a minimal time.
     left = None if deadline is None else deadline.left()
     limit = None if left is None else max(left, _MIN_TIME_LIMIT_S)
     solution = solvers.solve(_maximise_slack(program, inverse), solver, Options(deadline=Deadline(limit)))
@@ -73,10 +71,10 @@ def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) ->
 
 
 def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
-    """Replace the objective by the common slack of all bounds and floors, which is added as the last column."""
+    """Replace the objective by the common slack of all bounds and floors, for which a last column is added."""
     form = inverse.form
     widths = np.zeros(program.rows)
-    # The slack of a uniform output in the rows √g p(o|t) − p(o|s)/√g >= 0.
+    # One unit of slack in a privacy row √g p(o|t) − p(o|s)/√g >= 0 is the slack of a uniform output, up to a limit.
     widths[program.row_blocks["privacy"]] = np.minimum(inverse.roots - 1 / inverse.roots, 1.0) / form.observables
     for i in range(len(form.floors)):
         last = program.row_blocks[f"floor{i}"].stop - 1

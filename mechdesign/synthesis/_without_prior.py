@@ -1,4 +1,4 @@
-"""Publish a design with a uniform prior in place of its prior, which may be private. No cost is certified.
+"""Publish a design with a uniform prior in place of its private prior, and without a certified cost.
 
 Metric, threshold and graph privacy compare rows of the channel, so their proofs hold under any prior. Everything that
 depends on the prior is left out: the multipliers of the lower bound, the summary, and the origin of the problem. The
@@ -36,7 +36,7 @@ class PublicDesign:
 def check_public_target(folder: Path) -> None:
     """Raise `ExportError` unless `folder` is new, empty, or contains a design without its prior.
 
-    Otherwise, other files of a design with its prior could remain in the folder and reveal it.
+    Files of a design with its prior could remain in any other folder and reveal the prior.
     """
     if folder.exists() and has_substitute_prior(folder):
         check_writable(folder)

@@ -1,8 +1,8 @@
 """Compute true answers from a table, after checks that do not distinguish two neighbouring tables.
 
-If records may be added or removed, the number of records is private. Empty and very large tables are then accepted, and
-answers that are too large for the noise are clipped. Clipping never increases the distance between two answers, so the
-sensitivities remain valid.
+If records may be added or removed, the number of records is private. Empty and very large tables are accepted if the
+number of records is private, and answers too large for the noise are clipped. Clipping never increases the distance
+between two answers, so the sensitivities remain valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
 
     Args:
         policy: the Blowfish policy that the release must satisfy.
-        counts: the histogram of the table, shape (|T|,). Without known counts, only the sum of its entries is used.
+        counts: the histogram of the table, shape (|T|,). Without known counts, only the sum of the histogram is used.
         largest: the largest number of steps by which one record changes an answer.
         path: the path that an error names if the answers are too large.
 

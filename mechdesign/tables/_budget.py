@@ -23,8 +23,8 @@ class LedgerLike(Protocol):
     """The part of a `mechdesign.Ledger`'s interface that a release needs.
 
     A ledger with an attribute `by_policy` keeps separate totals for each policy. The method `spend` of a ledger with
-    this attribute must accept the keywords `policy`, `domain`, `components`, `classes` and `together` of
-    `mechdesign.Ledger.spend`. Only a ledger with this attribute records releases without noise.
+    `by_policy` must accept the keywords `policy`, `domain`, `components`, `classes` and `together` of
+    `mechdesign.Ledger.spend`. Releases without noise are recorded only in a ledger with `by_policy`.
     """
 
     def spend(
@@ -133,7 +133,7 @@ class Budget:
 
     @property
     def norm(self) -> int:
-        """Return which norm of the sensitivity the noise requires: 1 for ε, 2 for ρ."""
+        """Return the norm in which the noise requires the sensitivity: 1 for a budget in ε, 2 for ρ."""
         return 1 if self.rho is None else 2
 
     @property
@@ -179,7 +179,7 @@ class Budget:
         return spent
 
 
-# Products and quotients of numbers up to 2^62 and factors below this bound neither overflow nor underflow.
+# If a factor is below this bound, multiplying or dividing a number up to 2^62 by it neither overflows nor underflows.
 _LARGEST_FACTOR = 1 << 900
 
 
@@ -191,7 +191,7 @@ def scale_numbers(numbers: ArrayLike, step: Fraction) -> Floats:
     """
     array = np.asarray(numbers)
     if max(abs(step.numerator), step.denominator) < _LARGEST_FACTOR:
-        # With the multiplication first, 3 steps of 0.1 give exactly the float 0.3.
+        # The multiplication comes before the division, so that 3 steps of 1/10 give exactly the float 0.3.
         found: Floats = array * float(step.numerator) / float(step.denominator)
         return found
     flat = [nearest(Fraction(number) * step) for number in array.ravel().tolist()]

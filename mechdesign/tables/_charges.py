@@ -52,8 +52,8 @@ class Terms:
         rng: a NumPy generator or a seed, for rehearsals only; None means the operating system's randomness.
         ledger: the ledger that is charged before any noise is drawn, or None.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that an earlier policy protects, or vice versa;
-            see `mechdesign.Ledger.spend`.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. See `mechdesign.Ledger.spend`.
         level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -105,9 +105,11 @@ class Terms:
 
         Args:
             what: the released quantity, in words.
-            draw: returns the release.
-            rehearse: runs every step of `draw` on public data and without noise; None for exact answers.
-            classes: returns the classes of values that exact answers distinguish; None if all answers are noisy.
+            draw: a function that returns the release.
+            rehearse: a function that runs every step of `draw` on public data and without noise; None for exact
+                answers.
+            classes: a function that returns the classes of values that exact answers distinguish; None if all answers
+                are noisy.
 
         Returns:
             The release with the number of its entry.
@@ -115,8 +117,8 @@ class Terms:
         Raises:
             InputError: `ledger` is not a ledger, or `together` is not a Boolean.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-                versa.
+            ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
+                protects.
         """
         if rehearse is None:
             found = draw()
@@ -156,8 +158,8 @@ class Terms:
 def components(policy: Policy) -> Partition | None:
     """Return the connected components of a policy's graph; the last node of the graph represents an absent record.
 
-    Returns None under known counts, where the components do not describe the protected values, and if there are too
-    many components to list.
+    Returns None if there are too many components to list. Also returns None under known counts, where the components do
+    not describe the protected values.
 
     >>> components(Policy.line(Domain({"age": range(100)}))).text()
     '0*100 1'
@@ -188,7 +190,7 @@ def classes_of_values(size: int) -> Partition:
 
 
 def number_of_records(size: int) -> Partition:
-    """Return the partition for an exact number of records, which distinguishes only absence from all values."""
+    """Return the partition for an exact number of records: one class for all values, and one for absence."""
     return Partition.of_lengths([size, 1])
 
 
@@ -200,7 +202,7 @@ def classes_of_blocks(blocks: Integers) -> Partition:
 
 
 def classes_of_sum(domain: Domain, name: str) -> Partition:
-    """Return the partition for an exact sum of an attribute: a class for each number; absence has the number 0.
+    """Return the partition for an exact sum of an attribute: one class for each number; absence counts as 0.
 
     >>> classes_of_sum(Domain({"sex": ["f", "m"], "dose": [0, 1]}), "dose").text()
     '0..1 0..1 0'

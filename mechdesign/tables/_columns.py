@@ -90,7 +90,7 @@ def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def read_positions(positions: Any, size: int) -> Integers:
-    """Return positions in a domain of `size` values as int64 of shape (n,); raise `InputError` if one is invalid."""
+    """Return positions in a domain of `size` values as int64 of shape (n,); raise `InputError` for any invalid one."""
     require_unmasked(positions, "positions")
     try:
         array = np.asarray(positions)

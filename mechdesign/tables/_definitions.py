@@ -36,7 +36,7 @@ _VALUES = re.compile(r"(?:on|×) ([\d,]+) values? of ")
 
 
 def definition_of_version_1(neighbours: str, policy: str) -> str:
-    """Infer the definition of neighbours of a release in file version 1 from its sentences.
+    """Infer which definition of neighbours a release of file version 1 used, from the sentences in its file.
 
     All readings of the definition agree for a complete policy. A complete policy joins every two values and, if records
     may be absent, also every value to absence. A threshold that spans the whole domain is not recognised as complete,

@@ -226,8 +226,8 @@ class Domain:
     [1, 198]
 
     Args:
-        attributes: a mapping from the name of each attribute to its distinct values, in order. A `range` is never
-            expanded.
+        attributes: a mapping from the name of each attribute to its distinct values, in order. A `range` is stored as
+            it is, without a list of its values.
 
     Raises:
         InputError: There is no attribute, an attribute has no values, a value is repeated, or a value is neither a
@@ -290,7 +290,7 @@ class Domain:
         raise InputError("attribute", "is not in the domain", value=name, bound=f"one of {', '.join(self.names)}")
 
     def ordered_attribute(self, needed_by: str) -> Attribute:
-        """Return the only attribute of a domain, whose values are numbers in ascending order.
+        """Return the only attribute of a domain; its values must be numbers in ascending order.
 
         Args:
             needed_by: the feature that needs the order, such as "a line policy", for the error message.
@@ -496,7 +496,7 @@ def _can_be_exact(value: object) -> bool:
 
 
 def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fraction]:
-    """Return integers and a unit; each integer times the unit is exactly a value."""
+    """Return integers and a unit whose products are exactly the values, in the same order."""
     fractions = [exact(value) for value in values]
     denominator = math.lcm(*{fraction.denominator for fraction in fractions})
     scaled = [fraction.numerator * (denominator // fraction.denominator) for fraction in fractions]

@@ -35,8 +35,8 @@ def load(folder: str | os.PathLike[str]) -> Release:
     """Load a release that `Release.save` wrote, as an object of its original class.
 
     Releases of file version 1 can also be loaded. Under publicly known counts, the noise of version 1 protects too few
-    neighbours, unless the policy joins every two values. A warning, `Description.unsound` and the report then mark the
-    release as unsound.
+    neighbours, unless the policy joins every two values. Such a release is marked as unsound by a warning, by
+    `Description.unsound` and in the report.
 
     Args:
         folder: the folder in which the release was saved.
@@ -86,7 +86,7 @@ def load(folder: str | os.PathLike[str]) -> Release:
 
 def _build(kind: type[R], header: Header, rows: bytes) -> R:
     names, columns = _table(rows.decode())
-    # The first columns are the labels, even if a label has the name of another column.
+    # The first columns are always the labels, because a label may have the same name as a later column.
     first = len(header.labels)
     labels = {
         name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)

@@ -76,7 +76,7 @@ def optimal_count(
     """Design the channel of least expected cost that answers one count.
 
     Counts of neighbouring databases differ by at most `sensitivity`. The sensitivity is 1 if the policy has no known
-    counts and some edge changes the count. Otherwise `Policy.sensitivity` computes the sensitivity.
+    counts and some edge changes the count. For all other policies, `Policy.sensitivity` computes the sensitivity.
 
     Args:
         records: the number of records; the count is from 0 to this number.
@@ -230,7 +230,7 @@ def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLi
 
 
 def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
-    """Return the cost matrix c(value, answer); places have shape (size, numeric attributes)."""
+    """Return the cost matrix c(value, answer);  `places` has the numeric attributes of each value, shape (size, k)."""
     if not isinstance(cost, str):
         return as_floats(cost, "cost", "(n, m)")
     if cost not in _COSTS:

@@ -48,13 +48,13 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
     Without known counts, neighbouring databases differ in one record, which affects only one of the releases. Known
     counts may link a change in one group to a change in another. An edge is critical to a constraint if a move along it
     changes the constraint's count. A move of another record, in any group and between any two values, may then restore
-    the count. Releases therefore compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 allows
-    critical edges in one group, but it ignores moves that are not along edges.)
+    the count. Releases therefore compose in parallel only if no edge is critical to any constraint. (Theorem 4.3 of
+    Blowfish also allows critical edges in one group, but it ignores moves between values without an edge.)
 
     Args:
         policy: the policy.
-        parts: the part of each value, shape (|T|,), if the value of a record determines the group. In this case no edge
-            may join two parts, so the group of a record is not protected. By default the groups are chosen
+        parts: the part of each value, shape (|T|,), if the value of a record determines the group. With `parts`, no
+            edge may join two parts, so the group of a record is not protected. By default the groups are chosen
             independently of the data, and any person may be in any group.
 
     Returns:
@@ -92,7 +92,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """A ledger for releases about one of several disjoint groups, which `part_of` creates.
+    """A ledger, created by `part_of`, for releases about one of several disjoint groups of people.
 
     Attributes:
         ledger: the ledger for all groups.

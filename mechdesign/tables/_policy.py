@@ -36,8 +36,8 @@ _LARGEST_DISTANCE = 2**61
 class Policy:
     """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
 
-    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. All of them except
-    `union` accept two keywords:
+    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. All these methods
+    except `union` accept two keywords:
 
     - ``constraints``: the publicly known counts, as 0/1 arrays of shape (|T|,) with 1 for the counted values, or as
       pairs (array, known count);
@@ -323,7 +323,7 @@ which changes from one value of age to the next or the previous one.
 
 
 def as_policy(policy: object, path: str = "policy") -> Policy:
-    """Return the argument if it is a policy; raise `InputError` otherwise."""
+    """Return the given object if it is a policy; raise `InputError` if it is not."""
     if not isinstance(policy, Policy):
         raise InputError(path, "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
     return policy
@@ -392,8 +392,8 @@ def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Intege
 def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
     """Return the largest distance that a threshold permits, including a tolerance for rounded floats.
 
-    For example, 0.1 + 0.2, which prints 0.30000000000000004, has a distance to 0.2 within the threshold 0.1. See
-    `mechdesign.distances.reach`.
+    For example, the distance from 0.2 to 0.1 + 0.2, which prints as 0.30000000000000004, is within the threshold 0.1.
+    See `mechdesign.distances.reach`.
     """
     floats = [abs(float(end)) for end in ends if isinstance(end, float)]
     if not floats and (not isinstance(theta, float) or limit.denominator == 1):
@@ -402,7 +402,7 @@ def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
 
 
 def _ends(attribute: Attribute) -> list[Hashable]:
-    """Return the first value, the last value and, if there is one, a float of an attribute."""
+    """Return the first value of an attribute, the last value and, if there is one, a value that is a float."""
     values = attribute.values
     if isinstance(values, range):
         return [values[0], values[-1]]
@@ -496,7 +496,7 @@ def name_policy(policy: Policy) -> str:
 
 
 def _content(graph: SecretGraph) -> tuple[object, ...]:
-    """Return the plain values that determine a graph's edges; their `repr` does not depend on the program run."""
+    """Return the plain values that determine a graph's edges; their `repr` is the same in every run of the program."""
     return type(graph).__name__, *_fields(graph)
 
 

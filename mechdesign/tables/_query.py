@@ -63,7 +63,7 @@ class Plan:
         policy: the policy, in words.
         neighbours: the definition of neighbouring databases.
         spends: the budget that the release would spend.
-        options: the ways to answer, in ascending order of error.
+        options: the ways to answer the query, in ascending order of error.
         remarks: further facts for the reader.
 
     >>> from mechdesign.tables import Domain, Policy, plan_histogram
@@ -102,7 +102,7 @@ class Plan:
             queries: the number of answers.
             policy: the policy.
             budget: the budget that the release would spend.
-            options: the ways to answer.
+            options: the ways to answer the query.
             remarks: further facts for the reader.
 
         Returns:
@@ -124,7 +124,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A query under a policy. It does not depend on data, and its parts are computed on request.
+    """A query under a policy. A question does not depend on data, and its parts are computed on request.
 
     Attributes:
         what: the query, in words.
@@ -136,7 +136,7 @@ class Question:
         classes: a function that returns the classes of values that exact answers would distinguish.
         step: the step of the answers.
         planned: a longer description for plans; if it is empty, plans use `what`.
-        option: the name and the details of the option in a plan.
+        option: the name and the details of the option that a plan shows for independent noise.
     """
 
     what: str
@@ -212,7 +212,7 @@ class Query(Generic[R]):
 
     @in_own_arithmetic
     def plan(self, policy: Policy, budget: Budget, *, compare: bool = True) -> Plan:
-        """Return the expected error of every known way to answer, before any data are read.
+        """Return the expected error of every known way to answer the query, before any data are read.
 
         Args:
             policy: the Blowfish policy that the release must satisfy.
@@ -252,8 +252,8 @@ class Query(Generic[R]):
             positions: the indices of the records' values, given instead of `data`.
             ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to permit a release that is exact on values that the policy of an earlier release
-                protects, or vice versa. The ledger records this choice.
+            together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+                policy of the other protects. The entry in the ledger contains the value of `together`.
 
         Returns:
             The release, of the class `released`.
@@ -261,8 +261,8 @@ class Query(Generic[R]):
         Raises:
             InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-                versa.
+            ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
+                protects.
         """
         found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
         return found

@@ -45,7 +45,7 @@ class Description:
         rho: the exact ρ of zero-concentrated differential privacy that was spent; None for a budget in ε.
         step: the step of the lattice on which the noisy answers lie.
         confidence: the least probability with which the interval of a single query contains the true answer.
-        rehearsal: whether the noise came from a given generator; a rehearsal protects nothing.
+        rehearsal: whether this release is a rehearsal, whose noise came from a given generator and protects nothing.
         remarks: further facts for the reader, such as exact answers.
         entry: the number of the ledger entry, which consists of random digits; None if no ledger was charged.
 

@@ -39,7 +39,7 @@ COMPARED = 256
 _EXACT = 2.0**53
 # For coefficients up to this bound, their squares and the squares of their reciprocals neither overflow nor underflow.
 _LARGEST = 1e100
-# The largest number of nonzero coefficients, of 16 bytes each, and of queries, with names of about 100 bytes each.
+# The largest number of nonzero coefficients (16 bytes each), and of queries (names of about 100 bytes each).
 _LARGEST_ENTRIES = 2**26
 _LARGEST_COUNT = 2**22
 # The number of queries that are compared at a time; each query uses one bit of an int64.
@@ -584,7 +584,7 @@ def _list_tables(ways: object) -> list[Any]:
 
 
 def _choose(workload: Workload, kind: str, tolerance: float) -> Workload:
-    """Return the workload with a kind and a tolerance; default arguments keep those of the workload."""
+    """Return the workload with a kind and a tolerance; an omitted argument keeps the value of the workload."""
     return workload if (kind, tolerance) == ("auto", TOLERANCE) else workload.using(kind, tolerance)
 
 

@@ -2,8 +2,8 @@
 
 A `Trace` stores the belief of an adversary who knows the Markov chain. Each step fixes the graph, the repair and the
 mechanism before it reads the true state. The step then charges the ledger, draws an answer and updates the belief.
-`ReleasedTrace` writes the released trace to files. The room imports `synthesis`, `mechanisms`, `leakage`, `graphs` and
-rooms below them.
+`ReleasedTrace` writes the released trace to files. This package imports `synthesis`, `mechanisms`, `leakage`, `graphs`
+and the packages on which these depend.
 """
 
 from mechdesign.base import _lazy

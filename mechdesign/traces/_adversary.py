@@ -3,13 +3,14 @@
 Adversaries know the mechanism at every time, the constrained domain, and the surrogates. The Markov chain and the
 initial belief of an adversary may differ from the designer's (DPHMM, section 10.6). If an adversary considers fewer
 states possible than the designer, the policy still holds among these states. If an adversary considers more states
-possible, the policy holds among the states that both consider possible. The first output excludes the remaining states.
-A δ-location set replaces them by their surrogates instead.
+possible, the policy holds among the states that both consider possible. The first output excludes all other states that
+the adversary considers possible. If the constrained domain is a δ-location set, these states are replaced by their
+surrogates instead.
 
 Let p be the belief of an adversary. A release is *ε-adversarially private* if Pr(i | z) ≤ e^ε p_i for every output z
 and every state i with p_i > 0. This is constrained adversarial privacy, Definition 10.9 of DPHMM (Xiao et al. 2017).
-The least ε depends on the belief. The least ε is at most the ε for which all states with positive belief are
-indistinguishable. The least ε approaches this bound if one state has nearly all the belief.
+The least such ε depends on the adversary's belief. The least ε is at most the ε for which all states with positive
+belief are indistinguishable. The least ε approaches this bound if one state has nearly all the belief.
 """
 
 from __future__ import annotations
@@ -233,8 +234,8 @@ def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
 def level_against(stage: Stage, support: ArrayLike) -> float:
     """Return the overall level against an adversary who considers the states in `support` possible.
 
-    The level is ε max ‖f(s_j) − f(s_k)‖_K, with the hull K of the whole graph. The maximum is over the states in
-    `support` that the designer considers possible, too (DPHMM, section 10.6).
+    The level is ε max ‖f(s_j) − f(s_k)‖_K, with the hull K of the whole graph. The maximum runs over those states in
+    `support` that the designer also considers possible (DPHMM, section 10.6).
 
     Args:
         stage: One time of a trace.
@@ -308,7 +309,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
 
     Args:
         channel: The channel p(o|s) from n secrets.
-        belief: The belief p, shape (n,). Floats are treated as exact and divided by their exact sum.
+        belief: The belief p, shape (n,). Floats are treated as exact numbers and divided by their exact sum.
 
     Returns:
         The least ε, with a secret and an observable that attain it.
@@ -328,8 +329,9 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
 def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
     """Return the least ε for which a stage is ε-adversarially private against a belief.
 
-    States outside the constrained domain are treated as their surrogates. Any output excludes the states that the
-    designer excludes. The result is exact for snapped outputs. For the coordinates of K-norm noise it is
+    States outside the constrained domain are treated as their surrogates. Every output excludes the states that the
+    designer considers impossible. The result is exact for snapped outputs. For the coordinates of K-norm noise, the
+    least ε is
 
         max over i with p_i > 0 of −ln Σ_j p_j exp(−ε ‖f(s_i) − f(s_j)‖_K),
 

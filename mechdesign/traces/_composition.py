@@ -1,9 +1,9 @@
 """The joint guarantee of several releases, at one time or at several times.
 
-**Edges.** The budgets add up, and the releases protect only the edges that all graphs share. If each release satisfies
-(ε_i, G_i), all releases jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). The sources are Theorem 5.2 and Lemma 2 of PGLP, and
-Theorem 7.1 of DPHMM for several queries at one time. Consider two trajectories whose states at every time are equal or
-joined by a common edge. These trajectories are Σ ε_i-indistinguishable.
+**Edges.** The budgets of all releases add up, and together the releases protect only the edges that all policy graphs
+share. If each release satisfies (ε_i, G_i), all releases jointly satisfy (Σ ε_i, G_1 ∧ … ∧ G_T). The sources are
+Theorem 5.2 and Lemma 2 of PGLP, and Theorem 7.1 of DPHMM for several queries at one time. Consider two trajectories
+whose states at every time are equal or joined by a common edge. These trajectories are Σ ε_i-indistinguishable.
 
 **Any two possible trajectories.** K-norm noise makes any two states j and k ε‖f(s_j) − f(s_k)‖_K-indistinguishable.
 The *overall level* of a release is therefore ε max_{j,k ∈ C} ‖f(s_j) − f(s_k)‖_K. The level of several releases is the
@@ -38,8 +38,8 @@ class Composition:
         graph: The graph of the nodes and edges that are in all graphs, frozen.
         level: The overall level, which is the sum of the levels of the releases. Any two possible trajectories are
             `level`-indistinguishable. The level is infinite if some mechanism distinguishes two states with certainty.
-        realised: The overall level, proved exactly from the numbers of the channels. Up to rounding, `realised` is at
-            most `level`. `realised` is None if outputs are not snapped.
+        realised: The overall level, proved in exact arithmetic from the entries of the channels. Up to rounding,
+            `realised` is at most `level`. `realised` is None if outputs are not snapped.
         releases: The number of releases.
 
     >>> import mechdesign as md
@@ -82,7 +82,7 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
         The joint guarantee.
 
     Raises:
-        InputError: The list is empty, or an item is neither a release nor a stage.
+        InputError: The list is empty, or one of its items is neither a release nor a stage.
 
     >>> import mechdesign as md
     >>> chain = [[0.9, 0.1], [0.1, 0.9]]
@@ -160,7 +160,7 @@ def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tu
 
 
 def stage_level(stage: Stage) -> float:
-    """Return the overall level of a stage: any two possible states are ε-indistinguishable for this ε.
+    """Return the overall level of a stage: the ε for which any two possible states are ε-indistinguishable.
 
     Args:
         stage: One time of a trace.

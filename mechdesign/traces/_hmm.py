@@ -2,8 +2,8 @@
 
     p⁻_1 = initial,    p⁻_t[j] = Σ_i p⁺_{t-1}[i] M[i, j],    p⁺_t[i] = Pr(z_t | i) p⁻_t[i] / Σ_j Pr(z_t | j) p⁻_t[j]
 
-The filter is Equation 2 and section 3.3 of DPHMM, and section 5.1 of PGLP. All computations use logarithms, so tiny
-probabilities do not underflow to zero, and the constrained domain {p⁻ > 0} is exact.
+The filter follows Equation 2 and section 3.3 of DPHMM, and section 5.1 of PGLP. All computations use logarithms, so
+tiny probabilities do not underflow to zero, and the constrained domain {p⁻ > 0} is exact.
 
     β_T[i] = 1,    β_t[i] = Σ_j M[i, j] Pr(z_{t+1} | j) β_{t+1}[j],    Pr(s_t = i | z_1, …, z_T) ∝ p⁺_t[i] β_t[i]
 
@@ -26,7 +26,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 
-# Terms below 2e-308 underflow. For sums above this bound, their loss is negligible.
+# Terms below 2e-308 underflow. For sums above this bound, the loss of such terms is negligible.
 _SAFE_SUM = 1e-250
 
 
@@ -143,7 +143,7 @@ def logarithm(probabilities: Floats) -> Floats:
 
 
 def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | VaryingChain:
-    """Return the chain after checks, or a `VaryingChain` for several matrices; errors start with `path`."""
+    """Return the checked chain, or a `VaryingChain` for several matrices; the paths of errors begin with `path`."""
     if isinstance(transition, MarkovChain | VaryingChain):
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
@@ -156,7 +156,7 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
-    """Return a distribution over n states after checks; errors start with `path`."""
+    """Return a checked distribution over n states; the paths of errors begin with `path`."""
     try:
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
@@ -188,7 +188,7 @@ def smooth(
 ) -> Floats:
     """Return the smoothed beliefs Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
 
-    `forward` explains the arguments and errors.
+    The docstring of `forward` explains the arguments and errors.
     """
     chain = as_chain(transition)
     return backward(forward(initial, chain, log_likelihoods, path), chain, log_likelihoods)

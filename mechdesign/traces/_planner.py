@@ -56,7 +56,7 @@ _CHOICES = {
     "hull": get_args(HullChoice),
     "within": get_args(Within),
 }
-# The approximate memory limit of the cache of fitted mechanisms, for constrained domains that recur.
+# The approximate memory limit, in bytes, of the cache of mechanisms fitted to constrained domains that recur.
 _CACHE_BYTES = 2**27
 # The approximate size in bytes of an edge of a networkx graph.
 _EDGE_BYTES = 300
@@ -121,12 +121,12 @@ class Planner:
         self.cost = _cost(cost, domain)
         self.settings = settings or SolveSettings()
         self._cache: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
-        # The lock of the cache; no mechanism is fitted while it is acquired.
+        # The lock of the cache; it is never held while a mechanism is fitted.
         self._lock = ProcessLock()
 
     @cached_property
     def name(self) -> str:
-        """The name of the policy in a ledger, with its size and a digest of labels, places, edges, repair and hull."""
+        """The name of the policy in a ledger, with the size and a digest of labels, places, edges, repair and hull."""
         edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
         content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.repaired, self.hull)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
@@ -196,7 +196,7 @@ class Planner:
     def _protect_members(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
         """Return the policy graph on the members, repaired so that the mechanism protects all endangered states."""
         graph, repaired = constrain(self.graph, members), None
-        # A state without edges in the policy needs no protection (PGLP, Lemma 1). A state that the constraint
+        # A state without edges in the policy graph needs no protection (PGLP, Lemma 1). A state that the constraint
         # disconnects needs protection (Definition 11).
         endangered = disconnected(self.graph, members) if self.repaired == "disconnected" else isolated(graph)
         if len(members) == 1 or not endangered.size:
@@ -233,7 +233,7 @@ def _distinct(places: Floats) -> Integers:
 def _build_snapped_channel(mechanism: Mechanism, domain: Domain, answers: Integers) -> Channel:
     """Return the channel from the nodes of the mechanism to the states in `answers`.
 
-    Raises `InputError`, with a remedy for traces, if the mechanism has no channel.
+    Raises `InputError` if the mechanism has no channel; the remedy in the error is written for traces.
     """
     try:
         return mechanism.channel(domain if len(answers) == domain.size else domain.part(answers))

@@ -1,7 +1,7 @@
 """A released trace and its files.
 
-The channel of a step and its expected cost depend on the prior, the chain and the policy. If these were estimated from
-the history of the person whose trace is released, the public files reveal information about that history. If the
+The channel of a step and its expected cost depend on the prior, the chain and the policy. If the chain, for example,
+was estimated from the history of the traced person, the public files reveal information about this history. If the
 history contains the trace, the files reveal information about the true states without noise.
 
 If the prior, the chain and the policy do not depend on data, the files depend on the true states only through the
@@ -9,9 +9,9 @@ outputs. Otherwise the files also depend on data, which ``depends_on`` in the ma
 
 ``released.csv`` has a row for each step with ``step``, counted from 0. If outputs are states, each row has ``state``
 and ``label``. The columns of the places are ``x``, ``y``, … in the unit of the domain, and ``latitude`` and
-``longitude`` if known. ``steps.json`` contains the guarantee of each step and its proof. The main entries are ε, the
-possible states, the number of edges, degrees of protection, and the certificate. If the channels are saved, each step
-has a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the
+``longitude`` if known. ``steps.json`` contains the guarantee of each step and its proof. The main entries of a step are
+ε, the possible states, the number of edges, degrees of protection, and the certificate. If the channels are saved, each
+step has a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the
 files. `ReleasedTrace.save` removes the manifest first and writes it last. So if the manifest exists, its files are
 complete and belong to one run.
 """
@@ -63,7 +63,7 @@ class History:
         counted: The keys of the specification whose values were counted in data.
         given: The keys of the specification whose values are numbers of unknown origin.
         within: Whether counted rows lie between the first and the last time of the trace; None if that is unknown.
-        others: Whether the owner states that the data and numbers come from other people than the owner of the trace.
+        others: Whether the owner of the trace states that the data and numbers come from other people.
 
     >>> History().meaning
     'Nothing in this folder depends on the true states except through the outputs.'
@@ -78,12 +78,12 @@ class History:
 
     @property
     def tells_prior(self) -> bool:
-        """Whether public channels may contain the prior: no data were counted, and numbers come from other people."""
+        """Whether public channels may contain the prior: no data were counted, and all numbers come from others."""
         return not self.counted and (not self.given or self.others)
 
     @property
     def meaning(self) -> str:
-        """The data on which the public files depend, in sentences."""
+        """Sentences that state on which data the public files depend."""
         if not self.counted and not self.given:
             return f"{_NOTHING.capitalize()}."
         parts = [f"the data that were counted for {', '.join(self.counted)}"] * bool(self.counted)
@@ -175,8 +175,8 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the manifest of `files`.
 
-    `randomness` names the source of the random bits, but never a seed. `entries` are the random numbers of the ledger
-    entries for the steps.
+    `randomness` names the source of the random bits, but never a seed. `entries` contains the random number of the
+    ledger entry of each step.
     """
     return {
         "schema": SCHEMA,
@@ -255,7 +255,7 @@ def write_channels(folder: Path, designs: Sequence[Design]) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
-    """Write files and then the manifest `described`, which is None for an unfinished run."""
+    """Write files, and then the manifest `described`; it is None, and not written, for an unfinished run."""
     for name, content in files.items():
         write_file(folder / name, [content])
     if described is not None:
@@ -263,7 +263,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str
 
 
 def _remove_channels(folder: Path) -> None:
-    """Remove the bundles of all steps, and the folders that are then empty; other files are kept."""
+    """Remove the bundles of all steps and then the folders that became empty; other files are kept."""
     for path in folder.glob("step-*/*"):
         if path.name in SET:
             path.unlink()
@@ -301,7 +301,7 @@ def _describe_release(release: Release) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Return a finite number unchanged, and None, which JSON writes as null, for infinity."""
+    """Return a finite number unchanged, and None for infinity; JSON writes None as null."""
     return value if math.isfinite(value) else None
 
 
@@ -497,7 +497,7 @@ class Accuracy:
 
     Attributes:
         name: The description of the outputs or of the guess.
-        expected: The expected error under the beliefs of an adversary after all outputs, which is public.
+        expected: The expected error under the beliefs of an adversary who knows all outputs; this number is public.
         true: The actual error, which only the owner of the true states may see; None without true states.
     """
 

@@ -7,9 +7,9 @@ surrogate. Bayes' rule uses this row, since the adversary knows the algorithm. T
 surrogates: a state outside it is impossible. An impossible state has the likelihood 0, and a trace refuses to release
 it.
 
-**Charged draws.** A stage of a trace with a ledger refers to this ledger. The ledger records each draw before it
-happens, also for copies of the stage. The channel, the mechanism and the design of a stage have the same distribution,
-but the ledger does not record samples drawn from them directly.
+**Charged draws.** If a trace has a ledger, each of its stages refers to this ledger. The ledger records each draw
+before it happens, also for copies of the stage. The channel, the mechanism and the design of a stage have the same
+distribution, but the ledger does not record samples drawn from them directly.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def merge_surrogates(prior: Floats, cost: Floats, members: Integers, surrogates:
     """Return the probabilities and the costs of the k members, where each state is merged with its surrogate.
 
     A member c gets the probability q(c) = Σ_{s → c} p(s) and the mean cost Σ_{s → c} p(s) cost(s, o) / q(c), over the
-    states s that are released as c. So the expected cost of a channel is the same for the members as for the true
-    states.
+    states s that are released as c. With these numbers, a channel has the same expected cost for the members as for the
+    true states.
 
     Args:
         prior: The probability of each state, shape (n,).
@@ -146,11 +146,11 @@ class Stage:
         domain: The states and their places.
         prior: The predicted belief p⁻, shape (n,), read-only.
         members: The constrained domain C, ascending.
-        surrogates: The member of C as which each state is released, shape (n,); −1 for an impossible state.
+        surrogates: The member of C that is released in place of each state, shape (n,); −1 for an impossible state.
         cost: The cost of releasing o if the true state is s, shape (n, n).
         hull_choice: "component" or "graph", the hull to which the noise of a K-norm mechanism is fitted.
         fitted: The graph, the repair, the hull, the mechanism and the channel. The ledger does not record samples drawn
-            from its channel or its mechanism.
+            directly from this channel or this mechanism.
         policy: The name of the policy in a ledger.
         ledger: The ledger that is charged for each `draw`; None to charge no ledger. A stage whose ledger is in memory
             cannot be pickled. ``dataclasses.replace(stage, ledger=None)`` removes the ledger.
@@ -209,7 +209,7 @@ class Stage:
 
         The secrets are the members, with the probabilities and costs of `merge_surrogates`. For a K-norm mechanism the
         lower bound is 0: the certificate makes no claim about its optimality. The ledger does not record answers of the
-        design or of exported programs. Record their answers with `Ledger.spend`.
+        design or of exported programs. The owner must record these answers with `Ledger.spend`.
         """
         if isinstance(self.fitted.mechanism, Design):
             return self.fitted.mechanism
@@ -232,7 +232,7 @@ class Stage:
     def charge(self) -> Entry | None:
         """Record the cost of one draw in the ledger.
 
-        After an error, the ledger has no new entry.
+        If an error occurs, the ledger has no new entry.
 
         Returns:
             The entry, or None without a ledger.
@@ -256,7 +256,8 @@ class Stage:
         """Draw the output for a true state.
 
         Snapped outputs are drawn from the integers of the channel, exactly as certified. The ledger of the stage, if
-        any, is charged before the draw. `Trace.step` has charged its own draw; each further draw reveals more.
+        any, is charged before the draw. `Trace.step` has already charged the draw that it makes; each further draw
+        reveals more.
 
         Args:
             state: The index of the true state.
@@ -369,7 +370,7 @@ class Release:
         log_likelihood: The logarithm of Pr(output | s) for every state s, shape (n,), read-only.
         stage: The facts before the release: time, constrained domain, graph and mechanism. `stage` also contains the
             ledger of the trace, which is not public.
-        entry: The number of the ledger entry, random digits; None if no ledger was charged.
+        entry: The number of the ledger entry, which consists of random digits; None if no ledger was charged.
 
     >>> import mechdesign as md
     >>> trace = md.traces.Trace(

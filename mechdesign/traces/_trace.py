@@ -29,7 +29,8 @@ from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, 
 from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
-# A process id that no process has, for copies of a trace that has released states: no process may continue these.
+# A process id that no process has. It marks copies of a trace that has released states; no process may continue such a
+# copy.
 _NO_PROCESS = 0
 
 
@@ -40,13 +41,13 @@ class Trace:
 
     If the constrained domain is a single state, the adversary knows the state already. Protection is then pointless,
     and the trace releases the state exactly. If several states have the same place, only the first of them is an
-    answer. If these states share a hull, a mechanism with a hull gives them the same row.
+    answer. If states at the same place share a hull, a mechanism with a hull gives them the same row of the channel.
 
     Threads may share a trace; calls of `step` and `observe` are serialised. After the first release of a trace, only
     one object in one process may continue the trace. A copy made by `copy`, pickling or a fork refuses to `step`
     (`TraceError`), since it does not see the later releases of the original. The method `restart` makes a new trace
-    from a copy. Copies made before the first release are independent traces. Copies of a rehearsal, with `rng` and
-    without a ledger, are always independent.
+    from a copy. Copies of a trace made before its first release are independent traces. Copies of a rehearsal, with
+    `rng` and without a ledger, are always independent.
 
     Args:
         domain: The n states and their places.
@@ -54,7 +55,8 @@ class Trace:
         epsilon: ε in nats per edge, for each release.
         transition: The Markov chain that the adversary knows, (n, n), or one chain for each step: a
             `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on the
-            chain. If the chain was estimated from the data of a person, they reveal information about these data.
+            chain. If the chain was estimated from the data of a person, the channels and costs reveal information about
+            these data.
         initial: The distribution of the state at the first time, before any release, (n,). The public channels and
             costs depend on this distribution, too.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
@@ -64,17 +66,17 @@ class Trace:
             − δ. This set is the constrained domain. A true state outside the set is released as the nearest state in
             the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
             positive probability, and other true states are an error.
-        repair: How a repair protects states that the constrained domain disconnects and exposes, see
-            `mechdesign.graphs.repair`; None leaves them exposed.
-        repaired: The states that a repair protects. The value "disconnected" protects states with edges in the policy,
-            but only to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
+        repair: The method of `mechdesign.graphs.repair` that protects states that the constrained domain disconnects
+            and exposes; None leaves these states exposed.
+        repaired: The states that a repair protects. The value "disconnected" protects each state whose edges in the
+            policy all lead to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
             protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,
-            unless a repair joins another state to it. The certificate of the step lists these states in `revealed`. The
-            value "all" also protects states without edges.
+            unless a repair joins another state to it. In `revealed`, the certificate of the step lists the states that
+            are released exactly. The value "all" also protects states without edges.
         hull: The hull of the noise and of the exposure test. The value "component" is the hull of the node's component,
             as in PGLP. The value "graph" is the hull of the whole graph, as in DPHMM. The channel of "lp" has no hull.
-            Instead, edges join each disconnected state to the states with edges in the policy that this hull does not
-            distinguish from it.
+            Instead, the hull determines added edges: they join each disconnected state to the states with policy edges
+            inside the hull around it.
         within: The possible answers of "lp" for a state: "component" for the states of its component in the constrained
             graph, or "map" for all states.
         snap: Whether to release the state nearest to the noisy coordinates, with exact probabilities, or the
@@ -217,7 +219,8 @@ class Trace:
         Raises:
             InputError: The state is unknown, or has probability zero and `delta` is None.
             BudgetExceededError: The release would exceed the budget of the ledger.
-            TraceError: This trace is a copy of a trace that has released states, or continues it in a forked process.
+            TraceError: This trace is a copy of a trace that has released states, or continues such a trace in a forked
+                process.
         """
         state = self._state(true_state)
         with self._lock:

@@ -53,7 +53,7 @@ def generate(master, working=None, pricer=None):
         working, tried = choose_initial_working_set(master, always=True)
     return generate_columns(
         master if tried is None else TrialMaster(master, tried), pricer or BlockPricer(master), working, master.best,
-        master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering=rules.min_entering,
+        master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering_limit=rules.min_entering_limit,
     )  # fmt: skip
 
 

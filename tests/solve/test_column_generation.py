@@ -45,11 +45,11 @@ class Script:
         return pricing
 
 
-def run(solved, priced, *, deadline=None, cancels=False, gap=0.01, max_rounds=9, min_entering=2):
+def run(solved, priced, *, deadline=None, cancels=False, gap=0.01, max_rounds=9, min_entering_limit=2):
     """Return the outcome of a script, the script, and the bracket."""
     deadline = deadline or Deadline()
     script, best = Script(solved, priced, deadline if cancels else None), Bracket()
-    rules = {"max_rounds": max_rounds, "min_entering": min_entering}
+    rules = {"max_rounds": max_rounds, "min_entering_limit": min_entering_limit}
     return generate_columns(script, script, Columns((0,)), best, gap, deadline, **rules), script, best
 
 

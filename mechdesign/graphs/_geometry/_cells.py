@@ -26,7 +26,7 @@ ROUNDING = 1e-12
 # Sites are collinear if their distances from a line, relative to their extent along it, are below this bound.
 _COLLINEAR = 1e-9
 
-# The number of floats in one block.
+# The number of floats in the temporary arrays of one step of `nearest`.
 _BLOCK = 2**20
 
 
@@ -48,8 +48,8 @@ class PlaneDiagram:
 class Rectangles:
     """The Voronoi diagram of sites that form a grid: each pair of a column and a row has a rectangle.
 
-    `columns` and `rows` contain the boundaries from -inf to inf. `column` and `row`, shape (m,), are the indices of the
-    column and the row of each site.
+    `columns` and `rows` contain the boundaries between neighbouring columns and rows, preceded by -inf and followed by
+    inf. `column` and `row`, shape (m,), are the indices of the column and the row of each site.
     """
 
     columns: Floats
@@ -59,13 +59,13 @@ class Rectangles:
 
 
 def nearest(places: Floats, sites: Floats) -> Integers:
-    """Return the index of the nearest site (m, d) for each place (n, d); in ties, the lowest index."""
+    """Return, for each place (n, d), the index of the nearest of the sites (m, d); in ties, the lowest index."""
     result = np.empty(len(places), dtype=np.int64)
     step = max(1, _BLOCK // sites.size)
     for start in range(0, len(places), step):
         difference = places[start : start + step, None] - sites
         squares = (difference**2).sum(axis=2)
-        # The second term covers rounding of the coordinates, if the site is far from the origin.
+        # The second term of `noise` covers the rounding errors of coordinates far from the origin.
         least = squares.min(axis=1, keepdims=True)
         noise = ROUNDING * (least + np.sqrt(least) * np.abs(sites).max())
         result[start : start + step] = (squares <= least + noise).argmax(axis=1)
@@ -75,9 +75,9 @@ def nearest(places: Floats, sites: Floats) -> Integers:
 def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
     """Return the sites that own a piece of the line, from left to right, and the boundaries between them.
 
-    `sites` (m,) are positions along the line, and `heights` (m,) are squared distances from it. The squared distance of
-    a site is a linear function of the position, up to a term common to all sites. The slope of this function is minus
-    twice the site's position, and the pieces form the lower envelope of all functions.
+    `sites` (m,) are positions along the line, and `heights` (m,) are squared distances from the line. The squared
+    distance of a site is a linear function of the position, up to a term common to all sites. The slope of this
+    function is minus twice the position of the site, and the lower envelope of all functions gives the pieces.
     """
     extent = float(np.sqrt(np.ptp(sites) ** 2 + heights.max()))
     order = np.argsort(sites, kind="stable")
@@ -178,7 +178,7 @@ def _neighbours(sites: Floats, heights: Floats) -> Integers:
 
 
 def _diagram(sites: Floats, heights: Floats, pairs: Integers, distinct: Integers) -> PlaneDiagram:
-    """Return the diagram with the neighbours of each owner; a cell without neighbours exists only for a single site."""
+    """Return the diagram with the neighbours of each owner; only the cell of a single site has no neighbours."""
     both = np.concatenate((pairs, pairs[:, ::-1]))
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
     counts = np.bincount(both[:, 0], minlength=len(sites))
@@ -229,7 +229,7 @@ def _cut(polygons: Floats, value: Floats) -> Floats:
     """Keep the corners with `value` >= 0 and add a corner on each side along which the sign changes."""
     following, later = np.roll(polygons, -1, axis=1), np.roll(value, -1, axis=1)
     crosses = value * later < 0
-    # Both weights are positive, so there is no cancellation.
+    # Both weights of the new corner are positive, so no cancellation occurs.
     weight, other = np.abs(later)[..., None], np.abs(value)[..., None]
     crossing = weight * polygons + other * following
     scale = np.where(crossing[..., 2] > 0, crossing[..., 2], crossing[..., 0] + crossing[..., 1])

@@ -32,8 +32,8 @@ from mechdesign.model.distances import refuse_distances
 TOLERANCE = 1e-9
 """A point outside the hull is treated as inside if its distance, relative to the size of the hull, is at most this."""
 
-# Two generators are merged if their distance, relative to the longest generator, is below this bound. A generator this
-# close to the line between two others is dropped. A facet between these generators would have no meaningful direction.
+# Two generators are merged if their distance, relative to the longest generator, is below this bound. A facet between
+# them would have no meaningful direction. A generator this close to the line between two other generators is dropped.
 # The bound is far below TOLERANCE and far above rounding errors.
 _MERGED = 1e-11
 
@@ -73,7 +73,7 @@ def build(generators: Floats) -> Body:
 
 
 def upright(differences: Floats) -> Floats:
-    """Return each difference, or its negative if its first nonzero coordinate is negative."""
+    """Return the differences, with the opposite sign if the first nonzero coordinate is negative."""
     leading = differences[np.arange(len(differences)), np.argmax(differences != 0, axis=1)]
     # Adding zero turns -0.0 into 0.0.
     result: Floats = np.where((leading < 0)[:, None], -differences, differences) + 0.0
@@ -98,8 +98,9 @@ def too_flat() -> InputError:
 def _span(generators: Floats) -> tuple[Floats, Floats]:
     """Return an orthonormal basis (r, d) of the span, and the extent of the generators along each of its vectors.
 
-    Gram–Schmidt orthogonalisation with pivoting: each step adds the generator farthest from the current span. The
-    method stops if all distances are below the tolerance.
+    The method is Gram–Schmidt orthogonalisation with pivoting: each step adds the direction of the generator that is
+    farthest from the current span. The method stops when the distances of all generators from the span are below the
+    tolerance.
     """
     d = generators.shape[1]
     basis, extents = np.zeros((0, d)), np.zeros(0)
@@ -107,7 +108,7 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
     while len(basis) < d:
         lengths = np.sqrt((rest**2).sum(axis=1))
         farthest = int(np.argmax(lengths))
-        # With half the tolerance, rounding cannot move a generator off the span in `norm`.
+        # Half the tolerance ensures that `norm`, despite rounding, treats every generator as a vector in the span.
         if len(extents) and lengths[farthest] <= TOLERANCE / 2 * extents[0]:
             break
         direction = rest[farthest] / lengths[farthest]
@@ -121,10 +122,10 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
 
 
 def _distinct(even: Floats) -> Integers:
-    """Return the indices of the distinct nonzero rows, up to rounding and the sign."""
+    """Return the indices of nonzero rows that are distinct, up to rounding and the sign."""
     _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
     first = np.sort(first).astype(np.int64)
-    # Rounding may separate equal rows, and rows may differ by the sign, so compare distances, too.
+    # Rounding may separate nearly equal rows, and rows may differ only by the sign, so distances are compared, too.
     some = even[first]
     pairs = cKDTree(np.concatenate((some, -some))).query_pairs(_MERGED, output_type="ndarray") % len(some)
     keep = np.abs(some).max(axis=1) > _MERGED
@@ -151,7 +152,8 @@ def _polygon(generators: Floats, axes: Floats, basis: Floats) -> Body:
     corner = np.arange(2 * len(half))
     simplices = np.column_stack((corner, np.roll(corner, -1)))
     (px, py), (qx, qy) = (np.concatenate((half, -half[:1])) @ basis.T)[simplices[: len(half)]].transpose(1, 2, 0)
-    # Solve a·p = a·q = 1. Differences of close corners are exact; differences of products of coordinates are not.
+    # The normal a of the side between the corners p and q satisfies a·p = a·q = 1. Differences of close corners are
+    # exact; differences of products of coordinates are not.
     twice = px * (qy - py) - py * (qx - px)
     normals = np.column_stack((qy - py, px - qx)) / twice[:, None]
     return Body(half, normals @ basis, basis, simplices, twice / 2)
@@ -214,7 +216,7 @@ def _qhull(even: Floats) -> ConvexHull:
 # Products of up to three lengths within these bounds neither overflow nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
-# The number of products in one block of rows.
+# The number of products of a vector and a facet normal that `norm` computes at a time.
 _PRODUCTS_PER_BLOCK = 2**18
 
 
@@ -247,7 +249,7 @@ class SensitivityHull:
 
     @classmethod
     def of(cls, differences: ArrayLike) -> SensitivityHull:
-        """Return the convex hull of ± each row; without rows, the hull is {0}.
+        """Return the convex hull of all rows and their negatives; without rows, the hull is {0}.
 
         Args:
             differences: Vectors, (m, d) with d ≥ 1.
@@ -315,7 +317,7 @@ class SensitivityHull:
             v: Vectors, (…, d).
 
         Returns:
-            Flags, (…).
+            A flag for each vector, (…).
         """
         return np.asarray(self.norm(v) <= 1 + TOLERANCE)
 
@@ -349,8 +351,9 @@ class SensitivityHull:
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
         """Return the dimensions and volumes of conv(K ∪ {v, −v}), without building these hulls.
 
-        Each facet visible from v adds a pyramid of volume cone · (a·v − 1), and −v adds the opposite pyramids. If v has
-        the distance h > 0 from the span, the result is a double pyramid of volume 2 h · volume / (r + 1).
+        If v is in the span, each facet visible from v adds a pyramid of volume c · (a·v − 1). Here, c is the volume of
+        the cone over the facet. The vector −v adds the opposite pyramids. If v has the distance h > 0 from the span,
+        the result is a double pyramid of volume 2 h · volume / (r + 1).
 
         Args:
             v: Vectors, (…, d).
@@ -431,7 +434,7 @@ def _in_range(array: Floats, path: str) -> Floats:
 
 
 def hull_of(differences: Floats) -> SensitivityHull:
-    """Return the convex hull of ± each row; the vectors are not checked.
+    """Return the convex hull of all rows and their negatives, without checking the vectors.
 
     Args:
         differences: Vectors, (m, d).

@@ -90,7 +90,7 @@ class ClaimedPrivacy(Requirement):
         """Return the limits that the claims set on an adversary, in words.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".

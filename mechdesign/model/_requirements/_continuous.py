@@ -62,17 +62,17 @@ class ContinuousPrivacy(RequirementKind):
 
     For a point, `Design.sample_at` draws one of the four surrounding anchors with bilinear weights, and then draws the
     answer from the row of this anchor. The requirement bounds anchors a, b that are neighbours along x by
-    p(o|b) <= (1 + ε_x h_x) p(o|a), where h_x is their distance. Neighbours along y have the bound with ε_y h_y. These
-    bounds imply the bound for all points if ε_x² + ε_y² = ε² (Euclidean), ε_x = ε_y = ε (Manhattan), or ε_x + ε_y = ε
-    (Chebyshev). The numbers ε_x and ε_y are rational and rounded down if necessary. The certificate contains the least
-    ε for which the bound for all points holds.
+    p(o|b) <= (1 + ε_x h_x) p(o|a), where h_x is their distance. Anchors that are neighbours along y have the same bound
+    with ε_y h_y. These bounds imply the bound for all points if ε_x² + ε_y² = ε² (Euclidean), ε_x = ε_y = ε
+    (Manhattan), or ε_x + ε_y = ε (Chebyshev). The numbers ε_x and ε_y are rational and rounded down if necessary. The
+    certificate contains the least ε for which the bound for all points holds.
 
     Args:
         epsilon: ε in nats per unit of distance, > 0.
         domain: The domain of anchors; see `Domain.anchors`.
         distance: The distance d: "euclidean", "manhattan" or "chebyshev".
-        split: The ratio ε_x² / ε² (Euclidean) or ε_x / ε (Chebyshev), between 0 and 1. None means 1/2. The Manhattan
-            distance does not allow this argument.
+        split: The ratio ε_x² / ε² (Euclidean) or ε_x / ε (Chebyshev), between 0 and 1. None means 1/2. For the
+            Manhattan distance, this argument is an error.
 
     Raises:
         InputError: The domain has no anchors, or another argument is invalid.
@@ -232,7 +232,7 @@ class ContinuousPrivacy(RequirementKind):
         """Return the name of the requirement with its unit and distance.
 
         Args:
-            words: The names of distances.
+            words: The object that names distances.
 
         Returns:
             The name for reports.
@@ -244,7 +244,7 @@ class ContinuousPrivacy(RequirementKind):
         """Return the names of the bound for all points and of the two bounds on neighbouring anchors.
 
         Args:
-            words: The names of distances.
+            words: The object that names distances.
 
         Returns:
             One name for each of the three statements.
@@ -255,7 +255,7 @@ class ContinuousPrivacy(RequirementKind):
         """Describe the largest change of the odds between two points.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".

@@ -23,7 +23,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
 from mechdesign.model._words import Words
 
-# A prior is called uniform if its probabilities differ by at most this share of the largest one.
+# A prior is called uniform if its probabilities differ by at most this share of the largest probability.
 _UNIFORM_TOLERANCE = 1e-12
 
 
@@ -58,7 +58,8 @@ class DistortionPrivacy(RequirementKind):
 
     The best attack on the channel has at least the minimum expected error under the adversary's prior π. By default, π
     is the prior of the problem. A different prior describes an adversary who knows more or less than the designer, or
-    whose belief is wrong. Several priors, for example one for each day, give one floor each, and all floors must hold.
+    whose belief is wrong. If several priors are given, for example one for each day, each gives a floor, and all floors
+    must hold.
 
     If the adversary's prior is wrong, the floor bounds the error that the adversary expects. The error under the true
     prior may be larger or smaller. For example, consider a channel that releases no information, with errors measured
@@ -110,7 +111,7 @@ class DistortionPrivacy(RequirementKind):
         """Return a floor on the error of estimates of raw visits, for a problem on anchors (`Problem.from_visits`).
 
         The error of an estimate ŝ at the anchor a is Σ_x π(x) w_a(x) d(ŝ, x) / π_a, with the weight w_a(x) of each
-        visit x. This error is the mean distance of the estimate from the true place of the visit. Only the given
+        visit x. This error is the mean distance between the estimate and the true places of the visits. Only the given
         estimates are considered. An adversary who can choose any other point reduces the error by at most the distance
         between this point and the nearest given estimate. To allow for this adversary, raise the minimum by the largest
         of these distances.
@@ -122,7 +123,8 @@ class DistortionPrivacy(RequirementKind):
             estimates: The possible estimates of the adversary; None means the anchors.
             distance: The distance d: "euclidean", "manhattan", "chebyshev" or "haversine".
             weights: The relative weights of the visits, >= 0, shape (k,). None gives all visits equal weight.
-            believed: Whether the given visits also define the adversary's prior, if the problem has other visits.
+            believed: Whether the adversary's prior comes from the given visits; by default, it is the prior of the
+                problem.
 
         Returns:
             The requirement.
@@ -190,7 +192,7 @@ class DistortionPrivacy(RequirementKind):
         """Return the name of the requirement with its unit and distance.
 
         Args:
-            words: The names of distances.
+            words: The object that names distances.
 
         Returns:
             The name for reports.
@@ -204,7 +206,7 @@ class DistortionPrivacy(RequirementKind):
         """Describe the least expected error of a guess and the prior of the adversary.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".

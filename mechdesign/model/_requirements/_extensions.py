@@ -1,4 +1,4 @@
-"""The setting that makes unknown kinds of requirements load the kinds of installed packages."""
+"""A context in which unknown kinds of requirements are looked up in the extensions of installed packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXTENSIONS = "mechdesign.requirements"
 
 
 class _ExtensionSearch:
-    """The state of one search, which loads extensions at most once for any number of unknown names."""
+    """The state of one search: extensions are loaded at most once, even if several names are unknown."""
 
     begun = False
 
@@ -20,12 +20,12 @@ _SEARCH: ContextVar[_ExtensionSearch | None] = ContextVar("search", default=None
 
 @contextmanager
 def finding_extensions(finds: bool = True) -> Iterator[None]:
-    """Return a context that sets whether an unknown kind of requirement loads the kinds of installed packages.
+    """Return a context that decides whether an unknown kind of requirement is looked up in installed packages.
 
-    The setting applies to the current thread or task.
+    The decision applies only to the current thread or task.
 
     Args:
-        finds: Whether to load extensions.
+        finds: Whether to load the extensions of installed packages when a kind is unknown.
 
     Returns:
         A context manager.
@@ -42,7 +42,7 @@ def finding_extensions(finds: bool = True) -> Iterator[None]:
 
 
 def begin_search() -> bool:
-    """Begin a search if the setting allows it and no search has begun in this context; return whether it began."""
+    """Begin a search if the context allows one and none has begun in it; return whether a search began."""
     search = _SEARCH.get()
     if search is None or search.begun:
         return False

@@ -76,8 +76,8 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
 class GraphPrivacy(RequirementKind):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
-    The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are k edges apart. If no path connects two secrets, an
-    answer can distinguish them.
+    The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are connected by a path of k edges. If no path connects
+    two secrets, an answer can distinguish them.
 
     Args:
         epsilon: ε in nats per edge, > 0.
@@ -170,7 +170,7 @@ class GraphPrivacy(RequirementKind):
         """Return the requirement on a subset of the secrets, with the edges between them.
 
         Args:
-            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
             floors: This argument is not used, because the requirement has no floors.
 
         Returns:
@@ -198,7 +198,7 @@ class GraphPrivacy(RequirementKind):
         """Describe the largest change of the odds between the ends of an edge.
 
         Args:
-            words: The format of numbers.
+            words: The object that formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".

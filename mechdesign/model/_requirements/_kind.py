@@ -31,7 +31,7 @@ _R = TypeVar("_R", bound=Requirement)
 
 
 class Reading(Protocol):
-    """The values that a specification provides to a kind of requirement; errors name the key of an invalid value."""
+    """The values that a specification provides to a kind of requirement; errors name the key of the invalid value."""
 
     @property
     def secrets(self) -> Domain:
@@ -108,7 +108,7 @@ class RequirementKind(Requirement):
     contains as a decimal or as a text such as "1/3"."""
 
     joins_all: ClassVar[bool] = False
-    """Whether a named distance makes the requirement bound all pairs, so that the problem cannot be split."""
+    """Whether a requirement with a named distance bounds all pairs of secrets, so that the problem cannot be split."""
 
     @classmethod
     @abstractmethod
@@ -178,7 +178,7 @@ def square(values: ArrayLike) -> Floats:
     """Check a matrix of distances between secrets and return it.
 
     Args:
-        values: Distances >= 0, shape (n, n). An infinite distance means that the pair is not bounded.
+        values: Distances >= 0, shape (n, n). An infinite distance means that the requirement does not bound the pair.
 
     Returns:
         The matrix, float64, read-only.

@@ -1,9 +1,9 @@
 """The kinds of requirements by name, including kinds from other packages.
 
 The function `register` adds a kind from another package. Specifications, bundles, verifiers and reports then treat this
-kind like the kinds of this package. Bundles contain the explicit claims of the kind. An installed package can list its
-kinds as entry points of the group ``mechdesign.requirements``. The function `load_extensions` imports these entry
-points. The command line calls this function if a specification contains an unknown kind.
+kind like the kinds of this package. Bundles contain the explicit claims of each requirement of this kind. An installed
+package can list its kinds as entry points of the group ``mechdesign.requirements``. The function `load_extensions`
+imports these entry points. The command line calls this function if a specification contains an unknown kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
 
 class _Kinds(Registry[type[RequirementKind]]):
-    """The registry of kinds; within `finding_extensions`, the lookup of an unknown name first loads the extensions."""
+    """The registry of kinds; within `finding_extensions`, it loads the extensions when a name is unknown."""
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and not super().__contains__(name) and begin_search():
@@ -39,7 +39,7 @@ class _Kinds(Registry[type[RequirementKind]]):
         return super().__contains__(name)
 
     def __getitem__(self, name: str) -> type[RequirementKind]:
-        # The membership test loads extensions.
+        # The membership test loads extensions if the name is unknown.
         _ = name in self
         return super().__getitem__(name)
 
@@ -86,7 +86,7 @@ def look_for_kinds(tables: object) -> None:
     """Load extensions if a ``[[privacy]]`` table has an unknown kind and `finding_extensions` allows it."""
     for table in tables if isinstance(tables, list) else ():
         if isinstance(table, dict):
-            # The membership test loads extensions.
+            # The membership test loads extensions if the name is unknown.
             _ = table.get("kind") in KINDS
 
 

@@ -45,13 +45,13 @@ _MAX_EXPONENT_WITH_FACTOR = 13.0
 class MetricPrivacy(RequirementKind):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
 
-    The matrix can violate the axioms of a metric. In this case, a `MetricWarning` is issued, and the bounds use the
+    The matrix can violate the axioms of a metric. If it does, a `MetricWarning` is issued, and the bounds use the
     matrix as given.
 
     Args:
         epsilon: ε in nats per unit of distance, > 0.
         distance: Distances d >= 0, float64 of shape (n, n), which are used exactly. An infinite distance means that the
-            pair is not bounded.
+            requirement does not bound the pair.
 
     Raises:
         InputError: ε is not positive, or the matrix is not square or has negative entries.
@@ -116,7 +116,7 @@ class MetricPrivacy(RequirementKind):
         """Return the requirement on a subset of the secrets, with the distances between them.
 
         Args:
-            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
             floors: This argument is not used, because the requirement has no floors.
 
         Returns:
@@ -129,7 +129,7 @@ class MetricPrivacy(RequirementKind):
         """Return the name of the requirement with its unit and distance.
 
         Args:
-            words: The names of distances.
+            words: The object that names distances.
 
         Returns:
             The name for reports.
@@ -142,7 +142,7 @@ class MetricPrivacy(RequirementKind):
         """Describe the largest change of the odds between two secrets at a typical distance.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".
@@ -164,7 +164,7 @@ class MetricPrivacy(RequirementKind):
         return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
-        """Return an example distance and its product with ε; the distance is 1 if 1 is typical for the secrets."""
+        """Return an example distance and its product with ε; the distance is 1 if 1 lies in the range of distances."""
         lengths = self.distance[np.isfinite(self.distance) & (self.distance > 0)]
         length = 1.0
         if lengths.size and not lengths.min() / 2 <= 1.0 <= lengths.max():

@@ -70,7 +70,7 @@ class Requirement(ABC):
         of a subset of secrets to a floor is not determined.
 
         Args:
-            secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+            secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
             floors: Whether floors keep their minimum instead of getting 0, with the prior conditioned on the subset.
 
         Returns:
@@ -87,7 +87,7 @@ class Requirement(ABC):
         """Return the name of the requirement with its unit, such as "metric privacy, ε per km (Euclidean distance)".
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The name for reports.
@@ -97,7 +97,7 @@ class Requirement(ABC):
         """Return a name for each statement; by default, each name is the title.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             One name for each statement.
@@ -109,7 +109,7 @@ class Requirement(ABC):
         """Describe the limit on an adversary, as the end of the sentence "Anyone who sees an answer can …".
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence.
@@ -176,7 +176,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
 
     Args:
         stated: The statement.
-        secrets: The ascending indices of the subset. The result numbers these secrets from 0.
+        secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
         floors: Whether floors keep their minimum instead of getting 0. In both cases, the prior of a floor is
             conditioned on the subset.
 

@@ -43,8 +43,8 @@ class ThresholdPrivacy(RequirementKind):
 
     Args:
         epsilon: ε in nats, > 0.
-        distance: Distances d >= 0, shape (n, n), in the unit of the radius. An infinite distance means that the pair is
-            not bounded.
+        distance: Distances d >= 0, shape (n, n), in the unit of the radius. An infinite distance means that the
+            requirement does not bound the pair.
         radius: The exact radius, > 0.
         margin: A bound on the rounding errors of distances between computed coordinates; see `distances.margin`.
 
@@ -129,7 +129,7 @@ class ThresholdPrivacy(RequirementKind):
         """Return the name of the requirement with its radius and distance.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The name for reports.
@@ -142,7 +142,7 @@ class ThresholdPrivacy(RequirementKind):
         """Describe the largest change of the odds between two secrets within the radius.
 
         Args:
-            words: The names of distances and the format of numbers.
+            words: The object that names distances and formats numbers.
 
         Returns:
             The end of the sentence "Anyone who sees an answer can …".

@@ -90,7 +90,7 @@ def solve_block_program(
             outcome = generate_columns(
                 master if tried is None else TrialMaster(master, tried),
                 BlockPricer(master), initial.working, master.best, gap, deadline,
-                max_rounds=rules.max_rounds, min_entering=rules.min_entering,
+                max_rounds=rules.max_rounds, min_entering_limit=rules.min_entering_limit,
             )  # fmt: skip
             status, message = outcome.status, outcome.message
         if deadline.acknowledge():

@@ -34,7 +34,9 @@ from mechdesign.solve._blocks.tuning import TUNING
 
 @dataclass(frozen=True, eq=False)
 class PricedColumn:
-    """The result of pricing one column.
+    """The result of pricing one column: a bracket of its least reduced cost per unit of mass Σ_s x_s.
+
+    A channel has the mass n, so that a column has the mean mass n/m.
 
     Attributes:
         lower: A lower bound on the reduced cost. If this bound exceeds −tolerance, the multipliers may prove only

@@ -21,7 +21,7 @@ class GenerationTuning:
 
     Attributes:
         max_rounds: Maximum number of rounds.
-        min_entering: A round adds at most max(`min_entering`, size of the working set) columns.
+        min_entering_limit: A round adds at most max(`min_entering_limit`, size of the working set) columns.
         master_gap_share: If the target gap is tight, restricted problems are solved to this share of it.
         loose_gap: If the target gap is loose, restricted problems are solved to this relative gap.
         loose_share: If the target gap is very loose, restricted problems are solved to this share of it.
@@ -41,7 +41,7 @@ class GenerationTuning:
     """
 
     max_rounds: int = 20
-    min_entering: int = 16
+    min_entering_limit: int = 16
     master_gap_share: float = 0.5
     loose_gap: float = 5e-3
     loose_share: float = 0.1

@@ -3,9 +3,9 @@
 The floors are Σ_k M_k d_ki >= D_i, where M_k is the probability of part k and d_ki its distortion for floor i. Given a
 price t_i >= 0 for each floor, each part is a separate program: minimise c_k − Σ_i t_i d_ki. A small master program
 mixes the proposed channels of the parts so that the floors are met at the least cost. The multipliers of the master
-program are the next prices. The cost of a mixture is the mean of the costs. The distortion of a mixture is at least the
-mean of the distortions: a minimum of sums is at least the sum of the minima. Every round gives the lower bound Σ_i t_i
-D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki).
+program are the prices of the next round. The cost of a mixture is the mean of its channels' costs. A mixture's
+distortion is at least the mean of its channels' distortions: a minimum of sums is at least the sum of the minima. Every
+round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki).
 
 Source: Dantzig and Wolfe, Decomposition principle for linear programs, Operations Research, 1960.
 """
@@ -57,7 +57,7 @@ class PartsTuning:
 
 @dataclass(frozen=True, eq=False)
 class PartColumns:
-    """The working set: for each class of equal parts, its proposed channels; the constant channel is the first."""
+    """The working set: the proposed channels for each class of equal parts, starting with the constant channel."""
 
     proposals: tuple[tuple[PartProposal, ...], ...]
 
@@ -73,7 +73,7 @@ class PartColumns:
 
 @dataclass(frozen=True, eq=False)
 class PartMixture:
-    """Proposals with their shares, one array for each class of parts; the mixture meets the floors."""
+    """A mixture that meets the floors: for each class of parts, the proposals and an array of their shares."""
 
     proposals: tuple[tuple[PartProposal, ...], ...]
     shares: Sequence[Floats]
@@ -98,7 +98,7 @@ class PartMixtureMaster:
         self.options = Options(tolerance, deadline=deadline.quiet())
 
     def solve(self, working: PartColumns, number: int, best: PartsBest) -> RestrictedSolution[PartColumns, Floats]:
-        """Mix the proposals so that the floors are met at the least cost; in round 0 return prices of 0."""
+        """Mix the proposals so that the floors are met at the least cost; round 0 mixes nothing and has prices of 0."""
         cost = sum(kind.mass * kind.constant.cost for kind in self.kinds)
         if not number:
             best.offer_point(cost, PartMixture(working.proposals, [np.ones(1) for _ in self.kinds]))
@@ -138,14 +138,14 @@ class PartMixtureMaster:
 
 
 class PartPricer:
-    """Solves the pricing problems of all classes of parts; `rounds` is the number of complete rounds."""
+    """Solves the pricing problems of all classes of parts; `rounds` counts the rounds in which all were solved."""
 
     def __init__(self, kinds: Sequence[PartClass], minima: Floats, solver: str, options: Options) -> None:
         self.kinds, self.minima, self.solver, self.options = kinds, minima, solver, options
         self.rounds = 0
 
     def price(self, found: RestrictedSolution[PartColumns, Floats], best: PartsBest) -> PricingResult:
-        """Return the new proposals, and offer the lower bound of the whole problem to `best`."""
+        """Return the new proposals, and offer the whole problem's lower bound to `best`, which keeps the largest."""
         prices, answers = found.prices, []
         for kind in self.kinds:
             status, answer = kind.ask(prices, self.solver, self.options)
@@ -199,6 +199,6 @@ def decompose(
     outcome = generate_columns(
         PartMixtureMaster(kinds, minima, tuning.solver_tolerance, deadline), pricer,
         PartColumns(tuple((kind.constant,) for kind in kinds)), best, tuning.gap_share * settings.tolerance, deadline,
-        max_rounds=tuning.max_rounds, min_entering=len(kinds),
+        max_rounds=tuning.max_rounds, min_entering_limit=len(kinds),
     )  # fmt: skip
     return outcome, best, pricer.rounds

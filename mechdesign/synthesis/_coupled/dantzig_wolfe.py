@@ -34,7 +34,7 @@ _Columns = tuple[Integers, Integers, Floats]
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A part, the index of its class, and for each floor the indices of the estimates in the pricing problem."""
+    """A part, the index of its class, and for each floor the indices of the estimates that the pricing problem uses."""
 
     part: Part
     kind: int
@@ -200,7 +200,7 @@ def _multipliers(
 def _attacks(
     problem: Problem, member: _Member, answer: PartAnswer, index: int, floor: Floor, price: float
 ) -> Iterator[_Columns]:
-    """Yield estimates, observables and multipliers of a floor; the multipliers of each observable sum to the price.
+    """Yield estimates, observables and multipliers of a floor; for each observable, the multipliers sum to the price.
 
     If the solver returned no multipliers for an observable, the best estimate for the part gets the whole price.
     """

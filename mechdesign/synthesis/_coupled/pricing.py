@@ -51,10 +51,10 @@ class PartAnswer:
 def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
     """Return the pricing problem of a part, and for each of its floors the estimates that the problem contains.
 
-    `floors` are indices among the claims. An estimate is left out if another estimate is at least as good for each of
-    these secrets. The floors of the part get the largest possible minimum, which serves only as a scale. A floor is
-    left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by the part's
-    probability under it.
+    `floors` are indices among the claims. An estimate is left out if another estimate is at least as good for each
+    secret of the part. In the pricing problem, each floor gets the largest possible minimum, which serves only as a
+    scale. A floor is left out if all its minimum values are 0. If a floor has its own prior, its errors are weighted by
+    the part's probability under it.
     """
     alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)

@@ -19,10 +19,10 @@ class Folding:
     """The orbits of secrets and observables under a group of symmetries.
 
     Attributes:
-        symmetry: The group, or None for the identity alone.
+        symmetry: The group of symmetries, or None if it contains only the identity.
         orbit: Orbit of each secret, shape (k,).
         sizes: Number of secrets in each orbit.
-        observables: One observable of each orbit.
+        observables: A representative observable of each orbit.
         asymmetry: Largest difference between two exponents that are images of each other.
     """
 
@@ -54,7 +54,7 @@ class Folding:
         return rays[np.sort(first)]
 
     def spread(self, multipliers: Floats) -> Floats:
-        """Return the multipliers of all row sums, shape (k,), from the multipliers of the orbits' means."""
+        """Return the multiplier of every secret's row sum, shape (k,), given one multiplier for each orbit's mean."""
         spread: Floats = (multipliers / self.sizes)[self.orbit]
         return spread
 

@@ -1,9 +1,9 @@
 """Column generation over rays of the cone (docs/theory/rays.md, "Column generation").
 
 In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
-and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
-`pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
-reduction of the multipliers become new rays.
+and the rays of an observable add up. Then the master's multipliers are lowered, observable by observable, until
+`pricing.py` can prove them. The proved multipliers give a lower bound over all private channels. The columns that
+forced a reduction of the multipliers become new rays.
 
 To stabilise the iteration, a round uses the average of the master's multipliers and the best proved multipliers
 (Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
@@ -40,23 +40,24 @@ _MAX_ROUNDS = 200
 # The iteration ends after `_PATIENCE` rounds without progress. A round makes progress if it lowers the gap below
 # `_PROGRESS_FACTOR` times the gap at the previous progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
-# A round takes seconds above this number of secrets, so fewer rounds without progress are allowed.
+# Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
-# Gaps of the master program and of the transport problems, as shares of the current gap.
+# Gaps requested from the master program and from the transport problems, as shares of the current gap.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
-# Bounds on the gaps requested from the two programs. More accurate solutions of the transport problems take little more
-# time, and
-# contain a third fewer flows.
+# Largest gap requested from the master program, largest gap requested from the transport problems, and smallest gap
+# requested from either. A smaller gap in the transport problems takes little more time, and gives solutions with a
+# third fewer flows.
 _MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
-# Share of the remaining time for the master program. The pass over the observables gets the rest, and proves a bound
-# only if it is completed.
+# Share of the remaining time for the master program. The pass over the observables gets the rest of the time, because
+# it proves a bound only if it is completed.
 _MASTER_TIME_SHARE = 0.6
-# Number of observables priced at the same multipliers. The number is small, because each batch lowers the multipliers
-# for the next batch.
+# Number of observables in a batch, which are priced at the same multipliers. Batches are small, because each batch
+# lowers the multipliers for the next one.
 _OBSERVABLES_PER_BATCH = 8
-# Largest relative increase of the cost by which rare observables may be replaced, as a share of the gap.
+# Largest relative increase of the cost that the replacement of rare observables may cause, as a share of the gap.
 _RARE_SHARE = 0.02
-# Candidates for the total probability of rare observables, as multiples of the allowed increase.
+# Candidates for the total probability below which observables count as rare, as multiples of the allowed increase of
+# the cost.
 _RARE_MULTIPLES = 10.0 ** -np.arange(-1, 8)
 # Relative rounding error of sums of positive numbers.
 _ROUNDING_ERROR = 1e-13
@@ -234,10 +235,10 @@ class RayGeneration:
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
     def _pool(self) -> Floats:
-        """Return the columns of the best mixture as rays, or none if there are no floors.
+        """Return the columns of the best mixture as new rays, or no rays if there are no floors.
 
-        A column may contribute more to a floor than its separate rays, because adding rays never lowers the adversary's
-        error.
+        The sum of an observable's rays may contribute more to a floor than the separate rays, because adding rays never
+        lowers the adversary's error.
         """
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))

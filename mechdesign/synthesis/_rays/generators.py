@@ -1,10 +1,9 @@
 """The first rays: functions that decrease from a centre on or around the map.
 
 This module implements docs/theory/rays.md, "The first functions". Let E = ε·d be the metric. A function e^(−f) is in
-the cone
-if ``|f(s) − f(t)| <= E(s,t)`` for all secrets s and t. Examples are f(s) = max(E(s,c) − r, 0) for a secret c and a
-plateau r. If the metric has a layout in the plane, the distance from any point of the plane, divided by the layout's
-stretch, is another example.
+the cone if ``|f(s) − f(t)| <= E(s,t)`` for all secrets s and t. Examples are f(s) = max(E(s,c) − r, 0) for a secret c
+and a plateau r. If the metric has a layout in the plane, f may also be the distance from any point there, divided by
+the layout's stretch.
 
 Centres outside the map are needed for secrets at its border: otherwise the master program hardly determines the
 multipliers of these secrets. The constant function makes every master program feasible.
@@ -21,7 +20,8 @@ from mechdesign.synthesis._rays.metric import PlaneLayout
 
 # Plateaus r of the first rays, in units of E.
 _PLATEAUS = (0.0, 1.0)
-# Centres outside the map: largest distance from the map in units of E, and least distance from a secret in steps.
+# Limits for centres outside the map: largest distance from the map in units of E, and least distance from a secret in
+# lattice steps.
 _MARGIN_EXPONENT, _MIN_DISTANCE_STEPS = 2.5, 0.75
 # Largest ratio of the number of lattice points to the number of places.
 _MAX_POINTS_PER_PLACE = 100

@@ -2,9 +2,9 @@
 
     minimise c·z   subject to   Σ_k z_k column_k = b,   z >= 0.
 
-The program has few rows and many dense columns. Let A be the matrix of the columns. Every iteration solves two systems
-with the dense matrix A D Aᵀ, whose order is the number of rows; forming this matrix dominates the work. Source:
-Mehrotra, On the implementation of a primal-dual interior point method, 1992.
+The program has few rows and many dense columns. Let A be the matrix of the columns, and D a diagonal matrix. Every
+iteration solves two systems with the dense matrix A D Aᵀ. The order of A D Aᵀ is the number of rows; forming it
+dominates the work. Source: Mehrotra, On the implementation of a primal-dual interior point method, 1992.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 
 _MAX_ITERATIONS = 80
-# Desired residual of the rows, relative to the right side; a final correction reduces it further.
+# Desired residual of the rows, relative to the right side; a final correction makes the residual still smaller.
 _RESIDUAL = 1e-9
-# Largest accepted residual: if few columns have positive weight, rounding errors prevent a smaller residual.
+# Largest accepted residual of the rows. It is large, because rounding errors prevent small residuals if few columns
+# have positive weight.
 _MAX_RESIDUAL = 1e-6
-# Number of iterations without a better point after which the iteration ends.
+# The iteration ends after this number of steps without a better point.
 _PATIENCE = 8
 # Share of the mean weight that every column may contribute to the final correction.
 _CORRECTION_SHARE = 1e-3
-# Allowed error of reduced costs, as a share of the gap. This tolerance may be large, because the prices are proved
+# Allowed error of reduced costs, as a share of the gap. This share may be large, because the prices are proved
 # separately.
 _DUAL_SHARE = 1e-2
 # Share of the distance to the boundary that a step may cover.

@@ -50,7 +50,7 @@ def read_metric(form: NormalForm) -> Floats:
 
 
 def lay_out(metric: Floats) -> PlaneLayout:
-    """Lay out a metric (k, k) in the plane by classical scaling (Torgerson 1952); any layout would be valid."""
+    """Lay out a metric (k, k) in the plane by classical scaling (Torgerson 1952); results are valid with any layout."""
     size, scale = len(metric), float(metric.max(initial=0.0))
     if size < 4:
         return PlaneLayout(np.zeros((size, 2)), 1.0, 0.0)

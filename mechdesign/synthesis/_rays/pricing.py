@@ -6,8 +6,9 @@ x of any observable o has a negative value
 
     Σ_s (c̃_so − λ_s) x_s − Σ_i v_i min_ŝ a_i(ŝ)·x.
 
-Weights q_i >= 0 on the estimates, with sum v_i, may replace the minimum; this can only weaken the bound. For given
-weights, a transport problem (`transport.py`) decides this condition, and returns the amount by which λ is too large.
+Weights q_i >= 0 on the estimates ŝ, with sum v_i, may replace v_i times the minimum; this can only weaken the bound.
+For given weights, a transport problem (`transport.py`) decides whether a negative value exists, and returns the amount
+by which λ is too large.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from mechdesign.synthesis._rays.transport import Choices, solve_transport
 
 # Largest exponent between the two secrets of a flow: at larger exponents, almost all of the flow is lost.
 _MAX_EXPONENT = 8.0
-# Number of estimates that may have a weight at first, and largest number of retries with new weights. The retries end
-# unless the deficit falls below this share of the least deficit so far.
+# Number of estimates that may have a weight at first, largest number of retries with new weights, and a share. The
+# retries end unless the deficit falls below this share of the least deficit so far.
 _FIRST_ESTIMATES, _MAX_RETRIES, _SETTLED_SHARE = 12, 6, 0.98
 _ROUNDING_ERROR = 1e-12
 
@@ -71,7 +72,7 @@ class RayProof:
         targets: Secrets t of these rows.
         values: The multipliers of these rows.
         attacks: Weights on the estimates of each floor.
-        lacking: Amount by which λ is too large, shape (k,), mostly 0; None if λ is proved.
+        lacking: Amount by which each λ_s is too large, shape (k,), mostly 0; None if λ is proved.
         ray: Column of least value, shape (k,), with entries of at most 1; None if no secret had a negative value.
     """
 
@@ -100,10 +101,9 @@ class _Weights:
 def price_observable(scene: PricingData, prices: RayPrices, observable: int, tolerance: float) -> RayProof:
     """Return the proof for one observable; `tolerance` is the relative gap of the transport problem.
 
-    With floors, the weights are chosen among a few estimates, at first the best ones for the secret for which the
-    observable costs least. The
-    current weights determine which secrets have a lack and which have a spare amount. The transport problem is
-    therefore solved again with the weights from its solution.
+    With floors, only a few estimates may have a weight: at first the best estimates for the secret for which the
+    observable costs least. The current weights determine which secrets have a lack and which have a spare amount. The
+    transport problem is therefore solved again with the weights from its solution.
     """
     value = scene.cost[:, observable] - prices.sums
     home = scene.homes[observable]

@@ -2,7 +2,7 @@
 
 At multipliers λ of the row sums, let a_s be the reduced cost of observable o for secret s without pair multipliers. A
 multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. Let f = e^(E(s,t))
-y be the flow that leaves t. The share e^(−E(s,t)) of this flow arrives at s.
+y be the flow that leaves t. Of this flow, the share e^(−E(s,t)) arrives at s.
 
 A secret s with a_s < 0 has the lack lack_s = −a_s, and a secret t with a_t > 0 has the spare amount spare_t = a_t. If
 the spares can cover all
@@ -11,12 +11,12 @@ suffice:
 
     minimise Σ_s δ_s   subject to   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
 
-Then the multipliers λ_s − δ_s are proved. The prices x_s <= 1 of the constraints on the lacks form the private column
-of least value.
+A solution of this program proves the multipliers λ_s − δ_s. The prices x_s <= 1 of the constraints on the lacks form
+the private column of least value.
 
-With floors, weights q >= 0 with Σ_h q_h = v are chosen for each floor. The lacks are then lack_s + Σ_h q_h a_h(s), and
-the spares spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. Its normal equations reduce to a
-matrix whose order is the number of lacks, and a second one whose order is the number of weights.
+With floors, the program also chooses weights q >= 0 with Σ_h q_h = v for each floor. Then the lacks become lack_s + Σ_h
+q_h a_h(s), and the spares become spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. The normal
+equations reduce to two matrices: the order of one is the number of lacks, that of the other the number of weights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_ITERATIONS = 60
 _BOUNDARY_FRACTION = 0.99
 # Largest residual of the constraints, relative to the largest lack.
 _MAX_RESIDUAL = 1e-7
-# Shift of the unit diagonal of a matrix before it is inverted.
+# Number that is added to the unit diagonal of a matrix before the matrix is inverted.
 _DIAGONAL_SHIFT = 1e-14
 # The smallest flows into a secret are dropped while their sum, divided by the lack, is at most this factor times the
 # tolerance.
@@ -48,7 +48,7 @@ class Choices:
     Attributes:
         lacks: Amount that each weight adds to the lacks, shape (w, r).
         spares: Amount that each weight takes from the spares, shape (w, k).
-        member: 1 where a weight belongs to a floor, and 0 elsewhere, shape (floors, w).
+        member: Matrix with 1 if a weight belongs to a floor, and 0 otherwise, shape (floors, w).
         totals: Sum of the weights of each floor, shape (floors,).
     """
 
@@ -235,7 +235,8 @@ class _TransportSystem:
         matrix *= self._scale * self._scale[:, None]
         np.fill_diagonal(matrix, 1 + _DIAGONAL_SHIFT)
         self._inverse = np.linalg.inv(matrix)
-        # The columns of the weights, −a for lacks and a for spares, bordered by the rows of their sums.
+        # The matrix of the weights: their columns, −a for lacks and a for spares, are bordered by the rows of their
+        # sums.
         self._solved = [self._prices(-a, b) for a, b in zip(choices.lacks, choices.spares, strict=True)]
         count, floors = len(choices.lacks), len(choices.totals)
         self._border = np.zeros((count + floors, count + floors))

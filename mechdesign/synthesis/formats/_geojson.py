@@ -21,8 +21,8 @@ def _contents(exported: Exported) -> Iterator[bytes]:
 
     Each feature has the properties `index` and `label`. Secrets have the `prior`, and observables the
     `answer_probability` Σ_s π_s p(o|s), rounded to float64. If secrets and observables have the same domain, each
-    feature has both. Otherwise the property `role` distinguishes them. Raises InputError if secrets or observables have
-    no latitude and longitude.
+    feature has both properties. If the domains differ, the property `role` distinguishes secrets from observables.
+    Raises InputError if secrets or observables have no latitude and longitude.
     """
     problem, channel = exported.problem, exported.channel
     secrets, observables = label_names(channel)

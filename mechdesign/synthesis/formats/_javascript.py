@@ -37,7 +37,8 @@ def _contents(exported: Exported) -> Iterator[bytes]:
     text = json.dumps(_payload(exported), separators=(",", ":"))
     template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-    # The data are inserted last, because they may contain text that equals another placeholder.
+    # The data are inserted after the version and the digest, because they may contain text that looks like a
+    # placeholder.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
@@ -77,9 +78,9 @@ def _payload(exported: Exported) -> dict[str, Any]:
 def _describe_places(domain: Domain | None) -> dict[str, Any]:
     """Return the data that map a place to a secret: borders between cells, anchors, or places.
 
-    `members` contains the secret of each cell, if some cells are not secrets. `reach` is the largest distance to the
-    nearest place, in the unit of the domain, and `margin` its rounding allowance. Longitudes below `turn` are increased
-    by 360 degrees.
+    `members` contains the secret of each cell, if some cells are not secrets. `reach` is the largest accepted distance
+    to the nearest place, in the unit of the domain; `margin` is added to it for rounding errors. Longitudes below
+    `turn` are increased by 360 degrees.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
     nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
@@ -106,7 +107,7 @@ def _describe_places(domain: Domain | None) -> dict[str, Any]:
 
 
 def _find_turn(domain: Domain) -> float | None:
-    """Return the longitude below which 360 degrees are added, if the secrets lie across the 180th meridian."""
+    """Return the longitude below which 360 degrees are added, or None unless secrets lie across the 180th meridian."""
     known = domain.places(DEGREES)
     assert known is not None
     if domain.geographic is not None:

@@ -55,7 +55,7 @@ def _json_contents(exported: Exported) -> Iterator[bytes]:
 JSON = Format("json", "channel, labels, points, prior and certificate", (".json",), _json_contents)
 
 
-# Costs between 2^-5 and 2^4 are not scaled, so that the objective is the cost itself.
+# A cost between 2^-5 and 2^4 is not scaled, so that the objective of the program is the cost itself.
 _NEAR_ONE_BITS = 4
 
 
@@ -64,8 +64,8 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
 
     The program has the irreducible privacy rows, or with `all_rows` the rows of every pair. Pairs with exponents above
     `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If the cost is far from 1, it is multiplied by a
-    power of two. Solvers use absolute tolerances, and would treat small costs as 0. Comments state this factor, and the
-    factors of floors. Blocks are named as in `RowReduction`.
+    power of two. Without this factor, solvers with absolute tolerances would treat small costs as 0. Comments state
+    this factor, and the factors of floors. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
     pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
@@ -78,7 +78,7 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
 def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, list[str]]:
     """Scale the program so that its cost and the errors of its floors are about 1; return it with comments.
 
-    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost use the scaled
+    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost are in the scaled
     units.
     """
     rows, columns = np.ones(program.rows), np.ones(program.columns)

@@ -30,11 +30,11 @@ from mechdesign.tables._policies._graphs import (
 
 
 class CliqueGraph(SecretGraph):
-    """A graph that joins two values in the same group of some grouping; at most one grouping joins any pair."""
+    """A graph that joins two values if a grouping puts both into one group; at most one grouping does so."""
 
     @abstractmethod
     def groupings(self) -> Iterator[Integers]:
-        """Yield each grouping as an array of the index of each value's group, int64 of shape (|T|,)."""
+        """Yield, for each grouping, an array with the index of the group of each value, int64 of shape (|T|,)."""
 
     @cached_property
     def edge_count(self) -> int:
@@ -46,7 +46,7 @@ class CliqueGraph(SecretGraph):
         return total
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a, b = np.where(values, first, 0), np.where(values, second, 0)
@@ -94,7 +94,7 @@ class CliqueGraph(SecretGraph):
             refined = _refine(groups, labels)
             order = np.argsort(refined, kind="stable")
             starts = np.flatnonzero(np.append(True, np.diff(refined[order]) != 0))
-            # Two values of each label in each group represent all values with this label in the group.
+            # If a label occurs often in a group, two of its values represent all others with this label.
             kept = np.union1d(order[starts], order[np.minimum(starts + 1, len(order) - 1)])
             by_group = kept[np.argsort(groups[kept], kind="stable")]
             last = np.searchsorted(groups[by_group], groups[by_group], side="right")
@@ -130,7 +130,7 @@ class CompleteGraph(CliqueGraph):
         return self.size * (self.size - 1) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         first, second = np.asarray(x), np.asarray(y)
         return np.asarray((first != second) & (first < self.size) & (second < self.size))
 
@@ -282,7 +282,7 @@ def _pairs(order: Integers, last: Integers) -> Iterator[Integers]:
 
 
 def _refine(groups: Integers, labels: Integers | None) -> Integers:
-    """Return the common refinement of two partitions, given by groups and by labels."""
+    """Return the common refinement of the partition into `groups` and, if labels are given, the partition by label."""
     if labels is None:
         return groups
     first = np.unique(groups, return_inverse=True)[1]
@@ -291,7 +291,7 @@ def _refine(groups: Integers, labels: Integers | None) -> Integers:
 
 
 def _whole_width(graph: SecretGraph, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-    """Return the largest change of the weight of one attribute whose values are all joined to each other."""
+    """Return the largest change of the weight of one attribute, if edges join all its values to each other."""
     if len(weights) < 2:
         return Largest(0, graph.crossing())
     return along(shape, axis, CompleteGraph(len(weights)).spread(weights))
@@ -316,7 +316,7 @@ def _top_two(radii: NDArray[Any], groups: Integers, points: Integers) -> Largest
     order = np.lexsort((radii, groups))[::-1]
     dense = np.unique(groups[order], return_inverse=True)[1]
     first = order[np.unique(dense, return_index=True)[1]]
-    # The largest sum of a group consists of its largest radius and its largest radius at another point.
+    # The largest sum of a group adds the largest radius r to the largest radius at a different point than that of r.
     other = points[order] != points[first[dense]]
     rest, leaders = order[other], first[dense[other]]
     if not len(rest):

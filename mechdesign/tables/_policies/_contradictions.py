@@ -84,7 +84,7 @@ SEARCH_STEPS = 20_000
 """The largest number of partial sums that the search visits."""
 
 _LONGEST = (0, 2, 4, 10)
-# The search stores a square matrix of this size.
+# The search stores a square matrix with a row for each vector, so it accepts at most this number of vectors.
 _MOST_VECTORS = 512
 
 

@@ -3,8 +3,8 @@
 The nodes are the indices of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
 absent record. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
 as rules, because a policy on several attributes has too many edges for a list. Most rules have closed forms for the
-required quantities, such as the largest difference of weights over the edges. For other rules, these quantities are
-computed from all edges, in blocks.
+required quantities, such as the largest difference of weights over the edges. For rules without closed forms, the
+quantities are computed from all edges, in blocks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BLOCK = 1 << 18
 """The approximate number of edges in a block."""
 
 LARGEST_ARRAY = 1 << 26
-"""The largest number of values for which an array with one entry per value is allocated, which takes 0.5 GiB."""
+"""The largest number of values for which an array with one entry per value is allocated; the array takes 0.5 GiB."""
 
 
 Edge = tuple[int, int]
@@ -84,7 +84,7 @@ class SecretGraph(ABC):
 
     @abstractmethod
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes.
+        """Return, for each pair of nodes, whether an edge joins them.
 
         Args:
             x: the indices of nodes.
@@ -151,7 +151,7 @@ class SecretGraph(ABC):
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
         """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
 
-        Graphs with a closed form do not allocate an array with an entry for each value. The null node has weight 0.
+        A graph with a closed form allocates no array with an entry for each value. The null node has weight 0.
 
         Args:
             shape: the number of values of each attribute; their product is |T|.
@@ -285,7 +285,7 @@ class ExplicitGraph(SecretGraph):
         return np.sort(self.listed[:, 0] * (self.size + 1) + self.listed[:, 1])
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         first, second = np.asarray(x, dtype=np.int64), np.asarray(y, dtype=np.int64)
         codes = np.minimum(first, second) * (self.size + 1) + np.maximum(first, second)
         return np.isin(codes, self._codes)
@@ -307,7 +307,7 @@ class NullGraph(SecretGraph):
     Attributes:
         size: the number |T| of values; node `size` is the null node.
         kind: the rule, ``"null"``.
-        has_null: True.
+        has_null: True, because every edge leads to the null node.
 
     >>> list(NullGraph(2).edge_blocks())[0].tolist()
     [[0, 2], [1, 2]]
@@ -328,7 +328,7 @@ class NullGraph(SecretGraph):
         return self.size
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -394,7 +394,7 @@ class UnionGraph(SecretGraph):
         return sum(part.kind != "null" for part in self.parts)
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -458,7 +458,7 @@ def require_room(size: int, what: str) -> None:
 
 
 def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
-    """Convert an edge of one attribute to an edge of the domain; other attributes have their first values."""
+    """Convert an edge of one attribute to an edge of the domain, at the first values of all other attributes."""
     stride = math.prod(shape[axis + 1 :])
     return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 
@@ -485,7 +485,7 @@ def select_one_per_pair(edges: Integers, labels: Integers) -> Integers:
 
 
 def merge_labels(labels: Integers, x: Integers, y: Integers) -> Integers:
-    """Return labels, renumbered from 0, after merging each label x[i] with y[i]."""
+    """Merge each label x[i] with the label y[i], and return the merged labels, renumbered from 0."""
     count = int(labels.max()) + 1
     links = sparse.coo_matrix((np.ones(len(x), dtype=np.int8), (x, y)), shape=(count, count))
     _, renumbered = connected_components(links, directed=False)

@@ -20,7 +20,7 @@ class Constraint:
     """A count query whose answer is publicly known.
 
     Attributes:
-        counted: whether the query counts each value, bool of shape (|T|,), read-only.
+        counted: for each value, whether the query counts it, bool of shape (|T|,), read-only.
         known: the known count, or None if the count is publicly known but not given.
 
     >>> Constraint(np.array([True, False, True]), 3).known
@@ -106,7 +106,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     if isinstance(entry, Constraint):
         entry = (entry.counted, entry.known)
     known: int | None = None
-    # A pair starts with an array; a plain list of two numbers is an array over a domain of two values.
+    # A pair must start with an array: a plain list of two numbers is a constraint on a domain of two values.
     if isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 1:
         entry, answer = entry
         known = None if answer is None else _check_count(answer, path)

@@ -63,7 +63,7 @@ class OrderedGraph(SecretGraph):
         return int(self._widths.sum())
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         low, high = np.minimum(x, y), np.maximum(x, y)
         values = (low < high) & (high < self.size)
         return np.asarray(values & (high <= self.reach[np.where(values, low, 0)]))
@@ -71,7 +71,7 @@ class OrderedGraph(SecretGraph):
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
         numbers, widths = np.arange(self.size), self._widths
-        # A block covers many values if each value has few edges, and few values if each has many edges.
+        # The fewer edges each value has, the more values a block of edges covers.
         rows = max(1, BLOCK // max(1, int(widths.max())))
         for start in range(0, self.size, rows):
             width = widths[start : start + rows]
@@ -107,8 +107,7 @@ class OrderedGraph(SecretGraph):
         starts = np.flatnonzero(np.append(True, np.diff(labels) != 0))
         ends = np.append(starts[1:], self.size) - 1
         longer = (ends > starts) & (self.reach[starts] > starts)
-        # The list starts with edges within a run of one label. Edges from the end of a run to the start of a later run
-        # follow.
+        # First come edges within a run of equal labels, then edges from the end of a run to the start of a later run.
         found = np.column_stack((starts[longer], starts[longer] + 1))
         inside = np.flatnonzero(ends > starts)
         for run in inside[~longer[inside]]:
@@ -161,7 +160,7 @@ class ThresholdGraph(SecretGraph):
         return (sum(counts.values()) - self.size) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return whether an edge joins each pair of nodes."""
+        """Return, for each pair of nodes, whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a = np.unravel_index(np.where(values, first, 0), self.shape)
@@ -257,7 +256,7 @@ class ThresholdGraph(SecretGraph):
         """Return the index of each value's connected component.
 
         If an edge joins two values, edges also join all consecutive values on a monotone path between them. A component
-        is therefore a product of runs of values whose gaps are at most the threshold.
+        is therefore a product of runs, one for each attribute, whose gaps are at most the threshold.
         """
         labels = np.zeros(1, dtype=np.int64)
         for length, axis in zip(self.shape, self.positions, strict=True):

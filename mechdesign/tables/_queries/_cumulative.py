@@ -136,7 +136,7 @@ class Cumulative(Query[CumulativeRelease]):
         return _release(way, histogram, terms, lambda found: self.read(found, terms.policy.domain))
 
     def _ways(self, policy: Policy, budget: Budget) -> list[tuple[float, _Way]]:
-        """Return the requested mechanisms that differ under the policy, each with its expected error."""
+        """Return each requested mechanism with its expected error; mechanisms that coincide occur once."""
         budget.in_epsilon("a cumulative histogram")
         size, mechanism = policy.domain.size, self.mechanism
         found: Iterator[_Way]
@@ -310,8 +310,8 @@ def ordered(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release.
@@ -319,8 +319,7 @@ def ordered(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ or ε is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
@@ -363,8 +362,8 @@ def ordered_hierarchical(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release.
@@ -372,8 +371,7 @@ def ordered_hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ, ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> ordered_hierarchical([5, 0, 0, 7], theta=2, epsilon=1000, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -407,8 +405,8 @@ def hierarchical(
             randomness.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release.
@@ -416,8 +414,7 @@ def hierarchical(
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> hierarchical([5, 0, 0, 7], epsilon=100, rng=1).answers.tolist()
     [5.0, 5.0, 5.0, 12.0]
@@ -460,8 +457,8 @@ def release_cumulative(
         positions: the indices of the records' values, given instead of `data`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each cumulative count's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release.
@@ -470,8 +467,7 @@ def release_cumulative(
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or there
             are no records, a record is outside the domain, the data violate a known count, or ε is not positive.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -599,7 +595,7 @@ def _release(
     terms: Terms,
     read: Callable[[CumulativeRelease], object] = lambda _: None,
 ) -> CumulativeRelease:
-    """Release a cumulative histogram; before the charge, `read` is called on a release without noise."""
+    """Release a cumulative histogram; before the ledger is charged, `read` is called on a release without noise."""
     size, records = len(histogram), int(histogram.sum())
     mechanism = f"{way.name}: {way.noise}"
     remarks = ["The number of records is public and is released exactly."]

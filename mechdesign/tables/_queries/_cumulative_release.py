@@ -205,7 +205,7 @@ def range_query(
     def difference(counts: Floats) -> float:
         return float(counts[last] - (counts[before] if first else 0.0))
 
-    # The number of noisy cumulative counts in the difference.
+    # The estimate is the difference of at most two noisy cumulative counts: count them.
     nodes = (first > 0) + (last < len(release) - 1)
     variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
     width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)

@@ -144,7 +144,7 @@ class KMeans(Query[ClusteringRelease]):
             object.__setattr__(self, "initial", as_floats(self.initial, "initial", "(k, d)"))
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        # The result bounds the joint sensitivity of the sizes and sums of one iteration.
+        # The sum of the two powers bounds the joint sensitivity of the sizes and sums of one iteration.
         power = of_cluster_sizes(policy, norm).power + of_cluster_sums(policy, norm).power
         return Sensitivity(plain(power, norm, False), norm, power, False, None)
 
@@ -242,7 +242,7 @@ class KMeans(Query[ClusteringRelease]):
     def _prepare_release(
         self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
     ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
-        """Return a function that builds a release from sizes, and sums and centroids relative to the box's centre."""
+        """Return a function that builds a release from sizes, and from sums and centroids relative to the centre."""
         names = [terms.policy.domain.names[i] for i in box.axes]
         errors = [0.0 if law is None else law.standard_deviation for law in noise]
         widths = [0 if law is None else law.half_width(terms.level) for law in noise]
@@ -321,8 +321,8 @@ def kmeans(
             default, the centroids are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the interval of each size and sum, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release.
@@ -331,8 +331,7 @@ def kmeans(
         InputError: A point is outside the domain, or the table is empty although the number of records is public. Or k,
             iterations or ε is out of range, no attribute is numeric, or the policy has known counts.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))

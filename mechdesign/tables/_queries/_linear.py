@@ -27,7 +27,7 @@ from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_count
 from mechdesign.tables._values import as_labels, value_labels
 from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
-# The largest number of labels and answers in a histogram, which take 2 GiB.
+# The largest number of labels and answers of a histogram; together they would take 2 GiB.
 _MOST_NUMBERS = 1 << 28
 # Steps between this bound and its reciprocal, and quotients of weights by these steps, are representable as floats.
 _LEAST_STEP = Fraction(1, 10**200)
@@ -202,8 +202,8 @@ class Sum(Query[Release]):
 class Linear(Query[Release]):
     """Linear queries: each adds up, over all records, the weight of the record's value. Counts have weights 0 and 1.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
-    workloads under publicly known counts, which `strategy` does not support.
+    Each answer gets independent noise for the joint sensitivity of all queries. Policies with publicly known counts are
+    also supported, unlike in `strategy`.
 
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
@@ -294,8 +294,8 @@ def release_histogram(
         partition: the block of each value, strings or numbers of shape (|T|,).
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each count's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release; its answers are unbiased and may be negative.
@@ -304,8 +304,7 @@ def release_histogram(
         InputError: A record is outside the domain, the budget is not positive, or the data violate a known count. Or
             the table is empty although the number of records is public, or labels and answers exceed 2 GiB.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -335,8 +334,8 @@ def release_linear(
 ) -> Release:
     """Release linear queries: each adds up, over all records, the weight of the record's value.
 
-    Each answer gets independent noise for the joint sensitivity of all queries. Independent noise also answers
-    workloads under publicly known counts, which `strategy` does not support.
+    Each answer gets independent noise for the joint sensitivity of all queries. Policies with publicly known counts are
+    also supported, unlike in `strategy`.
 
     Args:
         data: the table, in any form that `Domain.indices` accepts.
@@ -352,18 +351,17 @@ def release_linear(
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each answer's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release; its answers are unbiased.
 
     Raises:
-        InputError: A weight is not on the lattice or is too large. The causes of errors in `release_histogram` also
-            apply.
+        InputError: A weight is not on the lattice or is too large. Or an argument is invalid for a reason that
+            `release_histogram` lists.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"floor": range(3)}))
@@ -403,17 +401,17 @@ def release_sum(
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of the sum's interval, in (0, 1).
-        together: whether to permit a release that is exact on values that the policy of an earlier release protects, or
-            vice versa. The ledger records this choice.
+        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+            policy of the other protects. The entry in the ledger contains the value of `together`.
 
     Returns:
         The release; its answer is unbiased.
 
     Raises:
-        InputError: The attribute is unknown or not numeric. The causes of errors in `release_histogram` also apply.
+        InputError: The attribute is unknown or not numeric. Or an argument is invalid for a reason that
+            `release_histogram` lists.
         BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-            versa.
+        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers

@@ -53,7 +53,7 @@ class Block:
 
     Attributes:
         size: the number of leaves.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         levels: h, the number of measured levels in a full block.
         variance: the variance of the noise on each node.
     """
@@ -70,7 +70,7 @@ class Block:
 
     @cached_property
     def spreads(self) -> tuple[Floats, ...]:
-        """Return the variances, per level, of the estimates of the nodes' counts from their subtrees."""
+        """Return, for each level, the variances of the nodes' counts as estimated from their subtrees."""
         found: list[Floats] = []
         for width in reversed(self.widths):
             own = np.full(-(-self.size // width), self.variance)
@@ -79,7 +79,7 @@ class Block:
 
     @property
     def root_variance(self) -> float:
-        """Return the variance of the estimate of a block's count from its tree."""
+        """Return the variance of a block's count as estimated from its tree."""
         return float(self.spreads[0].sum())
 
     def counts(self, blocks: Integers) -> list[Integers]:
@@ -87,7 +87,7 @@ class Block:
         return [np.add.reduceat(blocks, np.arange(0, self.size, width), axis=1) for width in self.widths]
 
     def upwards(self, measured: list[Floats]) -> list[Floats]:
-        """Return the estimates, per level, of the nodes' counts from their subtrees."""
+        """Return, for each level, the nodes' counts as estimated from their subtrees."""
         found: list[Floats] = []
         for level in range(self.levels - 1, -1, -1):
             if not found:
@@ -108,7 +108,7 @@ class Block:
         return above
 
     def moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return (a, t): the estimate of Σ w x is a · (count of the block) plus independent noise of variance t.
+        """Return (a, t) such that Σ w x is estimated by a · (count of the block) plus independent noise of variance t.
 
         Weights have shape (…, size), and both results have shape (…).
         """
@@ -121,7 +121,7 @@ class Block:
         return a[..., 0], np.maximum(t[..., 0], 0.0)
 
     def prefix_moments(self) -> tuple[Floats, Floats]:
-        """Return `moments` for the sum of the first k values, for k = 1, …, size."""
+        """Return the results of `moments` for the sum of the first k values, for k = 1, …, size."""
         leaves = np.arange(self.size)
         a, t = np.ones(self.size), np.zeros(self.size)
         for level in range(self.levels - 1, -1, -1):
@@ -162,7 +162,7 @@ class RangeTree:
     Attributes:
         size: |T|.
         theta: θ, the size of a block.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         node_variance: the variance of the noise on the cumulative counts at the ends of blocks.
         tree_variance: the variance of the noise on the nodes of the trees.
 
@@ -435,10 +435,10 @@ class RangeNoise:
 
         Without trees, an estimate is one noisy count or the difference of two noisy counts, and the half-width is
         exact. With trees, the error of an estimate is a weighted sum of independent Laplace variables. The half-width
-        is the standard deviation, times the larger of the Laplace and normal quantiles for variance 1, plus 0.2 %. That
-        every weighted sum has a smaller quantile is not proven. In the worst computed case, a sum of two almost equal
-        terms at the level 90.7 %, a margin of 0.05 % would suffice. The standard deviation is computed for continuous
-        noise, and half a step is added because the noise is discrete.
+        is 1.002 times the standard deviation, times the larger of the Laplace and normal quantiles for variance 1. It
+        is not proven that the quantile of every weighted sum is smaller. In the worst case among those computed, two
+        almost equal terms at the level 90.7 %, a factor of 1.0005 would suffice. The standard deviation is computed for
+        continuous noise, and half a step is added because the noise is discrete.
 
         Args:
             variances: the variances of the estimates.
@@ -511,7 +511,7 @@ class RangePlan:
     Attributes:
         size: the number |T| of values.
         theta: θ.
-        fanout: f.
+        fanout: f, the largest number of children of a node.
         epsilon_nodes: ε_S, the budget of the cumulative counts at the ends of blocks; 0 for a single block.
         epsilon_tree: ε_H, the budget of the trees within blocks; 0 if θ = 1.
 
@@ -568,7 +568,7 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
     Args:
         size: the number |T| of values.
         theta: θ, from 1 to |T|.
-        fanout: f, at least 2.
+        fanout: f, the fan-out of the trees, at least 2.
         epsilon: ε in nats.
 
     Returns:
@@ -671,7 +671,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
 
 
 def _fanouts(size: int, theta: int) -> list[int]:
-    """Return the least fan-out for each height of the trees, omitting fan-outs with much larger errors."""
+    """Return the least fan-out for each height of the trees, without fan-outs whose errors are much larger."""
     errors = {}
     for levels in range(1, theta.bit_length() + 1):
         fanout = max(2, math.floor(theta ** (1 / levels)))

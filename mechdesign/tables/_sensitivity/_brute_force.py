@@ -28,10 +28,9 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     """Yield every pair of neighbouring databases of `records` records once.
 
     A database is a tuple of the index of each record's value, or |T| for an absent record. Two databases are neighbours
-    under three conditions. First, both have the given known counts, and both have the same counts for constraints
-    without a given count. Second, at least one changed record moves along an edge. Third, no nonempty proper subset of
-    the moves preserves the counts. These pairs
-    include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
+    under three conditions. First, both databases have the given known counts, and equal counts for constraints without
+    a given count. Second, at least one changed record moves along an edge. Third, no nonempty proper subset of the
+    moves preserves the counts. These pairs include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
     `mechdesign.tables._sensitivity._constrained`.
 
     Args:
@@ -39,7 +38,7 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
         records: the number of records.
 
     Yields:
-        Pairs of databases.
+        The pairs of neighbouring databases.
 
     Raises:
         InputError: The number of databases, or with known counts the number of pairs, exceeds `LARGEST_SEARCH`.

@@ -1,9 +1,9 @@
 """Sensitivities of the two queries of k-means: the sizes of the clusters and the sums over the clusters.
 
 A record that moves along an edge from x to y may also move to another cluster. The sum of the old cluster with origin o
-then decreases by x − o. The sum of the new cluster with origin o' increases by y − o'. In this case the distance ‖x −
-y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is too small. For example, on a line with centroids 2 and 7, the move from
-4 to 5 changes the sums with origin 0 by 9.
+then decreases by x − o. The sum of the new cluster with origin o' increases by y − o'. For such a record, the distance
+‖x − y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is too small a bound. For example, on a line with centroids 2 and 7,
+the move from 4 to 5 changes the sums with origin 0 by 9.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return, for each attribute, the largest index to which an edge moves each value; None without closed form."""
+    """Return, for each attribute, the largest index to which an edge moves each value; None if there is no formula."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):
@@ -132,7 +132,7 @@ def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
 def _on_a_box(
     domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
 ) -> LargestChange:
-    """Return the largest Σ r_i(x_i) + r_i(y_i), where one attribute changes and all others have their largest r_i."""
+    """Return the largest Σ r_i(x_i) + r_i(y_i) if one attribute changes, and all others stay at their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
     best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():

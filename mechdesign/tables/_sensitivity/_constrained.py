@@ -18,9 +18,9 @@ table that differs from D only by the moves of S has fewer discriminative pairs,
 definition. Case 2: one of the two sets contains all of T. Then the moves of this set have the same discriminative pairs
 and fewer changes, which contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading.** In it, all changed records move along edges, and the set
-of moves is minimal. These neighbours satisfy conditions 1 and 2. Neither reading implies the other, and a bound for the
-pairs above is valid for both.
+**Another reading of Definition 4.1** requires that all changed records move along edges, and that the set of moves is
+minimal. Its neighbours satisfy conditions 1 and 2, so the pairs above include them. Neither reading implies the other,
+and a bound for the pairs above is valid for both.
 
 **The distance of these pairs.** Two values have the same *kind* if the same known counts include them. The null node
 has the kind of values that no count includes. A move within a kind preserves all the counts. By condition 2, a move
@@ -30,7 +30,8 @@ sum*: they add up to zero, and no nonempty proper subset of them adds up to zero
 count vectors of the kinds are affinely independent. The minimal zero sums are then simple cycles of kinds, in which at
 most one record leaves each kind and at most one enters it. For other counts, the minimal zero sums are enumerated. If
 the search reaches its limit, an upper bound on the number of moves is used. This bound is 10 for three counts and (2q +
-1)^q for q > 3 counts (see `bound_length`). Each move is then assumed to be between the two most distant values.
+1)^q for q > 3 counts (see `bound_length`). In that case, each move is assumed to be between the two most distant
+values.
 
 A query adds up the contributions of the records. The change of a query therefore depends only on the multisets of old
 and new values of the moved records. Old values and new values of the same kind are paired. Each pair contributes at
@@ -146,10 +147,10 @@ class _Ways:
     Attributes:
         left: the number of records that leave each kind, shape (k, kinds).
         taken: the number of records that enter each kind, shape (k, kinds).
-        way: the row of each combination in `left`, repeated for every move along an edge that may be chosen, shape
+        way: the row of a combination in `left`, once for each of its moves that may be the move along an edge, shape
             (n,).
-        first: the kind that the chosen move leaves, shape (n,).
-        last: the kind that the chosen move enters, shape (n,).
+        first: the kind that the move along an edge leaves, shape (n,).
+        last: the kind that the move along an edge enters, shape (n,).
     """
 
     left: Integers
@@ -217,7 +218,7 @@ class _Dependence:
         """Return all combinations of moves, or None if there are too many to enumerate."""
         number = len(self.counted)
         if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
-            # The largest change by a cycle through all kinds is at least the largest change by a shorter cycle.
+            # The cycle through all kinds suffices, because a shorter cycle changes the query by at most as much.
             once = np.ones((1, number), dtype=np.int64)
             return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
         sums, effects, finished = self._zero_sums
@@ -291,7 +292,7 @@ class _Dependence:
 
 
 def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: list[LargestChange]) -> LargestChange:
-    """Return a bound on the change by dependent moves between kinds, given the largest change `inside` each kind."""
+    """Return a bound on the change by joint moves between kinds; `inside` contains the largest change in each kind."""
     widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
     if ways is None or not widest:
@@ -322,7 +323,7 @@ def _length(found: LargestChange, norm: int) -> Fraction:
 def _bound_by_pairing(
     ways: _Ways, inside: list[LargestChange], widest: Fraction, ties: _Dependence, query: Additive, norm: int
 ) -> Fraction:
-    """Return a bound on the change by the triangle inequality, in which old and new values of a kind are paired.
+    """Return a bound on the change from the triangle inequality, after pairing old and new values of the same kind.
 
     The result is the smaller of two bounds. The first bound pairs all moves; the second has a separate term for the
     move along an edge.
@@ -362,7 +363,7 @@ def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fracti
 
 
 def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
-    """Return a bound on each row's change from its extreme weights per kind; None if this would take long."""
+    """Return a bound on each row's change from its extreme weights per kind; None if the search would take long."""
     most: Any = 0
     for kind, (values, absent) in enumerate(ties.members):
         top, bottom = extremes(values, absent)
@@ -373,7 +374,7 @@ def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[An
 
 
 def _row_changes(ties: _Dependence, ways: _Ways, matrix: Objects) -> list[Any]:
-    """Return the largest change of each row of an exact matrix (q, |T|) if one move is along an edge."""
+    """Return the largest change of each row of an exact matrix (q, |T|) by moves, one of them along an edge."""
     columns = np.zeros((len(ties.labels), len(matrix)), dtype=object)
     columns[: ties.graph.size] = matrix.T
     members = [columns[ties.labels == kind] for kind in range(len(ties.counted))]

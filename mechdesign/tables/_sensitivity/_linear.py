@@ -36,7 +36,7 @@ class LargestChange:
         power: the ℓ1 norm or the squared ℓ2 norm of the change, never below the true value.
         edge: an edge that attains the largest change, or None.
         exact: whether `power` is the true value rather than a bound.
-        floats: whether numbers that are not integers are shown as floats.
+        floats: whether a sensitivity that is not an integer is shown as a float.
     """
 
     power: Fraction

@@ -82,7 +82,7 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 
 def root_up(power: Fraction) -> float:
-    """Return approximately the least float whose square, and that of its printed decimal, is at least `power`."""
+    """Return nearly the least float whose square is at least `power`, as is the square of its printed decimal."""
     # The fraction is scaled to a value near 1, so the fraction and its root are in the range of floats.
     shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
     number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)

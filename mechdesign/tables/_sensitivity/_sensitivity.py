@@ -38,8 +38,7 @@ class Sensitivity:
         power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the true value.
         exact: whether `power` is the true value; if not, it is a proven upper bound.
         witness: an edge (x, y) of the secret graph that attains the sensitivity; |T| is the null node. None if no
-            single
-            edge attains it, for example under known counts.
+            single edge attains the sensitivity, for example under known counts.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> found = sensitivity(Policy.line(Domain({"age": range(5)})), [0, 1, 2, 4, 4])
@@ -101,7 +100,7 @@ def sensitivity(
 
     Raises:
         InputError: The query or the norm is unknown, an option belongs to another query, or an array has the wrong
-            shape. Or the query is one of k-means and the policy has known counts.
+            shape. Or the policy has known counts, which the queries of k-means do not support.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> sensitivity(Policy.full(Domain({"age": range(100)})), "cumulative").value
@@ -175,7 +174,7 @@ def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensi
 
 
 def find_attribute(domain: Domain, name: str | None) -> Attribute:
-    """Return the named attribute; without a name, the only one. Raise `InputError` if there are several."""
+    """Return the named attribute; without a name, return the only one, or raise `InputError` if there are several."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     return domain.attributes[0] if name is None else domain.attribute(name)

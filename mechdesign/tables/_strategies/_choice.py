@@ -139,7 +139,7 @@ def _build_optimal(programme: StrategyProgram, norm: int, balance: bool) -> Stra
         inverse = decoder(basis)
         gram = inverse.T @ gram @ inverse
     gram = (gram + gram.T) / 2
-    # All square roots have the same ℓ2 sensitivity, but different ℓ1 sensitivities.
+    # All square roots of the Gram matrix have the same ℓ2 sensitivity, but different ℓ1 sensitivities.
     values, vectors = eigh(gram)
     values = np.maximum(values, 1e-12 * values[-1])
     roots = [(vectors * np.sqrt(values)) @ vectors.T]
@@ -228,7 +228,7 @@ def _choose_best(
 
 
 def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
-    """Return `rank` independent rows that span the differences of the workload, or None without an integer basis."""
+    """Return `rank` independent integer rows that span the differences of the workload, or None if none are found."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
@@ -275,7 +275,7 @@ def check_strategy(policy: Policy, noise: object) -> None:
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
-    """Return the strategy with the least expected error, of one kind or of all; arguments are not checked."""
+    """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
@@ -283,7 +283,8 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    # For Gaussian noise, no kind improves on "optimal" by more than the tolerance, so budgets are not optimised.
+    # For Gaussian noise, no kind improves on "optimal" by more than the tolerance, so the budgets of the levels are not
+    # optimised.
     balance = noise == "laplace" or kind != "auto"
     kinds = KINDS if kind == "auto" else (kind,)
     found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]

@@ -95,7 +95,7 @@ def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, nor
 
 
 def largest_change(rows: Floats, space: EdgeSpace, norm: int) -> float:
-    """Return an approximation of the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, for comparisons."""
+    """Return approximately the largest ‖Ae‖₁ (for norm 2, ‖Ae‖₂²) over the edges e, for comparing strategies."""
     columns = np.ascontiguousarray(space.paths @ rows.T)
     distances = cdist(columns, columns, "cityblock" if norm == 1 else "sqeuclidean")
     return float(distances[space.edges[:, 0], space.edges[:, 1]].max())

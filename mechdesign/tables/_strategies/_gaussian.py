@@ -52,7 +52,7 @@ class EdgeSpace:
 
     @cached_property
     def in_forest(self) -> Flags:
-        """Return whether each edge belongs to the forest, shape (m,)."""
+        """Return, for each edge, whether it belongs to the forest, shape (m,)."""
         known = np.minimum(self.children, self.parents) * (self.size + 1) + np.maximum(self.children, self.parents)
         return np.isin(self.edges.min(axis=1) * (self.size + 1) + self.edges.max(axis=1), known)
 

@@ -190,8 +190,9 @@ class Strategy:
 
         For Gaussian noise the bound is τ²/Σμ/(2ρ) for all linear strategies with equal noise on every row. For Laplace
         noise the bound is 2/ε²·τ²/Σμ for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2
-        sensitivity. Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. Integer noise
-        that is mostly zero can also have a smaller error, for example in `release_histogram` for ε of about 3 or more.
+        sensitivity. The error of nonlinear or biased decoding, such as isotonic regression, can be below the bound.
+        So can the error of integer noise that is mostly zero, for example in `release_histogram` for ε of about 3 or
+        more.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -263,8 +264,8 @@ class Strategy:
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
             confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to permit a release that is exact on values that the policy of an earlier release
-                protects, or vice versa. The ledger records this choice.
+            together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
+                policy of the other protects. The entry in the ledger contains the value of `together`.
 
         Returns:
             The answers with their standard errors and intervals, and a description.
@@ -273,8 +274,8 @@ class Strategy:
             InputError: A value is outside the domain, the budget does not match the noise, or the table is empty
                 although the number of records is public.
             BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this release is exact on values that the policy of an earlier release protects, or vice
-                versa.
+            ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
+                protects.
         """
         budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
@@ -314,7 +315,7 @@ class Strategy:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
-        # Only the totals are used without noise, because the policy does not protect them.
+        # Only the totals of the components are used without noise, because the policy does not protect them.
         if law is None:
             return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
