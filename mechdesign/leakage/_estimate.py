@@ -83,8 +83,8 @@ def correlations_from_traces(
             this distribution and the forward chain. By default, it consists of the observed frequencies, smoothed by
             the same amount.
         only_visited: Whether to leave out the states that no trace visits.
-        ends: The row of a state without observed steps: "stay" puts a 1 on the diagonal, "mixture" allows mixtures of
-            the observed rows, and "any" allows all rows. With "mixture" and "any" the chain is an `OpenChain`.
+        ends: The row of states without observed steps: "stay" is a 1 on the diagonal, "mixture" any mixture of observed
+            rows, and "any" any row. With "mixture" and "any" the chain is an `OpenChain`.
         border: With "cut" the chain describes people who stay inside, because steps that leave the box are left out.
             With "state" these steps lead to an additional state n outside the box, which has no departures.
 
