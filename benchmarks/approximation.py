@@ -4,9 +4,10 @@
 
 The approximation keeps only rows in which the two secrets, and secret and observable, lie within a radius. HiGHS IPX
 solves the approximation without crossover. The actual ε of the approximation is the largest log-ratio per cell over
-*all* pairs with numerators above 10⁻⁶. Denominators are raised to 10⁻¹², as a zero would make ε infinite; the result is
-a lower bound. The exact program (joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) keeps all rows. The
-block method solves the exact program without symmetry; the result is rounded and certified.
+*all* pairs with numerators above 10⁻⁶. Denominators are raised to 10⁻¹², because a zero would make ε infinite; the
+computed ε is therefore a lower bound. The exact program (joint: ε = 0.6 per cell, floor at 0.8 of the largest
+distortion) keeps all rows. The block method solves the exact program without symmetry; the result is rounded and
+certified.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 def approximation(exact: md.Problem, distance: Array, radius: float) -> LinearProgram:
-    """Return the program over p (n²) and the parts (n) of the distortion with only the rows within the radius."""
+    """Return the program with only the rows within the radius, for p (n²) and the n parts of the distortion."""
     prior, n = exact.prior, len(exact.prior)
     near = distance <= radius
     s, t = np.nonzero(near & ~np.eye(n, dtype=bool))
@@ -62,7 +63,7 @@ def approximation(exact: md.Problem, distance: Array, radius: float) -> LinearPr
 
 
 def _sparse(n: int, columns: list[NDArray[np.int64]], values: list[Array]) -> sparse.csr_array:
-    """Return the rows whose k-th entries are values[k] in columns[k]."""
+    """Return sparse rows; the k-th entry of each row is values[k] in the column columns[k]."""
     rows = np.arange(len(columns[0]))
     places = (np.tile(rows, len(columns)), np.concatenate(columns))
     return sparse.csr_array((np.concatenate(values), places), shape=(len(rows), n * n + n))

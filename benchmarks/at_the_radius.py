@@ -2,21 +2,22 @@
 
     python benchmarks/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
 
-*Grids*: n × n cells, n from 2 to 13, with sides from 0.05 to 2.00 in hundredths (every `step`-th). Distances are
-Euclidean, Manhattan, Chebyshev, and shortest paths between cells that share a side. Radii are the decimals of 1, 2, … n
-− 1 sides. The result of `distance <= radius` is compared with whole numbers of steps, so that every pair is decided
-exactly. Each grid is also compared in metres. For sides that are multiples of 0.1 or 0.07, `ThresholdPrivacy` and
-`policy.threshold` are compared as well, also with distances in plain floats.
+*Grids* have n × n cells, n from 2 to 13, whose sides are every `step`-th hundredth from 0.05 to 2.00. Distances are
+Euclidean, Manhattan, Chebyshev, and shortest paths between cells that share a side. Radii are 1, 2, … n − 1 sides, as
+decimals. The result of `distance <= radius` is compared with the number of steps between two cells, which is exact.
+Each grid is also tested with its sides in metres. For sides that are multiples of 0.1 or 0.07, the pairs of
+`ThresholdPrivacy` and `policy.threshold` are tested as well, also with distances in plain floats.
 
-*Points*: lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin. Coordinates are the
-decimals themselves, products of floats, and running sums, in all three norms. A pair must be bounded if its number of
-steps is within the radius. No other pair may be bounded, because the next longer distance lies beyond the margin.
+*Points* are lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin. Their coordinates are
+computed in three ways: as decimals, as products of floats, and as running sums; all three norms are tested. A pair must
+be bounded if its number of steps is within the radius. No other pair may be bounded, because the next longer distance
+lies beyond the margin.
 
-*Margin*: pairs of points, and matrices, at random distances around the radius. Pairs within the margin are bounded;
-pairs beyond twice the margin are not.
+*Margin* tests pairs of points, and matrices of distances, at random distances around the radius. Pairs within the
+margin are bounded; pairs beyond twice the margin are not.
 
 Each count is compared with the count of plain floats, √Σ(x − y)² <= radius. The output is the number of radii that lose
-or gain a pair. Exits with 1 if a pair is missed, or if a pair beyond the margin is bounded.
+or gain a pair. The script exits with 1 if a pair is missed, or if a pair beyond the margin is bounded.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NORMS = ("euclidean", "manhattan", "chebyshev", "shortest path")
 
 
 def steps_within(n: int, norm: str, radius: int) -> np.ndarray:
-    """Return which ordered pairs of n × n cells are at most `radius` sides apart, exactly, without the diagonal."""
+    """Flag the ordered pairs of different cells, among n × n, whose exact distance is at most `radius` sides."""
     row, column = np.divmod(np.arange(n * n), n)
     across, up = np.abs(column[:, None] - column), np.abs(row[:, None] - row)
     within = {
@@ -54,7 +55,7 @@ def steps_within(n: int, norm: str, radius: int) -> np.ndarray:
 
 
 def lengths(n: int, side: Decimal, norm: str, scale: int) -> np.ndarray:
-    """Return the package's distances between n × n cells of a side, in units of 1/`scale` of the unit of the side."""
+    """Return the package's distances between n × n cells, multiplied by `scale`; each cell has the side `side`."""
     if norm == "shortest path":
         graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(n, n), ordering="sorted")
         nx.set_edge_attributes(graph, float(side * scale), "length")
@@ -73,7 +74,7 @@ def plain(n: int, side: Decimal, norm: str) -> np.ndarray:
 
 
 def bounded(distance: np.ndarray, radius: object, margin: float = 0.0) -> np.ndarray:
-    """Return which ordered pairs the requirement of threshold privacy bounds."""
+    """Flag the ordered pairs that a requirement of threshold privacy bounds."""
     claim = md.ThresholdPrivacy(1, distance, radius, margin).claims()[0]
     found = np.zeros(distance.shape, dtype=bool)
     found[claim.sources, claim.targets] = True
@@ -81,7 +82,7 @@ def bounded(distance: np.ndarray, radius: object, margin: float = 0.0) -> np.nda
 
 
 def joined(graph: nx.Graph) -> np.ndarray:
-    """Return the ordered pairs that are edges of a policy graph."""
+    """Flag the ordered pairs that are edges of a policy graph."""
     return nx.to_numpy_array(graph, nodelist=range(graph.number_of_nodes())) > 0
 
 
@@ -151,7 +152,7 @@ def far(rng: np.random.Generator) -> Counter[str]:
 
 
 def margins(rng: np.random.Generator) -> Counter[str]:
-    """Count pairs on both sides of the margin, of a matrix and of points."""
+    """Count the pairs on both sides of the margin, given by a matrix and by points."""
     count: Counter[str] = Counter()
     radius = Fraction(int(rng.integers(1, 10**6)), 10 ** int(rng.integers(0, 7)))
     largest = float(10.0 ** rng.uniform(0, 6))
@@ -161,7 +162,7 @@ def margins(rng: np.random.Generator) -> Counter[str]:
         for share in (-1.0, 0.0, 0.3, 0.9, 1.0, 2.1, 3.0, 100.0):
             beyond = Fraction(share) * allowed
             if shift:
-                # The accuracy of the coordinates is included in the margin: the exact distance is that of their
+                # The margin includes the rounding of the coordinates, because the exact distance is that of their
                 # decimals.
                 ends = [shift, float(Fraction(shift) + radius + beyond)]
                 exact = abs(Fraction(repr(ends[1])) - Fraction(repr(ends[0])))
@@ -173,7 +174,8 @@ def margins(rng: np.random.Generator) -> Counter[str]:
                 distance = float(radius + beyond)
                 found = bounded(np.array([[0.0, distance], [distance, 0.0]]), radius)
                 measured = Fraction(distance) - radius
-            # Between the margin and twice the margin both results are right, also at the adjacent float.
+            # Between the margin and twice the margin, a pair may be bounded or not; the first limit leaves room for
+            # rounding.
             if measured <= allowed * Fraction(99, 100):
                 count[f"{name}: within the margin"] += 1
                 count[f"{name}: missed"] += int(not found[0, 1])
@@ -236,7 +238,7 @@ def main() -> None:
         print(line, flush=True)
 
     started = time.perf_counter()
-    # Beyond the margin there are graphs without an edge.
+    # A pair beyond the margin gives a graph without edges, which causes a warning.
     warnings.simplefilter("ignore", md.errors.GraphWarning)
     found = tables(given.step, given.lattices, given.seed, say)
     say(f"\n{found} pairs wrong")

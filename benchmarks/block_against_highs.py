@@ -2,9 +2,9 @@
 
     python benchmarks/block_against_highs.py [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
 
-Both methods solve the same problem, round and certify the result within the measured time. Rounds alternate, and
-medians are quoted. The block method runs with and without symmetry. HiGHS takes two minutes for a side of 10 and is run
-once there.
+Both methods solve the same problem, and the measured time includes rounding and certification. The methods take turns,
+and the table shows medians. The block method runs with and without symmetry. For a side of 10, HiGHS takes two minutes
+and is run only once.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
 
 Each run is a separate process, and the methods alternate. Wall times, including rounding and certificate, are medians.
 `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs 32 × 32 cells
-without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. Its scene "joint" is
-the same city; "differential" is the scene of `block_sizes.py`. `--random` solves the given number of small programs of
-all kinds by both methods and by HiGHS on all rows, and compares brackets.
+without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. The scene "joint" of
+`--large` is the same city; its scene "differential" is that of `block_sizes.py`. `--random` solves the given number of
+small programs of all kinds by both methods and by HiGHS on all rows. It compares the brackets of their optimal values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WAYS = {
     "at once": {"generation": False, "symmetry": False},
     "old": {"symmetry": False},
 }
-# Runs in a separate process with this or an older checkout, so that it uses only names that exist in both.
+# This code runs in a separate process with this or an older checkout, so it uses only names that exist in both.
 RUN = """
 import json, sys, time
 sys.path[:0] = [{root!r}]
@@ -146,7 +146,7 @@ def large(kind: str) -> None:
 
 
 def random_programs(count: int) -> None:
-    """Compare brackets on small programs of all kinds."""
+    """Compare the brackets that all methods prove for small programs of all kinds."""
     sys.path.insert(0, str(HERE.parent / "tests" / "solve"))
     from block_cases import optimum, random_program
 
@@ -155,7 +155,7 @@ def random_programs(count: int) -> None:
     from mechdesign.solve._blocks.tuning import TUNING
     from mechdesign.solve._contract import Options
 
-    # Programs of a few rows begin with the columns that one of two uses, and have a trial.
+    # Even programs of two rows start with a coarse problem, and have a trial solve.
     merging, trial = replace(TUNING.merging, coarse_min_rows=2), replace(TUNING.trial, min_rows=2)
     tiny = replace(TUNING, merging=merging, trial=trial)
     apart = wrong = loose = 0

@@ -2,8 +2,9 @@
 
     python benchmarks/block_kernels.py [--grids 12x12 15x15] [--cost euclidean] [--repeats 3] [--long]
 
-Kernels that are not installed are skipped; CUDA runs if PyTorch finds a device. `--long` adds 20x15 and, on CUDA alone,
-30x20 and 40x25. Symmetry is not used. The first solve of each kernel, which may compile, is not counted.
+Kernels that are not installed are skipped; CUDA runs if PyTorch finds a device. `--long` adds a grid of 20x15 cells
+and, only on CUDA, grids of 30x20 and 40x25 cells. Symmetry is not used. The first solve of each kernel, which may
+compile, is not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def kernels() -> dict[str, dict[str, str]]:
 
 
 class Contestant:
-    """One kernel on one problem; keeps the result of the last solve."""
+    """One kernel on one problem, with the times of all solves and the result of the last one."""
 
     def __init__(self, instance: md.Problem, options: dict[str, str]) -> None:
         self.instance, self.options = instance, options

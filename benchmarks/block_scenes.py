@@ -3,10 +3,10 @@
     python benchmarks/block_scenes.py [--grid 20x15] [--arrays numpy] [--tolerance 1e-6] [--symmetry]
         [--data FOLDER] [--scenes joint ...]
 
-Gaussian prior, ε = 0.6 per cell, floors at 0.8 of the largest distortion, no symmetry unless requested. The check-ins
-are those of the Foursquare user with the most check-ins in New York, on cells of 0.42 × 0.74 km. For the check-ins, ε =
-1 per km, the cost is squared, and the floor is 0.8 of the largest distortion. Each scene runs in a separate process;
-the time includes rounding and certification.
+All scenes except the check-ins have a Gaussian prior, ε = 0.6 per cell, and floors at 0.8 of the largest distortion.
+Symmetry is used only on request. The check-ins are those of the Foursquare user with the most check-ins in New York, on
+cells of 0.42 × 0.74 km. For the check-ins, ε = 1 per km, the cost is squared, and the floor is 0.8 of the largest
+distortion. Each scene runs in a separate process; the time includes rounding and certification.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""How the time and the memory of the block method grow with the number of cells.
+"""Measure how the time and the memory of the block method grow with the number of cells.
 
     python benchmarks/block_sizes.py [--grids 5x5 8x8] [--cost euclidean] [--kind differential] [--no-symmetry] [--long]
         [--plot growth.png]
 
 Every size is solved twice: with a block for every observable, and with symmetry. `--long` adds 225, 300 and 500 cells,
-and 1,024 with symmetry. Each size runs in a separate process, which gives its peak memory. Per iteration the work grows
-like m n³: the measured exponent between neighbouring sizes is printed with the theoretical 4.
+and 1,024 cells only with symmetry. Each size runs in a separate process, which gives its peak memory. The work of an
+iteration grows like m n³, so the measured exponent between neighbouring sizes is printed with the theoretical exponent
+4.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
 
 
 def problem(columns: int, rows: int, cost: str, kind: str) -> md.Problem:
-    """Cells of a unit grid under a Gaussian prior, ε = 0.6 per cell, floor at 0.8 of the largest distortion."""
+    """Return a problem on a unit grid: Gaussian prior, ε = 0.6 per cell, a floor at 0.8 of the largest distortion."""
     x, y = np.meshgrid(np.arange(columns), np.arange(rows))
     places = np.c_[x.ravel(), y.ravel()].astype(float)
     squared = ((places - places.mean(axis=0)) ** 2).sum(axis=1)

@@ -2,21 +2,22 @@
 
     python benchmarks/blowfish_figures.py [--quick] [--data FOLDER] [--output FOLDER]
 
-- Figures 1(a) to 1(d): SuLQ k-means with 4 clusters and 10 iterations. The objective (squared distance to the nearest
-centroid) is relative to scikit-learn's k-means (the best of 10 starts). Mean and quartiles over repetitions are shown.
-Data are check-ins in the western USA on a grid of 0.05 degrees, 1 % of UCI Skin Segmentation, and 1,000 simulated
-points in four dimensions. Figure 1(d) uses Skin Segmentation, complete and sampled. Differential privacy is the full
-  policy. Lemma 6.1 of the paper uses 2θ as the sensitivity of the sums, which is not private. If an edge crosses a
-  cluster, the sums change by the distances of both ends from the reference point. Therefore each policy is shown twice:
-      with the correct sensitivity, and with the lemma's sensitivity, as in the paper.
-- Figures 2(b) and 2(c): mean squared error of random ranges by the ordered hierarchical mechanism against ε, for
-several θ. Data are the capital losses of UCI Adult and the latitudes of the check-ins. Errors before and after isotonic
-regression are compared with the planned error and the formula of Theorem 7.2.
-- Measured and planned errors of the ordered, the ordered hierarchical and the hierarchical mechanism are drawn against
-θ at ε = 1.
+- Figures 1(a) to 1(d) show SuLQ k-means with 4 clusters and 10 iterations. The objective (squared distance to the
+  nearest centroid) is relative to scikit-learn's k-means (the best of 10 starts). The pictures show mean and
+  quartiles over repetitions. Figure 1(a) uses check-ins in the western USA on a grid of 0.05 degrees. Figures 1(b) and
+  1(c) use 1 % of UCI Skin Segmentation, and 1,000 simulated points in four dimensions. Figure 1(d) uses Skin
+  Segmentation, complete and sampled. The full policy is differential privacy. Lemma 6.1 of the paper uses 2θ as the
+  sensitivity of the sums, which is not private. If an edge crosses the border between two clusters, the sums change by
+  the distances of both ends from the reference point. Therefore each policy is shown twice: with the correct
+  sensitivity, and with the lemma's sensitivity, as in the paper.
+- Figures 2(b) and 2(c) show the mean squared error of random ranges by the ordered hierarchical mechanism against ε,
+  for several θ. The data are the capital losses of UCI Adult and the latitudes of the check-ins. Errors before and
+  after isotonic regression are compared with the planned error and the formula of Theorem 7.2.
+- The last picture shows measured and planned errors of the ordered, the ordered hierarchical and the hierarchical
+  mechanism against θ at ε = 1.
 
-MECHDESIGN_DATA names the folder of the data, which contains `uci` and `gowalla_marc`. k-means needs scikit-learn
-(`pip install scikit-learn`), which no other part needs.
+MECHDESIGN_DATA names the folder of the data, which contains `uci` and `gowalla_marc`. Only k-means needs scikit-learn
+(`pip install scikit-learn`).
 """
 
 from __future__ import annotations
@@ -75,14 +76,14 @@ def skin(folder: Path) -> Integers:
 
 
 def capital_losses(folder: Path) -> Integers:
-    """Return the number of people who lost each amount of dollars, (4357,)."""
+    """Return, for each amount of dollars, the number of people with this capital loss, (4357,)."""
     with (folder / "uci" / "adult.csv").open(encoding="utf-8", newline="") as lines:
         losses = [int(line["capital-loss"]) for line in csv.DictReader(lines)]
     return np.bincount(losses, minlength=4357)
 
 
 def on_grid(domain: Domain, numbers: Integers) -> Integers:
-    """Return the index of each record's value from the indices of its attributes' values, (n, d)."""
+    """Return the index of each record's value in the domain, given the indices (n, d) of its attributes' values."""
     return np.ravel_multi_index(tuple(numbers.T), domain.shape)
 
 
@@ -115,7 +116,7 @@ def by_the_lemma(
     for _ in range(ITERATIONS):
         apart = ((points[:, None, :] - centroids) ** 2).sum(axis=2)
         members = (np.argmin(apart, axis=1)[:, None] == np.arange(CLUSTERS)) * weights[:, None]
-        # If θ is 0, nothing is protected, not even the cluster of a record.
+        # If θ is 0, the policy protects nothing, so the sizes of the clusters get no noise.
         sizes = members.sum(axis=0) + rng.laplace(0, 2 * (theta > 0) / share, CLUSTERS)
         sums = members.T @ points + rng.laplace(0, 2 * theta / share, centroids.shape)
         means = np.clip(sums / np.maximum(sizes, 1)[:, None], *ends)
@@ -150,7 +151,7 @@ def cluster(
 
 
 def thresholds(domain: Domain, thetas: Mapping[str, float]) -> Policies:
-    """Return the full policy, which is differential privacy, and threshold policies, by name, each with its θ."""
+    """Return policies by name, each with its θ: the full policy (differential privacy) and threshold policies."""
     diameter = sum(float(attribute.values[-1]) - float(attribute.values[0]) for attribute in domain.attributes)
     return {DP: (Policy.full(domain), diameter)} | {
         name: (Policy.threshold(domain, theta), theta) for name, theta in thetas.items()
@@ -158,7 +159,7 @@ def thresholds(domain: Domain, thetas: Mapping[str, float]) -> Policies:
 
 
 def clustering_figures(folder: Path, quick: bool) -> dict[str, tuple[str, Clusterings]]:
-    """Return title and objectives of Figures 1(a) to 1(c), by name."""
+    """Return title and objectives of each of Figures 1(a) to 1(c), by the name of the figure."""
     repeats, epsilons = (5, (0.1, 0.4, 1.0)) if quick else (50, EPSILONS)
     found = {}
     rng = np.random.default_rng(2014)
@@ -205,7 +206,7 @@ def size_figure(folder: Path, quick: bool) -> Clusterings:
 def range_errors(
     counts: Integers, thetas: Mapping[str, int], epsilons: Iterable[float], repeats: int, queries: int
 ) -> dict[tuple[str, float], tuple[float, float, float, float]]:
-    """Return mean squared errors of random ranges: measured before and after inference, planned, by formula."""
+    """Return four mean squared errors of random ranges: before and after inference, planned, and by formula."""
     size = len(counts)
     rng = np.random.default_rng(7)
     low, high = np.sort(rng.integers(0, size, (2, queries)), axis=0)
@@ -278,7 +279,7 @@ def clustering_picture(found: Clusterings, title: str) -> Figure:
 
 @in_report_style
 def size_picture(found: Clusterings) -> Figure:
-    """Draw the objective under differential privacy relative to the policy's objective, by size of the data."""
+    """Draw the objective under differential privacy as a multiple of the policy's, by size of the data."""
     figure = new_figure(6.4, 3.8)
     axes = figure.subplots()
     for size, colour in zip(("1 %", "10 %", "all"), STYLES, strict=False):
@@ -304,7 +305,7 @@ def size_picture(found: Clusterings) -> Figure:
 
 @in_report_style
 def ranges_picture(found: Mapping[tuple[str, float], tuple[float, ...]], title: str) -> Figure:
-    """Draw errors of ranges against ε: planned (lines), measured before (dots) and after inference (crosses)."""
+    """Draw errors of ranges against ε: planned (lines), before inference (dots), after inference (crosses)."""
     figure = new_figure(6.4, 4.2)
     axes = figure.subplots()
     for name, colour in zip(_names(found), STYLES, strict=False):

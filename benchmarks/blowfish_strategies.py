@@ -2,15 +2,16 @@
 
     python benchmarks/blowfish_strategies.py [--quick]
 
-Three tables:
+The script prints three tables:
 
 - Gaussian noise: the root mean squared error of a query at unit sensitivity and unit noise, compared with the proven
-limit. Thresholds θ go from 1 to |T| − 1; without a policy, a record is added or removed. Results of HDMM (McKenna,
-Miklau, Hay and Machanavajjhala 2018) are listed for workloads without policy; these results have no bound.
+  limit. Thresholds θ go from 1 to |T| − 1; θ = 0 stands for adding or removing a record, without a policy. Results of
+  HDMM (McKenna, Miklau, Hay and Machanavajjhala 2018) are listed for workloads without a policy; these published
+  results come without a bound.
 - Laplace noise: the expected error of each strategy as a multiple of the limit for linear unbiased decoding.
 - Inference: measured errors of the cumulative histogram of 256 values under a line policy. Answers are decoded
-linearly, and by bounded isotonic regression. Isotonic regression is neither linear nor unbiased, so its error can be
-below the limit.
+  linearly, and by bounded isotonic regression. Isotonic regression is neither linear nor unbiased, so its error can
+  be below the limit.
 
 Times are wall-clock times with all threads that NumPy's BLAS uses; set OMP_NUM_THREADS=1 for one core.
 """
@@ -42,7 +43,7 @@ HDMM = {("ranges", 256, 0): 2.90, ("prefixes", 1024, 0): 3.07}
 
 
 def policy_of(size: int, theta: int) -> Policy:
-    """Return the threshold policy on an ordered attribute; θ = 0 allows adding or removing a record, no change."""
+    """Return the threshold policy on an ordered attribute; with θ = 0, neighbours add or remove a record instead."""
     domain = Domain({"value": range(size)})
     if theta == 0:
         return Policy.graph(domain, [(value, None) for value in range(size)], unbounded=True)
@@ -58,7 +59,7 @@ def gaussian(name: str, size: int, thetas: tuple[int, ...]) -> Table:
         start = time.perf_counter()
         found = strategy(name, policy, kind="optimal")
         seconds = time.perf_counter() - start
-        # ρ = 1/2 is unit noise at unit sensitivity.
+        # At unit sensitivity, ρ = 1/2 gives noise of unit variance.
         low, high = found.lower_bound(rho="0.5"), found.error(rho="0.5")
         limit, released = np.sqrt([low, high]) / np.sqrt(found.workload.count)
         published = HDMM.get((name, size, theta))
@@ -116,7 +117,7 @@ def inference(repeats: int) -> Table:
 
 
 def fitted(cumulative: NDArray[np.float64], records: int) -> NDArray[np.float64]:
-    """Return the nearest non-decreasing counts between 0 and the number of records."""
+    """Return the non-decreasing counts from 0 to the number of records that are nearest to the given counts."""
     increasing: NDArray[np.float64] = isotonic_regression(cumulative).x
     return np.clip(increasing, 0, records)
 

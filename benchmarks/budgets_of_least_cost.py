@@ -2,8 +2,8 @@
 
     python benchmarks/budgets_of_least_cost.py [--steps 50] [--seed 0]
 
-Three states with random correlations, α = 2, and a cost of w e^-2ε for each release. Weights are equal, positive for
-every fifth release, or rise from 0.1 to 2.
+The chains have three states with random correlations; α is 2, and each release costs w e^-2ε. The weights w are equal,
+positive only for every fifth release, or rise from 0.1 to 2.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Certificates of 40 fixed problems, to the last digit, as a check of changes that must not change any number.
+"""Compare the certificates of 40 fixed problems to the last digit, after changes that must not change any number.
 
     python benchmarks/certificates.py -o before.json
     python benchmarks/certificates.py --compare before.json
 
 The problems cover every kind of requirement, every back end, every policy for rows, both objectives, forbidden answers
-and parts. Each problem takes at most seconds on one thread. The output contains each field of a certificate except
-provenance, the status, the solver and the SHA-256 of the channel's numerators. The comparison is exact, so both runs
-need the same machine
-and libraries: other processors and versions round differently. The script exits with 1 if anything differs.
+and parts. Each problem takes at most a few seconds on one thread. The output contains each field of a certificate
+except provenance, the status, the solver and the SHA-256 of the channel's numerators. The comparison is exact, so both
+runs need the same machine and libraries: other processors and versions round differently. The script exits with 1 if
+anything differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SOLVERS = (
 
 
 def solve(problem: md.Problem, solver: str = "auto", **settings: Any) -> Case:
-    """Return the case of a problem, to be designed on one thread."""
+    """Return a case: a function that designs the problem on one thread."""
     return functools.partial(md.design, problem, solver=solver, tolerance=TOLERANCE, threads=1, **settings)
 
 
@@ -90,14 +90,14 @@ def back_ends() -> Iterator[tuple[str, Case]]:
 
 
 def row_policies() -> Iterator[tuple[str, Case]]:
-    """Yield problems for every choice of rows."""
+    """Yield a problem for each way to choose the rows of the program."""
     for rows in ("all", "reduced", "lazy", "near"):
         yield f"rows {rows}", solve(city(5, 4), "highs-simplex", rows=rows)
     yield "rows lazy, interior points", solve(city(6, 5, minimum="1.7", objective="worst"), "highs-ipx", rows="lazy")
 
 
 def large() -> Iterator[tuple[str, Case]]:
-    """Yield the larger cases: features of the block method, and HiGHS on problems where the method stalls."""
+    """Yield the larger cases: features of the block method, and HiGHS on problems where the block method stalls."""
     uniform = md.Prior.uniform
     yield "block, NumPy", solve(city(8, 6), "block", options={"arrays": "numpy"})
     yield "block, floor", solve(city(8, 6, minimum="2.3"), "block", options={"arrays": "numpy"})
@@ -217,7 +217,7 @@ def run(chosen: Mapping[str, Case]) -> dict[str, Record]:
 
 
 def environment() -> dict[str, str]:
-    """Return the other facts that determine the last digits."""
+    """Return the facts about the machine and the libraries that determine the last digits."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     return {"python": platform.python_version(), "machine": " ".join((platform.machine(), *simd)), **versions}

@@ -4,17 +4,19 @@
     python benchmarks/continuous.py costs -o benchmarks/results/continuous_costs.json
     python benchmarks/continuous.py laplace -o benchmarks/results/continuous_laplace.json
 
-`pairs` makes 50 designs: three distances, rectangular steps, 4 to 400 anchors, some with answers that are never given.
-In each design it compares 20,000 random pairs of points, near and far, inside and outside, for every observable. Floats
-with an error bound decide most comparisons; rationals with 60-digit logarithms decide the other comparisons. Then it
-searches for the pair, 10⁻⁶ steps apart, that comes nearest to the tight ε. It exits with 1 if the bound is broken
-anywhere, or if no close pair comes within 10⁻³ of the tight value.
+`pairs` makes 50 designs with three distances, rectangular steps and 4 to 400 anchors; some designs have answers that
+are never given. For each design, `pairs` compares 20,000 random pairs of points, near and far, inside and outside, for
+every observable. Floats with an error bound decide most comparisons; rationals with 60-digit logarithms decide the
+other comparisons. Then `pairs` searches for the pair, 10⁻⁶ steps apart, whose ratio comes nearest to the tight ε. It
+exits with 1 if the bound is broken anywhere, or if no such pair comes within 10⁻³ of the tight ε.
 
-`costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km. It compares the cost with points snapped to cells, which
-guarantee nothing between cells, and with planar Laplace noise, with and without the best remap.
+`costs` makes designs for Gaussian visits (σ = 2 km) on 8 × 8 km. It compares their cost with that of channels on cells,
+which guarantee nothing between cells. It also compares their cost with that of planar Laplace noise, with and without
+the best remap.
 
-`laplace` discretises this noise on anchors: the noise is restricted to a grid of outputs, which are remapped to the
-answers. The noise parameter is the largest for which the exact least ε between all points is at most the required ε.
+`laplace` makes channels on anchors from planar Laplace noise: the noise is restricted to a grid of outputs, which are
+remapped to the answers. The noise parameter is the largest for which the exact least ε between all points is at most
+the required ε.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 DESIGNS, PAIRS = 50, 20_000
 # Error bound for ln p and ε·d, far above the rounding of a sum of four products, a logarithm and a distance.
 ERROR = 1e-12
-# Differences smaller than this bound are decided with rationals.
+# A comparison with a smaller difference is decided with rational numbers.
 CLOSE = 1e-9
 DISTANCES = ("euclidean", "manhattan", "chebyshev")
 
@@ -87,7 +89,7 @@ def exactly(design: md.Design, point: Floats, observable: int) -> Fraction:
 
 
 def kept_exactly(design: md.Design, distance: str, epsilon: Fraction, p: Floats, q: Floats, observable: int) -> bool:
-    """Return whether ln p(o|x) − ln p(o|x') <= ε d(x, x'), with 60 digits."""
+    """Return whether ln p(o|x) − ln p(o|x') <= ε d(x, x'), computed with 60 digits."""
     above, below = exactly(design, p, observable), exactly(design, q, observable)
     if not above:
         return True
@@ -144,7 +146,7 @@ def pairs(console: Console) -> tuple[dict[str, Any], bool]:
 
 
 def nearest_pair(design: md.Design, distance: str) -> float:
-    """Return the largest ln ratio per distance of pairs 1e-6 steps apart, in rationals, at the steepest corners."""
+    """Return the largest ln ratio per distance of a pair of points 1e-6 steps apart, at the steepest corner."""
     lattice = design.problem.secrets.lattice
     steps = np.array([float(step) for step in lattice.steps])
     own = design.channel.matrix.reshape(lattice.rows, lattice.columns, -1)
@@ -211,7 +213,7 @@ def costs(console: Console) -> tuple[dict[str, Any], bool]:
 
 
 def snapped(points: Floats, weights: Floats, cells: md.Domain, answers: md.Domain, epsilon: float) -> float:
-    """Return the cost of the best channel on cells, for points snapped to them: private between centres only."""
+    """Return the cost of the best channel on cells for points snapped to cells; it is private only between centres."""
     index = cells.cell_of(points[:, 0], points[:, 1])
     prior = np.bincount(index, weights, minlength=cells.size)
     apart = md.distances.euclidean(points, answers.points)
@@ -241,7 +243,7 @@ def remapped(points: Floats, weights: Floats, epsilon: float) -> float:
 
 
 def laplace(console: Console) -> tuple[dict[str, Any], bool]:
-    """Build channels on anchors from planar Laplace noise that satisfy ε between all points, proved exactly."""
+    """Build channels on anchors from planar Laplace noise, and prove exactly that they satisfy ε between all points."""
     side = 8.0
     middles = (np.arange(40) + 0.5) * side / 40
     points = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
@@ -268,9 +270,9 @@ def laplace(console: Console) -> tuple[dict[str, Any], bool]:
 
 
 def _noisy(anchors: md.Domain, points: Floats, weights: Floats, answers: md.Domain, noise: float) -> Floats:
-    """Return the probabilities of answers at each anchor, for noise of this parameter on outputs a quarter apart."""
+    """Return the probabilities of answers at each anchor, for noise on outputs at distances of a quarter."""
     reach = 8 + 8 / noise
-    # The outputs lie off the anchors, so that no anchor is an output.
+    # The grid of outputs is shifted, so that no anchor is an output.
     line = np.arange(4 - reach, 4 + reach, 0.25) + 0.013
     outputs = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     error = md.distances.euclidean(answers.points, points)

@@ -2,8 +2,8 @@
 
     python benchmarks/count_constants.py [CHECKOUT] [--list]
 
-The folders are `mechdesign/solve` and `mechdesign/synthesis`, without rays. Each number of a tuple is counted, so that
-a schedule of five gaps and thresholds gives ten.
+The script counts in `mechdesign/solve` and `mechdesign/synthesis`, without the modules for rays. Each number of a tuple
+is counted, so that a schedule of five gaps and five thresholds counts as ten constants.
 """
 
 from __future__ import annotations

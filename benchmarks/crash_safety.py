@@ -4,8 +4,8 @@
 
 Each victim is a forked process that repeats one job, reports each finished round, and gets SIGKILL at a random moment.
 The next victim continues with the remaining files. After every kill the files are read as a user would read them. The
-script counts incomplete files, which readers must *report*, and faults, which must not occur. Faults are accepted files
-that are incomplete or mixed, and finished rounds that are lost.
+script counts incomplete files, which readers must *report*, and faults, which must not occur. A fault is a set of
+incomplete or mixed files that a reader accepts, or a finished round that is lost.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Say = Callable[[], None]
 class Victim(ABC):
     """A job that is repeated forever in a folder, and the conditions that the folder must meet after every kill.
 
-    `done` counts the rounds that were reported as done, over all processes so far.
+    `done` counts the rounds that all processes so far have reported as finished.
     """
 
     # Number of processes that work in the folder at the same time.
@@ -141,7 +141,8 @@ class Design(Export):
     def faults(self, killed: int) -> list[str]:
         """Require either a set that verifies, without other files, or a set that readers report as incomplete."""
         found = [fault for fault in super().faults(killed) if fault != "a mixture of two sets was accepted"]
-        # Times and thus bytes differ from run to run, so file names show whether two sets are mixed.
+        # The bytes differ from run to run, because files contain times, so file names must show whether two sets are
+        # mixed.
         names = {path.name for path in (self.folder / "set").glob("[!.]*")}
         if not found and not any(names == set(files) for files in self.sets):
             found.append(f"files of two sets stand side by side: {sorted(names)}")
@@ -206,7 +207,7 @@ class Ledger(Victim):
         return self.counted("ledger", len(md.Ledger(1000, path=self.folder / "ledger.json").entries), killed)
 
     def counted(self, name: str, count: int, killed: int) -> list[str]:
-        """Compare the number of charges with the finished rounds; each kill may have cut one round short."""
+        """Compare the number of charges with the finished rounds; each kill may have interrupted one round."""
         if count < self.done:
             return [f"the {name} forgot {self.done - count} of {self.done} charges"]
         return [f"the {name} holds {count} for {self.done} rounds"] if count > self.done + killed else []
@@ -292,12 +293,12 @@ class Database(Ledger):
 VICTIMS = (Export, Design, Release, Ledger, Accountant, Database)
 # Number of kills after which a victim starts in a new folder, as its files grow.
 KILLS_IN_A_FOLDER = 25
-# Seconds that threads of a finished job have to end.
+# Seconds within which the threads of a finished job must end.
 PATIENCE = 5.0
 
 
 def n_is_odd(name: str) -> bool:
-    """Only the new set has a report, so that files of the one are left over from the other."""
+    """Return whether a set has a report: only the new set has one, so that mixing both sets is noticed."""
     return name == "new"
 
 
@@ -319,7 +320,7 @@ def silent() -> None:
 
 
 def apart(job: Callable[[], object]) -> None:
-    """Do something in a fork."""
+    """Run a job in a forked process."""
     child = os.fork()
     if not child:
         with contextlib.suppress(BaseException):
@@ -352,7 +353,7 @@ class EnoughError(Exception):
 
 
 def warm(victim: Victim) -> None:
-    """Do a round in this process, so that forked processes need no imports. A solver must not leave threads behind."""
+    """Do a round in this process, so that forked processes need no imports; no thread may remain afterwards."""
 
     def stop() -> None:
         victim.done += 1
@@ -364,7 +365,7 @@ def warm(victim: Victim) -> None:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         victim.work(stop)
-    # A thread that was joined or released by HiGHS may remain in the system's list for a moment.
+    # A thread that has already ended may remain in the system's list for a moment.
     limit = time.monotonic() + PATIENCE
     while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < limit:
         time.sleep(0.001)
@@ -383,7 +384,7 @@ def slay(victim: Victim, longest: float, chance: random.Random) -> int:
 
 
 def end(victim: Victim, child: int, reading: int) -> bool:
-    """Kill a process and count its rounds; return whether it was still alive."""
+    """Kill a process, and count the rounds that it reported; return whether it was still alive."""
     os.kill(child, signal.SIGKILL)
     killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
     while said := os.read(reading, 2**16):

@@ -4,10 +4,9 @@
     python benchmarks/eliminate_constants.py show
 
 Every run is a separate process with one thread. The row of a run (iterations, processor seconds, peak memory, final
-gap) is appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the
-geometric means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or
-takes more
-than `TIMEOUT_S` is shown by name: such a mechanism stays.
+gap) is appended to `results/elimination.jsonl` as soon as it ends. Runs whose rows are stored are not repeated. `show`
+prints the geometric means for each switch as multiples of the run with all constants, on the same scenes. It also names
+each run that fails, stalls or takes more than `TIMEOUT_S`: the mechanism of such a run is needed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ OFF = 10**9
 
 
 def _change(**changes: dict[str, Any]) -> Callable[[Tuning], Tuning]:
-    """Return a function that replaces fields of the parts of a tuning."""
+    """Return a function that changes the given fields of each part of a tuning."""
     return lambda tuning: replace(
         tuning, **{part: replace(getattr(tuning, part), **values) for part, values in changes.items()}
     )

@@ -1,12 +1,12 @@
-"""Compare the leakage with unknown rows with brute force: all sets of columns of all pairs of rows, in 60 digits.
+"""Check the leakage of chains with unknown rows by brute force: all sets of columns of all pairs of rows, in 60 digits.
 
     python benchmarks/ends.py > benchmarks/results/ends.txt
 
-Random chains of 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries. Under
-"any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the loss, and
-no row exceeds it. Under "mixture", each missing row is replaced by random mixtures of the known rows. Forward and
-backward matrices are counted in random traces by `correlations_from_traces`, and compared with an independent count.
-The script exits with 1 if anything differs.
+The random chains have 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries.
+Under "any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the
+loss, and no row exceeds it. Under "mixture", each missing row is replaced by random mixtures of the known rows. Forward
+and backward matrices are counted in random traces by `correlations_from_traces`, and compared with an independent
+count. The script exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def chain(generator: np.random.Generator, index: int) -> np.ndarray:
 
 
 def wrong_any(matrix: np.ndarray, alpha: float, generator: np.random.Generator) -> bool:
-    """Whether some rows leak more than the loss under "any", or unit rows do not reach the loss."""
+    """Return whether some rows leak more than the loss under "any", or unit rows do not reach the loss."""
     n, value = len(matrix), md.leakage.LossFunction(md.leakage.OpenChain(matrix, "any"))(alpha)
     known = matrix[matrix.any(axis=1)]
     missing = n - len(known)
@@ -51,7 +51,7 @@ def wrong_any(matrix: np.ndarray, alpha: float, generator: np.random.Generator) 
 
 
 def wrong_mixture(matrix: np.ndarray, alpha: float, generator: np.random.Generator) -> bool:
-    """Whether mixtures exceed the loss under "mixture", or this loss differs from the loss of the known rows."""
+    """Return whether mixtures exceed the loss under "mixture", or this loss differs from that of the known rows."""
     value = md.leakage.LossFunction(md.leakage.OpenChain(matrix, "mixture"))(alpha)
     known = matrix[matrix.any(axis=1)]
     mixed = generator.dirichlet(np.full(len(known), 0.5), len(matrix) - len(known)) @ known

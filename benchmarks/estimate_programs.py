@@ -31,7 +31,7 @@ class Program:
         answers: Columns and rows of a coarser grid of answers; None if the cells are the answers.
         epsilon: ε per km.
         distance: Name of the distance that the requirement uses.
-        power: The cost is the Euclidean distance to this power; 0 is the Hamming cost.
+        power: The cost is the Euclidean distance to this power; 0 stands for the Hamming cost.
         floor: The least error of the adversary in km; None without a floor.
         worst: Whether the worst cost is minimised.
         uniform: Whether the prior is uniform and thus symmetric; otherwise it has three centres.

@@ -1,11 +1,11 @@
-"""Whether `mechdesign design --estimate` is within a factor of two of the time that a design takes.
+"""Check whether `mechdesign design --estimate` is within a factor of two of the time that a design takes.
 
     python benchmarks/estimates.py [--out results/estimates.jsonl] [--only NUMBER ...] [--judge]
 
 The command line designs each of the twenty programs of `estimate_programs.py` in a separate process with one thread.
 Each run immediately appends one line of JSON. The line contains measurements of the machine before and after the run,
-wall and processor seconds, and the output of the solver. Programs that have a line are not designed again. `--judge`
-designs nothing and compares the lines with today's estimates, using the stored measurements of the machine.
+wall and processor seconds, and the output of the solver. Programs whose line is already stored are not designed again.
+`--judge` designs nothing and compares the lines with today's estimates, using the stored measurements of the machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The figures of the papers, computed with mechdesign: experiments, their results, and the pictures.
 
-Each module named in `MODULES` has a tuple EXPERIMENTS and a tuple FIGURES. An experiment computes rows of a table, in a
-`small` setting within seconds and in a `full` one that `python benchmarks/run.py` stores in ``notebooks/results``. A
-figure draws stored rows, quotes the paper's claim and judges the claim by the rows. Notebooks show figures by name, and
-so does the gallery of the site.
+Each module named in `MODULES` has a tuple EXPERIMENTS and a tuple FIGURES. An experiment computes rows of a table:
+within seconds in the setting `small`, and completely in the setting `full`. `python benchmarks/run.py` stores the rows
+in ``notebooks/results``. A figure draws stored rows, quotes the paper's claim and judges the claim by the rows.
+Notebooks and the gallery of the site show figures by name.
 """
 
 from __future__ import annotations

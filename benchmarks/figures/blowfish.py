@@ -76,7 +76,7 @@ def attribute_picture(rows: Rows) -> Picture:
 
 
 def _gains_picture(rows: Rows, shown: Mapping[str, str], title: str) -> Picture:
-    """Draw the gain of a policy against ε, a line for each data set, whose policy `shown` names."""
+    """Draw the gain of a policy against ε, with a line for each data set; `shown` names the policy of each data set."""
     picture, axes = panels(2, width=4.3, height=3.1)
     for axis, way in zip(axes, (PRIVATE, LEMMA), strict=True):
         for number, (name, policy) in enumerate(shown.items()):
@@ -91,7 +91,7 @@ def _gains_picture(rows: Rows, shown: Mapping[str, str], title: str) -> Picture:
 
 
 def judge_sizes(rows: Rows) -> Verdict:
-    """Judge Figure 1(d): an improvement in every case."""
+    """Judge Figure 1(d): the policy improves the objective in every case."""
     sizes = [name for name in _values(rows, "data") if name.startswith("skin")] or _values(rows, "data")
     cases = [
         row
@@ -111,7 +111,7 @@ def judge_sizes(rows: Rows) -> Verdict:
 
 
 def judge_attribute(rows: Rows) -> Verdict:
-    """Judge Figure 1(e): ten times better on skin and simulated points, little gain on places."""
+    """Judge Figure 1(e): policies gain a factor of ten on skin and simulated points, and little on places."""
     own = [row for row in rows if row["policy"] == "attribute"]
     gains = {way: [_gain(rows, row) for row in own if row["way"] == way] for way in (PRIVATE, LEMMA)}
     small = [row for row in own if row["way"] == PRIVATE and row["data"] != "check-ins"]

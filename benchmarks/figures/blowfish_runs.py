@@ -39,7 +39,7 @@ def checkins(folder: Path) -> tuple[Domain, np.ndarray, source.Policies]:
 
 
 def skin(folder: Path, part: int) -> tuple[Domain, np.ndarray, source.Policies]:
-    """Return the cube of colours, one in `part` of the pixels, and the policies of Figures 1(b) and 1(d)."""
+    """Return the cube of colours, every `part`-th pixel of a shuffle, and the policies of Figures 1(b) and 1(d)."""
     colours = Domain(dict.fromkeys("bgr", range(256)))
     pixels = np.random.default_rng(2014).permutation(source.skin(folder))
     policies = source.thresholds(colours, {f"θ = {theta}": theta for theta in (128, 32)})
@@ -67,13 +67,13 @@ DATA = {
 
 
 def attributes(domain: Domain) -> source.Policies:
-    """Return the full policy and the policy of single attributes, with the θ of Lemma 6.1: the longest attribute."""
+    """Return the full policy and the policy of single attributes, whose θ in Lemma 6.1 is the longest attribute."""
     longest = max(float(attribute.values[-1]) - float(attribute.values[0]) for attribute in domain.attributes)
     return source.thresholds(domain, {}) | {"attribute": (Policy.attribute(domain), longest)}
 
 
 def partitions(domain: Domain, sides: list[int]) -> source.Policies:
-    """Return policies of a number of uniform blocks along each side, with the θ of Lemma 6.1: a block's diameter."""
+    """Return policies of a number of uniform blocks along each side, whose θ in Lemma 6.1 is a block's diameter."""
     found = source.thresholds(domain, {})
     codes = np.indices(domain.shape).reshape(len(domain.shape), -1)
     for side in sides:
@@ -163,7 +163,7 @@ KMEANS = Experiment(
     small={"names": ["simulated"], "epsilons": [1.0], "repeats": 2},
     full={"names": list(DATA), "epsilons": [0.1, 0.4, 1.0], "repeats": 20},
     keys=("data", "policy", "epsilon", "way"),
-    # The random numbers are equal, but one record that changes its cluster changes all later values.
+    # Random numbers are the same in each run, but one record that changes its cluster changes all later values.
     spread={"mean": 0.2},
     data=("uci/Skin_NonSkin.txt", *_CHECKINS),
 )

@@ -49,7 +49,7 @@ def runtime(rows: Rows) -> Picture:
 
 
 def judge_runtime(rows: Rows) -> Verdict:
-    """Judge Figure 10: by data set, the two policies of DPHMM against DPLS."""
+    """Judge Figure 10: for each data set, compare the two policies of DPHMM with DPLS."""
     held, texts = 0, []
     for data in _values(rows, "data"):
         mean = {policy: _mean(rows, data, policy) for policy in POLICIES}
@@ -72,7 +72,7 @@ def performance(rows: Rows) -> Picture:
 
 
 def judge_performance(rows: Rows) -> Verdict:
-    """Judge Figure 11: four statements for each data set."""
+    """Judge Figure 11 by four statements for each data set."""
     claims, texts = [], []
     for data in _values(rows, "data"):
         mean = {policy: _mean(rows, data, policy) for policy in POLICIES}
@@ -111,7 +111,7 @@ def by_epsilon(rows: Rows) -> Picture:
 
 
 def judge_by_epsilon(rows: Rows) -> Verdict:
-    """Judge Figure 12: for each data set and policy, and that G_trs sacrifices little: by data set and ε."""
+    """Judge Figure 12 for each data set and policy, and judge for each data set and ε that G_trs sacrifices little."""
     claims, changes, sacrifices = [], [], []
     for data in _values(rows, "data"):
         found = {p: sorted(_usual(rows, data, p), key=lambda row: row["epsilon"]) for p in POLICIES}
@@ -172,7 +172,7 @@ def judge_by_radius(rows: Rows) -> Verdict:
 
 
 def adversaries(rows: Rows) -> Picture:
-    """Draw Definition 10.9: by step, a column for each policy, a row for each data set."""
+    """Draw Definition 10.9 by step, with a column for each policy and a row for each data set."""
     sets = _values(rows, "data")
     picture, all_axes = panels(3, len(sets), width=3.1, height=2.5)
     for place, axes in enumerate(all_axes):
@@ -213,18 +213,18 @@ def _steps(rows: Rows, data: str, policy: str) -> Rows:
 
 
 def _usual(rows: Rows, data: str, policy: str) -> Rows:
-    """Return the means over all steps with the usual radius, the first that is stored, for all ε."""
+    """Return the means over all steps for every ε, with the usual radius, which is stored first."""
     own = [row for row in rows if row["data"] == data and row["policy"] == policy and row["step"] == 0]
     return [row for row in own if row["radius"] == own[0]["radius"]]
 
 
 def _mean(rows: Rows, data: str, policy: str) -> Row:
-    """Return the means over all steps with the usual ε, the first that is stored, and the usual radius."""
+    """Return the means over all steps with the usual ε and radius, which are stored first."""
     return _usual(rows, data, policy)[0]
 
 
 def _radii(rows: Rows, data: str) -> Rows:
-    """Return the means over all steps of G_util with the usual ε, by radius."""
+    """Return the means of G_util over all steps for each radius, with the usual ε."""
     usual = _mean(rows, data, "G_util")["epsilon"]
     own = [
         r for r in rows if r["data"] == data and r["policy"] == "G_util" and r["step"] == 0 and r["epsilon"] == usual

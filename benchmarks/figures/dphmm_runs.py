@@ -1,8 +1,8 @@
 """DPHMM (Xiao et al. 2017), section 8, on GeoLife and on check-ins: the releases behind its Figures 10 to 13.
 
-Planar isotropic noise with the hull of the whole graph, repair by the nearest node, ε = 1 unless varied. G_util joins
-cells within r, G_trs joins cells that can be reached from one cell in one step. DPLS is the complete graph on the
-δ-location set.
+The mechanism is planar isotropic noise with the hull of the whole graph, repair by the nearest node, and ε = 1 unless
+varied. The policy G_util joins cells at distances up to r. The policy G_trs joins cells that can be reached from one
+cell in one step. The policy DPLS is the complete graph on the δ-location set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ADVERSARIES", "EXPERIMENTS", "LOCATION_DATA", "SAMPLED", "TRACES", "
 
 LOCATION_DATA = ("foursquare_nyc_marc/specific_train.csv", "geolife_trackintel")
 RULES = {"hull": "graph", "repair": "nearest"}
-# The radius of G_util in km; others are multiples of it.
+# The usual radius of G_util in km for each data set; all other radii are multiples of it.
 RADII = {"GeoLife": 1.0, "check-ins": 2.0}
 MEASURES = ("degree", "error", "attack", "milliseconds", "members")
 
@@ -33,7 +33,7 @@ def scene_of(folder: Path, name: str, trajectories: int, steps: int) -> Scene:
 
 
 def policies(here: Scene, factor: float = 1.0) -> dict[str, tuple[nx.Graph, dict[str, object]]]:
-    """Return graph and rules of each policy; `factor` times the usual radius for G_util."""
+    """Return graph and rules of each policy; the radius of G_util is `factor` times the usual one."""
     return {
         "G_util": (md.graphs.threshold(here.domain, here.radius * factor), RULES),
         "G_trs": (md.graphs.transitions(here.chain), RULES),
@@ -44,9 +44,9 @@ def policies(here: Scene, factor: float = 1.0) -> dict[str, tuple[nx.Graph, dict
 def traces(
     folder: Path, *, data: list[str], trajectories: int, steps: int, epsilons: list[float], factors: list[float]
 ) -> Iterator[Row]:
-    """Release trajectories; each step is reported for the usual (first) values of `epsilons` and `factors`.
+    """Release trajectories; the usual values, first in `epsilons` and `factors`, also give a row for each step.
 
-    Step 0 stands for the mean over all steps.
+    The row of step 0 contains the mean over all steps.
     """
     for name in data:
         here = scene_of(folder, name, trajectories, steps)
@@ -111,8 +111,8 @@ def believed(stage: md.traces.Stage, share: float) -> dict[str, np.ndarray]:
     return {"designer": stage.prior, "less": np.full(n, 1 / n), "more": more, "nearly_all": nearly}
 
 
-# Noise is sampled: another processor may build a hull in another order, and thus draw other noise. Columns that depend
-# on noise have a wide spread; a spread of 1 accepts every value.
+# Noise is sampled, and a different processor may build a hull in a different order and thus draw different noise.
+# Columns that depend on noise therefore have a wide spread; a spread of 1 accepts every value.
 SAMPLED = {"members": 0.5, "degree": 0.5, "error": 1.0, "attack": 1.0}
 
 TRACES = Experiment(

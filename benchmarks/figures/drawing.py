@@ -13,7 +13,7 @@ from mechdesign.report._style import headline, new_figure
 
 __all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "label", "line", "logarithmic", "panels"]
 
-# Okabe and Ito's palette, dark and light in turn, so that neighbours differ in grey too; markers and dashes differ.
+# Okabe and Ito's palette, alternately dark and light, so that successive lines also differ in grey.
 COLOURS = ("#0072B2", "#E69F00", "#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)))
@@ -27,7 +27,7 @@ def panels(columns: int = 1, rows: int = 1, width: float = 4.3, height: float = 
 
 
 def line(kind: int, *, markers: bool = True, lines: bool = True) -> dict[str, object]:
-    """Return the keywords of `Axes.plot` for the series with number `kind`; from the eighth on marks are hollow."""
+    """Return the keywords of `Axes.plot` for series number `kind`; from the eighth series on, marks are hollow."""
     return {
         "markerfacecolor": "white" if kind >= len(COLOURS) else COLOURS[kind],
         "color": COLOURS[kind % len(COLOURS)],

@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parents[2] / "notebooks" / "results"
 
 
 class StaleResultError(RuntimeError):
-    """A stored result is missing, was changed, or belongs to other parameters or data."""
+    """A stored result is missing, was changed, or was computed from different parameters or data."""
 
 
 class MovedError(RuntimeError):
@@ -52,7 +52,7 @@ class Stored:
 
     @property
     def origin(self) -> str:
-        """Return the origin of the rows in one line."""
+        """Return one line that says when, and with which versions, the rows were computed."""
         made = self.made_with
         return (
             f"{len(self.rows)} rows, computed on {made['date']} with mechdesign {made['mechdesign']}, "
@@ -78,15 +78,15 @@ class Experiment:
     """A computation behind figures.
 
     Attributes:
-        name: Also the name of its file of results.
-        compute: Yields rows from the parameters of a setting. If the experiment has `data`, their folder is the first
-            argument.
+        name: Name of the experiment and of its file of results.
+        compute: Function that yields rows, given the parameters of a setting. If the experiment has `data`, their
+            folder is the first argument.
         small: Parameters with which the experiment takes seconds, for tests and for readers of a notebook.
         full: Parameters of the stored figures.
         keys: Columns that identify a row.
-        spread: Largest difference of each compared column, as a share of the larger value or, for values below one,
-            absolutely. Columns that are neither in `spread` nor in `keys` are not compared.
-        data: Files below the folder of real data, or folders, which stand for all their files.
+        spread: Largest allowed difference of each compared column: a share of the larger value or, for values below
+            one, an absolute number. Columns that are neither in `spread` nor in `keys` are not compared.
+        data: Files of real data that the experiment reads; a folder stands for all its files.
     """
 
     name: str
@@ -123,12 +123,12 @@ class Experiment:
         return Stored(rows, self._parameters(setting), self._digests(), made)
 
     def store(self, settings: Iterable[str] = ("small", "full")) -> None:
-        """Compute settings and keep their rows."""
+        """Compute the given settings, and store their rows."""
         for setting in settings:
             self.keep(setting, self.run(setting))
 
     def keep(self, setting: str, found: Stored) -> None:
-        """Store the rows of a setting, and keep the rows of the other setting."""
+        """Store the rows of a setting; the stored rows of the other setting remain."""
         content = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
         inputs = {"experiment": self.name, "parameters": found.parameters, "data": found.data}
         content[setting] = {
@@ -145,7 +145,7 @@ class Experiment:
         """Return stored rows, after checking that they are whole and belong to these parameters and data.
 
         Raises:
-            StaleResultError: The rows are missing, or belong to other parameters or data.
+            StaleResultError: The rows are missing, or were computed from different parameters or data.
         """
         remedy = f"run: python benchmarks/run.py --only {self.name}"
         try:
@@ -165,7 +165,7 @@ class Experiment:
         """Compute a setting again and compare it with the stored rows.
 
         Raises:
-            MovedError: A number has moved by more than its spread.
+            MovedError: A number differs from the stored number by more than its spread.
         """
         comparison = self.compare(self.stored(setting), self.run(setting))
         if comparison.moved:
@@ -215,7 +215,7 @@ class Experiment:
 
 
 def _plain(value: Any) -> Any:
-    """Return `value` in terms of JSON; floats keep ten significant digits, infinities become text."""
+    """Return `value` in a form that JSON can store; floats keep ten significant digits, and infinities become text."""
     if isinstance(value, Mapping):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -41,7 +41,7 @@ def noise(rows: Rows) -> Picture:
 
 
 def judge_noise(rows: Rows) -> Verdict:
-    """Judge Figure 6: by policy, ε and measure."""
+    """Judge Figure 6 for each policy, ε and measure."""
     found = _by_mechanism(rows)
     cases = [(mechanisms, measure) for mechanisms in found.values() for measure in MEASURES]
     held = sum(m["P-PIM"][measure] <= m["P-LM"][measure] * (1 + SAME) for m, measure in cases)
@@ -56,7 +56,7 @@ def judge_noise(rows: Rows) -> Verdict:
 
 
 def policies_compared(rows: Rows) -> Picture:
-    """Draw Figure 7: errors by ε, a line for each policy; above map-wide noise, below answers within the block."""
+    """Draw Figure 7: errors by ε and policy, in the upper row with noise over the whole map, below within the block."""
     picture, all_axes = panels(3, 2, width=3.0, height=2.3)
     for place, axes in enumerate(all_axes):
         measure, mechanism = list(MEASURES)[place % 3], ("P-PIM", "P-PIM, block")[place // 3]
@@ -71,7 +71,7 @@ def policies_compared(rows: Rows) -> Picture:
 
 
 def judge_policies(rows: Rows) -> Verdict:
-    """Judge Figure 7 by the algorithm as printed, whose noise ignores blocks."""
+    """Judge Figure 7 by the algorithm as printed, whose noise may lead out of the secret's block."""
     graphs = {"E_eu": "G_k9", "E_r": "G_k25", "E_poi": "G_poi"}
     found, epsilons = _by_mechanism(rows), _values(rows, "epsilon")
     claims, best = [], []
@@ -122,7 +122,7 @@ def repairs(rows: Rows) -> Picture:
 
 
 def judge_repairs(rows: Rows) -> Verdict:
-    """Judge Figure 8: by constrained domain."""
+    """Judge Figure 8 for each constrained domain."""
     ratios = [row["area_error"] / row["nearest_error"] for row in rows]
     held = sum(ratio <= 1 + SAMPLED for ratio in ratios)
     worst = rows[int(np.argmax(ratios))]
@@ -165,7 +165,7 @@ def repair_example(rows: Rows) -> Picture:
 
 
 def judge_repair_example(rows: Rows) -> Verdict:
-    """Judge "always" by one example."""
+    """Judge the claim "always" by one counterexample."""
     found = {row["method"]: row for row in rows}
     area, nearest = found["area"], found["nearest"]
     text = (
@@ -201,7 +201,7 @@ def traces(rows: Rows) -> Picture:
 
 
 def judge_traces(rows: Rows) -> Verdict:
-    """Judge Figure 9: by policy, that P-PIM is better and errors rise; and that G_k9 is the best policy."""
+    """Judge Figure 9: under each policy, P-PIM is better and errors rise; and G_k9 is the best policy."""
     data, policies = rows[0]["data"], _values(rows, "policy")
     mean = {
         (policy, name): _where(rows, data=data, policy=policy, mechanism=name, step=0)[0]["error"]
@@ -241,7 +241,7 @@ def traces_by_policy(rows: Rows) -> Picture:
 
 
 def judge_traces_by_policy(rows: Rows) -> Verdict:
-    """Judge Figure 10: G_k9 at each step of each data set, and the data sets against each other."""
+    """Judge Figure 10: G_k9 is compared at each step of each data set, and the data sets with each other."""
     policies, sets = _values(rows, "policy"), _values(rows, "data")
     held = cases = 0
     for data in sets:
@@ -298,7 +298,7 @@ def _percent(part: float) -> str:
 
 
 def _span(parts: list[float]) -> str:
-    """Return the range of some shares in per cent."""
+    """Return the range from the least to the largest share, in per cent."""
     return f"{_percent(min(parts))} to {_percent(max(parts))}" if max(parts) > min(parts) else _percent(parts[0])
 
 

@@ -1,7 +1,7 @@
 """PGLP (Cao et al. 2020), section 6, on check-ins and on GeoLife: the releases behind its Figures 6 to 10.
 
 G_k9, G_k16 and G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5, and G_poi joins cells of the same category
-within 6 × 6 cells. Single locations are those of Manhattan; the errors of mechanisms with a channel are exact
+within 6 × 6 cells. Single locations are drawn from Manhattan. If a mechanism has a channel, its errors are exact
 expectations.
 """
 
@@ -29,7 +29,7 @@ MECHANISMS = {"P-LM": "laplace", "P-PIM": "planar-isotropic"}
 
 
 def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str]) -> Iterator[Row]:
-    """Release single locations: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories; see `channels`."""
+    """Release single locations, and yield E_eu in km, E_r for regions of 5 × 5 cells, and E_poi for categories."""
     path = folder / CHECKINS
     domain = md.Domain.geographic_grid(side, side, *BOX.values())
     traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
@@ -62,7 +62,8 @@ def repairs(
 ) -> Iterator[Row]:
     """Repair policies on random constrained domains in a square of GeoLife's map, by least area and by nearest node.
 
-    E_eu of coordinates as drawn, the expected norm of planar isotropic noise with the hull of the graph, from samples.
+    The error is E_eu of coordinates as drawn. It is the mean norm of samples of planar isotropic noise with the hull of
+    the graph.
     """
     here = scene_of(folder, "GeoLife", 1, 2)
     for block in blocks:
@@ -91,7 +92,7 @@ def _repaired(domain: md.Domain, graph: nx.Graph, samples: int) -> Row:
         after = md.graphs.repair(domain, graph, method)
         seconds = time.process_time() - clock
         mechanism = md.mechanisms.PlanarIsotropic(1, domain, after.graph, hull="graph")
-        # One hull for all: the noise does not depend on the node.
+        # All nodes have the same hull, so the noise does not depend on the node.
         node = int(mechanism.nodes[0])
         noise = mechanism.sample(node, samples, rng=0) - domain.points[node]
         row |= {f"{method}_error": float(np.linalg.norm(noise, axis=1).mean()), f"{method}_seconds": seconds}
@@ -132,7 +133,7 @@ def traces(
                 yield from means(own, found, every_step=True)
 
 
-# The LP channel minimises E_eu: its other errors depend on the choice among several optima.
+# The LP channel minimises E_eu, so E_r and E_poi depend on the choice among several optimal channels.
 _ERRORS = {"E_eu": 1e-4, "E_r": 0.05, "E_poi": 0.05}
 
 SINGLE = Experiment(

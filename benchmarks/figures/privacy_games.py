@@ -30,7 +30,7 @@ SAME = 1e-3
 
 
 def same(first: float, second: float) -> bool:
-    """Return whether two numbers are equal up to this tolerance."""
+    """Return whether two numbers are equal up to the tolerance `SAME`."""
     return bool(abs(first - second) <= SAME * max(abs(first), abs(second)))
 
 
@@ -40,7 +40,7 @@ def percent(part: float) -> str:
 
 
 def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
-    """Judge Figure 2(a): by user."""
+    """Judge Figure 2(a) for each user."""
     held, ends = 0, []
     for user in users_of(rows):
         errors = [row["optimal"] for row in rows if row["user"] == user and row["mechanism"] == "differential"]
@@ -57,7 +57,7 @@ def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
 
 
 def judge_cost_against_privacy(rows: Rows) -> Verdict:
-    """Judge Figure 2(b): by user and ε."""
+    """Judge Figure 2(b) for each user and ε."""
     cases = list(trios(rows))
     equal = sum(same(case["joint"]["cost"], case["differential"]["cost"]) for case in cases)
     dearer = [case["differential"]["cost"] / case["distortion"]["cost"] - 1 for case in cases]
@@ -76,7 +76,7 @@ def judge_cost_against_privacy(rows: Rows) -> Verdict:
 
 
 def judge_bayes_of_two(rows: Rows) -> Verdict:
-    """Judge Figure 3: by user and ε."""
+    """Judge Figure 3 for each user and ε."""
     cases = list(trios(rows))
     gains = [case["differential"]["bayes"] / case["distortion"]["bayes"] - 1 for case in cases]
     held = sum(gain >= -SAME for gain in gains)
@@ -90,7 +90,7 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
 
 
 def judge_bayes_against_optimal(rows: Rows) -> Verdict:
-    """Judge Figure 4: by user, ε and mechanism."""
+    """Judge Figure 4 for each user, ε and mechanism."""
     held, cases, ratios = 0, 0, {mechanism: [] for mechanism in MECHANISMS}
     for case in trios(rows):
         for mechanism, row in case.items():
@@ -107,12 +107,12 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
 
 
 def judge_joint_privacy(rows: Rows) -> Verdict:
-    """Judge Figure 5: by user, ε and floor; the joint mechanism has the larger privacy and the larger cost."""
+    """Judge Figure 5 for each user, ε and floor: the joint mechanism has the larger privacy and the larger cost."""
     return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
 
 
 def judge_informed_adversaries(rows: Rows) -> Verdict:
-    """Judge Figure 6: by user, ε and information."""
+    """Judge Figure 6 for each user, ε and share of better information."""
     held, cases, parts = 0, 0, []
     for share in SHARES:
         column = f"informed_{share:g}"
@@ -130,7 +130,7 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
 
 
 def judge_scenario_3(rows: Rows) -> Verdict:
-    """Judge Figure 7: by user, ε and floor."""
+    """Judge Figure 7 for each user, ε and floor."""
     return _judge_joint(rows, "With ε and floor chosen apart, the")
 
 
@@ -166,7 +166,7 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
 
 
 def judge_approximation(rows: Rows) -> Verdict:
-    """Judge Figure 8: by user and radius below the whole map, whether privacy is almost the same."""
+    """Judge Figure 8 for each user and each radius below the whole map: privacy is almost the same."""
     exact = {row["user"]: row for row in rows if row["radius"] == 0}
     whole = max(row["radius"] for row in rows)
     asked = max(row["tight_epsilon"] for row in exact.values())

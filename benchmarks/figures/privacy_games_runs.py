@@ -1,7 +1,7 @@
 """Privacy Games (Shokri 2015), section 9 and appendix C, on real check-ins: the designs behind its Figures 2 to 8.
 
-As in the paper: distances are Euclidean, the cost is Hamming's, priors are frequencies without smoothing, of ten users
-drawn at random. Unlike in the paper the map is New York, and coarser.
+As in the paper, distances are Euclidean, and the cost is the Hamming distance. As in the paper, the priors are visit
+frequencies, without smoothing, of ten users drawn at random. Unlike in the paper, the map is New York, and coarser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["APPROXIMATION", "EXPERIMENTS", "SCENARIO_1", "SCENARIO_2", "SCENARIO
 Floats = NDArray[np.float64]
 
 CHECKINS = "foursquare_nyc_marc/specific_train.csv"
-# Some 15 × 8 km, as in the paper: Manhattan below 80th Street, Brooklyn north of Prospect Park.
+# The box has some 15 × 8 km, as in the paper: Manhattan below 80th Street, and Brooklyn north of Prospect Park.
 BOX = {"south": 40.66, "north": 40.795, "west": -74.02, "east": -73.925}
 FEWEST_VISITS = 100
 # Share of the prior that a better informed adversary moves to the user's two most visited cells.
@@ -53,7 +53,7 @@ def users(folder: Path, domain: md.Domain, number: int, seed: int = 10) -> list[
 def informed(prior: Floats, share: float) -> Floats:
     """Return the belief of an adversary with further evidence for the two most visited cells (section 9.2).
 
-    A `share` of the belief in all other cells is moved to these two, in the proportion of their visits.
+    A `share` of the belief in all other cells is moved to these two cells, in the proportion of their visits.
     """
     top = np.argsort(-prior, kind="stable")[:2]
     belief = prior * (1 - share)
@@ -62,7 +62,7 @@ def informed(prior: Floats, share: float) -> Floats:
 
 
 def designed(prior: Floats, distance: Floats, epsilon: float | None, floor: float | None) -> tuple[md.Design, Row]:
-    """Design for the Hamming cost, and attack: optimal (19), Bayesian (25), optimal with better information."""
+    """Design for the Hamming cost; return errors of the optimal (19), the Bayesian (25) and better informed attacks."""
     requirements: list[md.MetricPrivacy | md.DistortionPrivacy] = []
     if epsilon is not None:
         requirements.append(md.MetricPrivacy(f"{epsilon:g}", distance))
@@ -90,7 +90,7 @@ def below(value: float) -> float:
 
 
 def scenario_1(folder: Path, *, columns: int, rows: int, number: int, epsilons: list[float]) -> Iterator[Row]:
-    """Give the distortion and the joint mechanism the floor that the differential mechanism reaches by itself."""
+    """Use the distortion that the differential mechanism reaches as the floor of the two other mechanisms."""
     domain = town(columns, rows)
     distance = md.distances.euclidean(domain)
     for user, prior in enumerate(users(folder, domain, number), 1):
@@ -107,7 +107,7 @@ def scenario_1(folder: Path, *, columns: int, rows: int, number: int, epsilons: 
 def scenario_2(
     folder: Path, *, columns: int, rows: int, number: int, epsilons: list[float], parts: list[float]
 ) -> Iterator[Row]:
-    """Require floors at given shares of the way from the differential mechanism's distortion to the largest."""
+    """Require floors between the differential mechanism's distortion and the largest, at given shares of the range."""
     domain = town(columns, rows)
     distance = md.distances.euclidean(domain)
     for user, prior in enumerate(users(folder, domain, number), 1):
@@ -125,7 +125,7 @@ def scenario_2(
 def scenario_3(
     folder: Path, *, columns: int, rows: int, number: int, epsilons: list[float], step: float
 ) -> Iterator[Row]:
-    """Combine every ε with every floor, chosen apart from each other."""
+    """Combine every ε with every floor; the floors do not depend on ε."""
     domain = town(columns, rows)
     distance = md.distances.euclidean(domain)
     for user, prior in enumerate(users(folder, domain, number), 1):
@@ -218,7 +218,7 @@ def tight_epsilon(matrix: Floats, distance: Floats, seen: float = 1e-6, least: f
 
 
 def _rows(n: int, columns: list[NDArray[np.int64]], values: list[Floats]) -> sparse.csr_array:
-    """Return the rows whose k-th entries are values[k] in columns[k]."""
+    """Return sparse rows; the k-th entry of each row is values[k] in the column columns[k]."""
     places = (np.tile(np.arange(len(columns[0])), len(columns)), np.concatenate(columns))
     return sparse.csr_array((np.concatenate(values), places), shape=(len(columns[0]), n * n + n))
 

@@ -35,13 +35,13 @@ class Figure:
     """A figure of a paper, or our own figure.
 
     Attributes:
-        name: Also the name of its picture.
+        name: Name of the figure and of its picture.
         title: The paper, and the number of the figure in it.
         claim: The claim of the paper, quoted or paraphrased.
         experiment: The experiment that computes the rows.
         draw: Function that draws the picture from rows.
         judge: Function that computes the verdict from rows.
-        notebook: The notebook that shows it.
+        notebook: The notebook that shows the figure.
         alt: Description of the picture for readers who cannot see it.
     """
 
@@ -55,11 +55,11 @@ class Figure:
     alt: str
 
     def verdict(self, stored: Stored | None = None) -> Verdict:
-        """Return the verdict on rows, by default those stored."""
+        """Return the verdict on the given rows, by default on the stored rows."""
         return self.judge((stored or self.experiment.stored()).rows)
 
     def png(self, stored: Stored | None = None, dpi: int = 110) -> bytes:
-        """Return the picture of rows, by default those stored."""
+        """Return the picture of the given rows, by default of the stored rows."""
         with report_style():
             content = io.BytesIO()
             self.draw((stored or self.experiment.stored()).rows).savefig(content, dpi=dpi, metadata={"Software": None})
@@ -77,7 +77,7 @@ class Figure:
 
 
 def say(text: str) -> None:
-    """Display Markdown with numbers put in by the caller."""
+    """Display a text in Markdown, into which the caller has put numbers."""
     from IPython.display import Markdown, display
 
     display(Markdown(text))

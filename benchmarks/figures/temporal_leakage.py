@@ -24,7 +24,7 @@ from figures.temporal_leakage_runs import (
 __all__ = ["EXPERIMENTS", "FIGURES"]
 
 CORRELATIONS = ("strongest", "moderate", "none")
-# Rounding of the stored digits.
+# Relative rounding error of the stored numbers.
 SAME = 1e-8
 
 
@@ -46,7 +46,7 @@ def over_time(rows: Rows) -> Picture:
 
 
 def judge_over_time(rows: Rows) -> Verdict:
-    """Judge Figure 3: each release, by kind of leakage and degree of correlation."""
+    """Judge Figure 3 at each release, for each kind of leakage and degree of correlation."""
     epsilon, steps = rows[0]["epsilon"], max(row["step"] for row in rows)
     held = cases = 0
     for row in rows:
@@ -65,7 +65,7 @@ def judge_over_time(rows: Rows) -> Verdict:
 
 
 def loss(rows: Rows) -> Picture:
-    """Draw Figure 4: the loss of each pair of rows, and L above them all."""
+    """Draw Figure 4: the losses of all pairs of rows, and L, which is their maximum."""
     picture, (axes,) = panels(width=6.4, height=4.0)
     curve = _where(rows, kind="curve")
     alpha = [row["alpha"] for row in curve]
@@ -128,7 +128,7 @@ def suprema(rows: Rows) -> Picture:
 
 
 def judge_suprema(rows: Rows) -> Verdict:
-    """Judge Figure 5: by case."""
+    """Judge Figure 5 for each case."""
     last: dict[str, Row] = {row["case"]: row for row in rows}
     ends = {case: (row["BPL"], float(row["supremum"])) for case, row in last.items()}
     steps = max(row["step"] for row in rows)
@@ -175,7 +175,7 @@ _PANELS = {
 
 
 def judge_runtime(rows: Rows) -> Verdict:
-    """Judge Figure 6: four claims."""
+    """Judge four claims on Figure 6."""
     seconds = {(row["panel"], row["x"], row["route"]): row["seconds"] for row in rows}
     programs = [(x, t) for (panel, x, route), t in seconds.items() if route == "linear programs"]
     slower = [
@@ -225,7 +225,7 @@ def smoothed(rows: Rows) -> Picture:
 
 
 def judge_smoothed(rows: Rows) -> Verdict:
-    """Judge Figure 7: by statement of the text; "not substantially lower" means by less than a quarter."""
+    """Judge Figure 7 by the statements of the text; "not substantially lower" means lower by less than a quarter."""
     few, many = min(_values(rows, "states")), max(_values(rows, "states"))
     high, low = max(_values(rows, "epsilon")), min(_values(rows, "epsilon"))
     key = {(row["states"], row["s"], row["epsilon"]): row for row in rows}

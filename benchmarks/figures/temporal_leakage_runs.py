@@ -1,8 +1,8 @@
-"""Quantifying DP in continuous release under temporal correlations (Cao et al. 2019): behind its Figures 3 to 9.
+"""Compute the rows of Figures 3 to 9 of Cao et al. (2019), on continuous releases under temporal correlations.
 
-The matrices are the paper's: the printed matrices, random matrices, and the identity after Laplacian smoothing
-(Equation 28). A small s means strong correlation. Missing parameters of Figure 5 follow from the four cases of the
-paper's Theorem 11.
+The matrices are those of the paper: printed matrices, random matrices, and the identity after Laplacian smoothing
+(Equation 28). A small parameter s of the smoothing means strong correlation. Missing parameters of Figure 5 follow from
+the four cases of the paper's Theorem 11.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def smoothed(n: int, s: float) -> Floats:
 
 
 def _paired_as_in_the_paper(compute: Callable[..., Iterator[Row]]) -> Callable[..., list[Row]]:
-    """Allow an experiment to combine matrices that do not belong to one chain, as in the paper's examples."""
+    """Let an experiment combine matrices that do not belong to one chain, as the paper's examples do."""
 
     @functools.wraps(compute)
     def rows(**parameters: object) -> list[Row]:
@@ -85,7 +85,7 @@ def loss(*, largest: float, count: int) -> Iterator[Row]:
     matrix = np.array(EXAMPLE_4)
     whole = leakage.LossFunction(matrix, cache=False)
     tables = leakage.cao2019.algorithm2(matrix)
-    # Algorithm 2 goes through the rows d, and for each through the others q.
+    # Algorithm 2 goes through all rows d, and for each d through all other rows q.
     names = [f"({q + 1}, {d + 1})" for d, q in permutations(range(len(matrix)), 2)]
 
     def row(kind: str, alpha: float, pair: str) -> Row:
@@ -113,10 +113,10 @@ def suprema(*, steps: list[int]) -> Iterator[Row]:
 def runtime(
     *, sizes: list[int], programs: list[int], steps: list[int], alphas: list[float], size: int, repeats: int
 ) -> Iterator[Row]:
-    """Time the quantification: by number of states, precomputation alone, by number of releases, and by α.
+    """Time the computation of leakage by number of states, by number of releases and by α, and precomputation alone.
 
-    The linear programs are solved by HiGHS, up to the sizes in `programs`. Seconds are those of the processor. `value`
-    is the leakage that was computed.
+    The linear programs are solved by HiGHS, up to the sizes in `programs`. Seconds are processor time. The column
+    `value` contains the computed leakage.
     """
     for n in sizes:
         P = random_matrix(n)
@@ -139,7 +139,7 @@ def runtime(
 
 
 def _timing(panel: str, x: float, route: str, call: Callable[[], float], repeats: int) -> Row:
-    """Time a call: the least of some repeats of at least a hundredth of a second, since other work only adds to it."""
+    """Time a call: the least of several measurements, because other work on the machine only adds time."""
     best = math.inf
     for _ in range(repeats):
         count, clock = 0, time.process_time()
@@ -161,9 +161,9 @@ def _released(function: Callable[[float], float], steps: int, epsilon: float) ->
 
 @_paired_as_in_the_paper
 def strengths(*, sizes: list[int], smoothing: list[float], epsilons: list[float], steps: list[int]) -> Iterator[Row]:
-    """Give BPL step by step under correlations of different strength, its supremum, and the step of 90 % of it.
+    """Give BPL at each step under correlations of different strength, its supremum, and the step that reaches 90 %.
 
-    The largest size is combined with the least s of the paper, 0.005, alone.
+    The largest number of states is combined only with the least s of the paper, 0.005.
     """
     for n in sizes:
         for s in smoothing if n == min(sizes) else [0.005]:
@@ -178,7 +178,7 @@ def strengths(*, sizes: list[int], smoothing: list[float], epsilons: list[float]
 
 @_paired_as_in_the_paper
 def allocation(*, alpha: float, steps: int) -> Iterator[Row]:
-    """Spread the budget by Algorithm 7, the same for all releases, and by Algorithm 8."""
+    """Spread the budget by Algorithm 7, which gives all releases the same ε, and by Algorithm 8."""
     constant = leakage.constant_budget(alpha, SYMMETRIC, BOTH_WAYS)
     for name, budgets in (
         ("Algorithm 7", np.full(steps, constant)),
@@ -193,7 +193,7 @@ def allocation(*, alpha: float, steps: int) -> Iterator[Row]:
 def utility(
     *, alpha: float, states: int, smoothing: float, lengths: list[int], strengths: list[float], length: int
 ) -> Iterator[Row]:
-    """Give the mean of |Laplace noise| over the releases, 1/ε_t each at sensitivity 1, by their number and by s."""
+    """Give the mean absolute Laplace noise, 1/ε_t at release t, by the number of releases and by s."""
     cases = [("by releases", smoothing, steps) for steps in lengths]
     cases += [("by s", s, length) for s in strengths]
     functions = {s: leakage.LossFunction(smoothed(states, s), cache=False) for s in {s for _, s, _ in cases}}

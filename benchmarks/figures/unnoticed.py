@@ -1,4 +1,4 @@
-"""Results that the papers do not contain: the figures, and their claims judged."""
+"""Draw the figures of results that the papers do not contain, and judge the claims of these figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def noise_picture(rows: Rows) -> Picture:
 
 
 def judge_noise(rows: Rows) -> Verdict:
-    """Judge whether noise is close to optimal: within a tenth of the least-cost channel's error, when snapped."""
+    """Judge whether snapped noise is close to optimal: within a tenth of the error of the least-cost channel."""
     cases = list(_grouped(rows, ("side", "epsilon"), "mechanism"))
     drawn, snapped = (
         [case[name]["error"] / case["least-cost channel"]["error"] for case in cases] for name in MECHANISMS[:2]
@@ -91,7 +91,7 @@ def judge_bounds(rows: Rows) -> Verdict:
 
 
 def hull_picture(rows: Rows) -> Picture:
-    """Draw all prefixes, and the pieces on their hull."""
+    """Draw the points of all prefixes, and those on their hull, which are the pieces of the loss function."""
     picture, (axes,) = panels(width=5.6, height=4.4)
     cloud = [row for row in rows if row["kind"] == "prefix"]
     pieces = sorted((row for row in rows if row["kind"] == "piece"), key=lambda row: row["D"])
@@ -189,7 +189,7 @@ def judge_errata(rows: Rows) -> Verdict:
 
 
 def _grouped(rows: Rows, keys: tuple[str, ...], column: str) -> Iterator[dict[str, Row]]:
-    """Yield rows that agree in `keys`, by their `column`."""
+    """Yield groups of rows that agree in `keys`; each group contains rows by their value in `column`."""
     groups: dict[tuple, dict[str, Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), {})[row[column]] = row

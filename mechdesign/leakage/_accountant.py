@@ -52,7 +52,8 @@ from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
-# Leakages in a state file may exceed the promise by this relative amount: earlier versions rounded them to nearest.
+# Leakages in a state file may exceed the promise by this relative amount, because earlier versions rounded leakages to
+# nearest.
 _ROUNDING = 1e-9
 
 
@@ -69,13 +70,13 @@ class Accountant:
 
     A release raises the leakage of all earlier releases through the forward correlation. Therefore a new release must
     keep the leakage of all releases below α. The promise covers the releases made so far: every later release must be
-    recorded here, too. Leakages are rounded up. If L is 0 or the identity, they are exact sums of the budgets as
-    printed in decimals. For example, three budgets of 0.1 keep a promise of 0.3.
+    recorded here, too. Leakages are rounded up. If a loss function is 0 or the identity, the leakages are exact sums of
+    the budgets as printed in decimals. For example, three budgets of 0.1 keep a promise of 0.3.
 
     With a `path`, the accountant keeps its state in a file that outlives the process. Each release locks the file,
     reads it again and replaces it as a whole, so that any number of threads and processes share one promise. A crash
-    loses nothing. An existing file must contain the same promise, and its releases are included. Without a `path`, only
-    the threads of one process can use the accountant.
+    loses nothing. An existing file must contain the same promise, and the accountant continues with its releases.
+    Without a `path`, only the threads of one process can use the accountant.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
@@ -86,7 +87,8 @@ class Accountant:
         ledger: A ledger that also records every ε. The sum of all ε is the leakage of the whole sequence (user-level
             privacy, Theorem 3). The ledger refuses releases beyond its own budget. `save` does not write the ledger.
         path: The file of the accountant, or None.
-        wait: Longest time to wait for another process that uses the file, in seconds; then `LedgerError`.
+        wait: Longest time in seconds to wait for another process that uses the file. After this time `LedgerError` is
+            raised.
 
     Raises:
         InputError: An argument is not valid.
@@ -138,7 +140,7 @@ class Accountant:
 
     @property
     def path(self) -> Path | None:
-        """The full path of the accountant's file, or None. A release is in the file before `release` returns."""
+        """The full path of the accountant's file, or None. `release` writes each release to it before returning."""
         return self._path
 
     @property
@@ -189,7 +191,8 @@ class Accountant:
         """Record a release, and return its leakage through its own budget and through earlier releases.
 
         With a path, the release is on the disk before this method returns: draw the noise after that. The ledger is
-            charged before the file is written. After a crash in between, it records more than was released, never less.
+        charged before the file is written. After a crash between these two steps, the ledger records more than was
+        released, never less.
 
         Args:
             epsilon: Budget of the release, in nats, at least 0.
@@ -213,7 +216,7 @@ class Accountant:
             history = kept.history.extend(epsilon)
             self._judge(kept.history, history)
             charged = self._charge(epsilon, len(kept.history))
-            # Without a ledger, this accountant does not change the name of the ledger in the file.
+            # An accountant without a ledger keeps the name of the ledger that the file contains.
             named = kept.state.ledger
             if self._ledger is not None or named == "unsaid":
                 named = describe_ledger(self._ledger)
@@ -234,9 +237,9 @@ class Accountant:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to a JSON file, which is replaced as a whole or not at all.
 
-        Loss functions are stored as pieces with the digests of the matrices, so that `load` needs no matrix. The
-        accountant's own file is always up to date, so it is not written. An existing file of another accountant is
-        replaced only if this accountant contains all of its releases.
+        Loss functions are stored as pieces with the digests of the matrices, so that `load` needs no matrix. If `path`
+        is the accountant's own file, nothing is written, because this file is always up to date. An existing file of
+        another accountant is replaced only if this accountant contains all of its releases.
 
         Args:
             path: The file.
@@ -282,18 +285,20 @@ class Accountant:
             path: The file, made by ``Accountant(…, path=)`` or by `save`.
             bound: False loads a copy for experiments: no release is written to the file or charged to a ledger.
             ledger: The ledger to charge. By default, the ledger named in the state is opened by its path. A ledger in
-                memory must be passed. With None no ledger is charged, and the file keeps the name of the ledger.
-            backward: The expected backward matrices, in the forms that `Accountant` accepts. The pieces in the file are
-                checked against them. Pass them for a file from another source: otherwise its pieces are not checked.
+                memory has no path, so it must be passed here. With None no ledger is charged, and the file keeps the
+                name of the ledger.
+            backward: The expected backward matrices, in the forms that `Accountant` accepts. The loss functions in the
+                file are checked against these matrices. Pass them for a file from another source, because its loss
+                functions are otherwise not checked.
             forward: The expected forward matrices, in the same forms.
-            wait: Longest time to wait for another process that uses the file, in seconds.
+            wait: Longest time in seconds to wait for another process that uses the file.
 
         Returns:
             The accountant.
 
         Raises:
-            StateError: The file is damaged or was changed by hand, other users can write it, or it has another version
-                or other matrices. This error also reports a ledger that is missing or lacks the releases of the state.
+            StateError: The file is damaged, was changed by hand, is writable for other users, or has another version or
+                other matrices. This error also reports a ledger that is missing or lacks the releases of the state.
 
         Warns:
             StateWarning: A state of version 1, which does not name its ledger, is opened without `ledger`.
@@ -325,7 +330,7 @@ class Accountant:
         return self if self._path is None else _reopen(type(self), self._path, self._ledger, self._wait)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
-        """Return the result of `copy`, with a copy of the ledger that charges the same ledger."""
+        """Reopen the accountant with a deep copy of its ledger; without a path, return the accountant itself."""
         return (
             self
             if self._path is None
@@ -333,7 +338,7 @@ class Accountant:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path; raise `LedgerError` without a path, because each copy would spend the whole promise."""
+        """Pickle the path. Without a path raise `LedgerError`, because copies together could leak more than α."""
         if self._path is None:
             raise LedgerError(
                 "an accountant without a path belongs to its process and cannot be pickled: each copy would spend the "
@@ -349,7 +354,7 @@ class Accountant:
     def _begin(self, path: Path) -> None:
         """Create the file of the releases, or continue with an existing one."""
         if self._ledger is not None:
-            # Create the file of the ledger, so that the state can name it.
+            # Create the file of the ledger first, because the state contains the path of this file.
             self._ledger.begin()
         _require_folder(path)
         with hold_new_lock(path, self._wait, lambda: _missing(path)):
@@ -371,7 +376,7 @@ class Accountant:
                 self._kept = self._kept._replace(content=write_state(path, self._kept.state))
 
     def _now(self) -> _Kept:
-        """Return the present content; a file is read again, and releases of other processes are added."""
+        """Return the present content; with a path, read the file again to include releases of other processes."""
         kept = self._kept
         if self._path is None:
             return kept
@@ -391,7 +396,7 @@ class Accountant:
         return kept
 
     def _require_process(self) -> None:
-        """Raise `LedgerError` if no file is shared and this process did not create the accountant."""
+        """Raise `LedgerError` if the accountant has no file and another process created it."""
         if self._path is None and not self._lock.is_at_home():
             raise LedgerError(
                 "an accountant without a path belongs to the process that created it: another process would spend the "
@@ -446,7 +451,7 @@ def _history(state: AccountantState) -> ReleaseHistory:
 
 
 def _require_grown(path: Path, there: AccountantState, ours: AccountantState) -> None:
-    """Raise `StateError` if the new state lacks releases of the state in the file."""
+    """Raise `StateError` if the file contains releases that the new state lacks."""
     if not there.same_promise(ours):
         raise StateError(f"{path} holds another promise or other matrices and was not changed. Save to another file")
     if there.releases != ours.releases[: len(there.releases)]:

@@ -31,7 +31,7 @@ _HALVINGS = 20
 # Relative bound of the rounding error of a sum of costs.
 _ROUNDING = 2.0**-44
 
-# Numbers of values on each grid axis in successive rounds, if both directions have correlations.
+# Number of values on each grid axis, round by round, if both directions have correlations.
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
 # Largest total number of states of all grids; this number of states needs 2 GB of memory.
 _MOST_STATES = 2.5e8
@@ -86,10 +86,10 @@ def best_budgets(
 ) -> BestBudgets:
     """Return budgets of least cost under which no window of releases leaks more than `alpha`.
 
-    Minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on grids. The
-    grids are refined around the best paths. States are rounded to each grid in two directions: one gives feasible
-    budgets, the other a lower bound of the cost. The budgets are checked by the recursions of `temporal` or `windows`,
-    and cost at most as much as the budgets of Algorithms 7 and 8.
+    The function minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on
+    grids. The grids are refined around the best paths. Rounding states to the grid in one direction gives feasible
+    budgets. Rounding them in the other direction gives a lower bound of the cost. The budgets are checked by the
+    recursions of `temporal` or `windows`, and cost at most as much as those of Algorithms 7 and 8.
 
     Args:
         alpha: Largest leakage of each release, or window of releases, in nats.
@@ -133,7 +133,7 @@ def best_budgets(
 
 
 class _Search:
-    """The best budgets and the best lower bound so far."""
+    """The search for budgets of least cost, with the best budgets and the best lower bound so far."""
 
     def __init__(self, program: Program, window: int) -> None:
         self._program, self._window = program, window
@@ -151,7 +151,7 @@ class _Search:
         return math.fsum(each) * (1 + _ROUNDING)
 
     def start_from_published(self, backward: Correlation, forward: Correlation) -> tuple[float | None, float | None]:
-        """Start from Algorithms 7 and 8; return the costs of their budgets, None if these break the promise."""
+        """Start from Algorithms 7 and 8; return the cost of each one's budgets, or None if they break the promise."""
         if any(isinstance(each, Varying) for each in (backward, forward)):
             return None, None
         steps, alpha = len(self._program), self._program.alpha
@@ -196,7 +196,7 @@ class _Search:
         return self._leakage(epsilons) <= self._program.alpha * (1 - _MARGIN)
 
     def _scale_down(self, epsilons: Floats) -> Floats:
-        """Return budgets scaled down until they are feasible; budgets of Algorithm 8 are feasible already."""
+        """Scale the budgets down until no window leaks more than α; return feasible budgets unchanged."""
         if self._leakage(epsilons) <= self._program.alpha:
             return epsilons
         low, high = 0.0, 1.0
@@ -231,7 +231,7 @@ class _Search:
         return filled
 
     def _grids(self, count: int, relaxed: Path | None) -> list[StateGrid]:
-        """Return grids of about `count` values per axis, dense around the best budgets and the relaxed path."""
+        """Return a grid for each release: about `count` values per axis, dense near the best and relaxed paths."""
         program = self._program
         before = recursion.backward(self.epsilons, self._correlations[0])
         after = recursion.forward(self.epsilons, self._correlations[1])
@@ -253,8 +253,9 @@ class _Search:
 def _values(alpha: float, centres: list[float], count: int) -> Floats:
     """Return rising values from 0 to α: the quantiles of a mixture of a uniform distribution and Cauchy distributions.
 
-    The spacing then grows with the square of the distance from a centre. The cost of a path also grows with the square
-    of its distance from the best path, and rounding errors grow with the spacing.
+    With Cauchy distributions, the spacing and thus the rounding errors grow with the square of the distance from a
+    centre. The cost of a path also grows with the square of its distance from the best path. Large rounding errors
+    therefore affect only expensive paths.
     """
     axis = np.linspace(0.0, alpha, 8001)
     shares = _EVEN_SHARE * axis / alpha
@@ -280,5 +281,5 @@ def _functions(correlation: Correlation, steps: int, path: str) -> list[LossFunc
 
 
 def _drop_matrix(loss: LossFunction | None) -> LossFunction | None:
-    """Return the function without its matrix, so that the two directions are not compared again."""
+    """Return the loss function without its matrix, so that later calls do not compare the two directions again."""
     return None if loss is None else LossFunction.from_lines(loss.n, loss.digest, list(loss.lines))

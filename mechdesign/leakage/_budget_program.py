@@ -8,12 +8,14 @@ leakage of release t. Spending ε ≤ f leads to the state
 and release t leaks at most L_B(b) + f ≤ α. The least cost of all later releases rises with b and falls with f. On a
 grid of states and of ε, rounding b' up and f' down gives a feasible path, whose budgets can be spent.
 
-The *relaxed* program rounds b' down and f' up. Each cell between two values of ε has the cost of its upper end and the
-next state of its lower end. Every feasible sequence of budgets then has a path through the grid that costs no more. The
-cap is cut to α − L_B(b), with b the lower end of its cell, so that the bound never depends on a rounded cap.
+The *relaxed* program rounds b' down and f' up. For each cell between two values of ε, it uses the cost at the upper end
+and the next state of the lower end. Therefore the grid contains, for every feasible sequence of budgets, a path that
+costs no more. Caps are limited to α − L_B(b), where b is the lower end of a cell, so that the bound never depends on a
+rounded cap.
 
-A window of two releases leaks b' + f' after the first release. A window of three leaks b + ε + f' around the middle
-release. Both are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
+A window of two releases leaks b' + f', where (b', f') is the state after its first release. If the middle release of a
+window of three spends ε in the state (b, f), the window leaks b + ε + f'. In the program, both conditions are upper
+bounds on f'. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class CostCurve:
         return np.asarray(np.interp(as_array(epsilon, "epsilon", np.float64), self.epsilons, self.costs))
 
     def least(self, epsilon: float) -> float:
-        """Return the least budget with the cost of `epsilon`; it is smaller than `epsilon` only on a flat curve.
+        """Return the least budget with the same cost as `epsilon`, which is smaller only where the curve is flat.
 
         Args:
             epsilon: A budget in nats.
@@ -85,7 +87,7 @@ def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostC
     if isinstance(costs, str) or not isinstance(costs, Iterable):
         raise InputError("costs", "are not curves", value=costs, bound=f"for each release {_POINTS}")
     known: dict[int, CostCurve] = {}
-    # The list keeps every curve alive, so that no two of them share an id.
+    # The list keeps every curve alive, because the id of a deleted curve could be reused for another curve.
     given = list(costs)
     if not given:
         raise InputError("costs", "are empty", bound=f"for each release {_POINTS}")
@@ -140,8 +142,8 @@ _FORGIVEN = 2.0**-40
 class Program:
     """The problem of least cost: minimise the sum of the curves while no window of releases leaks more than `alpha`.
 
-    `before` holds the loss function from the previous release to each release (None for the first). `after` contains
-    the loss function from the next release to each release. Both tuples have one entry for each release.
+    For each release, `before` contains the loss function from the previous release (None for the first release). For
+    each release, `after` contains the loss function from the next release. Both tuples have one entry for each release.
     """
 
     alpha: float
@@ -155,9 +157,9 @@ class Program:
 
 
 class StateGrid(NamedTuple):
-    """The grids of one release: rising values from 0 to α of the earlier backward leakage, the cap and ε.
+    """The grids of one release, rising from 0 to α: for the previous backward leakage, for the cap and for ε.
 
-    An axis without a correlation has only its end points; the axis of caps then contains only α.
+    Without a correlation in its direction, an axis contains only its end points, and the axis of caps only α.
     """
 
     before: Floats
@@ -193,7 +195,7 @@ def solve(program: Program, grids: list[StateGrid], *, relaxed: bool) -> tuple[f
 
 
 class _Choice(NamedTuple):
-    """The effect of one value or cell of ε: the next state of each state, and the total cost from there."""
+    """The effect of one value or cell of ε: which state follows each state, and the total cost from there on."""
 
     epsilon: int
     rows: NDArray[np.intp]
@@ -202,7 +204,7 @@ class _Choice(NamedTuple):
 
 
 class _Stage:
-    """The states of one release, or the one state at `place`, and the effect of each ε on them."""
+    """The states of one release, or only the state at `place`, with the effect of each ε on these states."""
 
     def __init__(
         self,
@@ -258,7 +260,7 @@ class _Stage:
             if at_caps is None:
                 total += prices[index]
             else:
-                # At most the cap is spent, and costs never rise.
+                # No release spends more than its cap. Costs never rise with ε, so the cost at the cap is a lower bound.
                 total += np.maximum(prices[min(index + 1, len(prices) - 1)], at_caps)
             yield _Choice(index, rows, columns, total)
 
@@ -285,8 +287,8 @@ def _path(program: Program, grids: list[StateGrid], values: list[Floats], relaxe
 def _pad(value: Floats, relaxed: bool) -> Floats:
     """Add a column for states without an allowed cap, and a row for values beyond the grid.
 
-    Column k belongs to k allowed caps. It has the cost of the k-th cap if caps are rounded down, and of the next larger
-    cap if they are rounded up.
+    Column k contains the costs of states with k allowed caps. This is the cost at the k-th cap if caps are rounded
+    down, and at the next larger cap if they are rounded up.
     """
     rows, columns = value.shape
     padded = np.full((rows + 1, columns + 1), np.inf)

@@ -30,8 +30,9 @@ _Losses = list[LossFunction | None]
 def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
     """Return the largest constant ε that keeps every leakage at or below α over an infinite horizon.
 
-    Algorithm 7: the suprema of backward and forward leakage minus ε equal α. If two rows of a matrix have disjoint
-    supports, no positive ε exists; then the result is 0.0 with a `BudgetWarning`. The result is rounded down.
+    By Algorithm 7, the sum of the suprema of backward and forward leakage, minus ε, equals α. If two rows of a matrix
+    have disjoint supports, no positive ε exists; then the result is 0.0 with a `BudgetWarning`. The result is rounded
+    down.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
@@ -57,9 +58,10 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     """Return budgets under which every release leaks exactly α, up to rounding down.
 
     Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, and all others ε_m, with L_B(α_B) + ε_m = α_B,
-    L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. If a loss is the identity, ε_m is 0, with a
-    `BudgetWarning`. Then the end release on the side of the identity gets α. If both losses are the identity, each end
-    release gets α/2.
+    L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. If a loss function is the identity, all
+    middle budgets ε_m are 0, and a `BudgetWarning` is issued. If only the backward loss is the identity, the first
+    release gets α. If only the forward loss is the identity, the last release gets α. If both losses are the identity,
+    the first and the last release get α/2 each.
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
@@ -108,7 +110,7 @@ def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
     The suprema have closed forms and grow steeply with ε. The search determines even a tiny ε to full precision.
     """
     if not that_count(before) and not that_count(after):
-        # No release adds to the leakage of another.
+        # Without correlations, each release leaks only its own budget.
         return alpha
     found = _nearly(alpha * (1.0 - _MARGIN), before, after)
     share = _MARGIN
@@ -148,7 +150,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
 
 
 def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tuple[Step, Step], tuple[Step, Step]]:
-    """Return bounds of the carried leakage for the first and last release: (own, other) direction for each."""
+    """Return the bounds of both directions in two orders: (own, other) for the first and for the last release."""
     back, ahead = ceiling(that_count(before), epsilon), ceiling(that_count(after), epsilon)
     return (back, ahead), (ahead, back)
 
@@ -156,7 +158,7 @@ def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tup
 def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
     """Return the largest budget of the first or last release, whose leakage may reach α.
 
-    The release must not raise the leakage of this direction above `own.reached`. Its budget is at least `middle`.
+    The release must not raise the leakage in its own direction above `own.reached`. Its budget is at least `middle`.
     """
     most = round_down(max(as_decimal(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))

@@ -25,13 +25,13 @@ class Varying:
     """Correlations that change over time: entry t relates releases t and t + 1, counted from 0.
 
     There are T − 1 entries for T releases. Backward and forward correlations are both listed in the order of time.
-    Equal entries share their precomputation.
+    Equal entries are precomputed only once.
 
     Args:
         steps: Matrices, loss functions or None (no correlation), one for each step.
 
     Attributes:
-        steps: The loss functions of the steps, or None.
+        steps: The loss function of each step, or None for a step without correlation.
 
     >>> len(Varying([[[0.8, 0.2], [0.2, 0.8]], None]).steps)
     2
@@ -53,7 +53,7 @@ class Candidates:
         options: Matrices, loss functions, `Varying` or None (no correlation); at least one.
 
     Attributes:
-        options: The loss functions and `Varying` correlations, or None.
+        options: The loss function or `Varying` of each option, or None for an option without correlation.
 
     >>> len(Candidates([[[0.8, 0.2], [0.2, 0.8]], None]).options)
     2
@@ -76,7 +76,7 @@ class Candidates:
 
 
 def as_loss(correlation: Any, path: str) -> LossFunction | None:
-    """Return the loss function of a matrix; a matrix of None gives None, a loss of 0."""
+    """Return the loss function of a matrix; without a matrix return None, which stands for a loss of 0."""
     if correlation is None or isinstance(correlation, LossFunction):
         return correlation
     if isinstance(correlation, Varying | Candidates):
@@ -154,7 +154,7 @@ def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ..
     functions = []
     if isinstance(steps, str) or not isinstance(steps, Iterable):
         raise InputError(path, "are not several matrices", value=steps, bound="a list of matrices or None values")
-    # The list keeps every matrix alive, so that no two of them share an id.
+    # The list keeps every matrix alive, because the id of a deleted matrix could be reused for another matrix.
     for index, step in enumerate(list(steps)):
         if id(step) not in known:
             known[id(step)] = as_loss(step, f"{path}[{index}]")
@@ -162,11 +162,11 @@ def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ..
     return tuple(functions)
 
 
-# Largest deviations in probability that rounding in files and estimation from data may cause.
+# Largest deviations that are attributed to rounding or estimation: between both directions, and between π and μ.
 _TOLERANCE = 0.01
 _DRIFT = 0.1
 
-# For more entries the spanning tree takes longer than the loss function.
+# Ratios of matrices with more entries are not compared: the spanning tree would take longer than the loss function.
 _MOST_ENTRIES = 2**22
 
 _Losses = Sequence[LossFunction | None]
@@ -215,15 +215,16 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
 
 
 def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array) -> str:
-    """Return why no Markov chain has these correlations, Pr(before | now) and Pr(next | now), or an empty text.
+    """Return the reason why no chain has both Pr(before | now) and Pr(next | now), or an empty text if one has.
 
     Bayes' rule, π_i F[i, j] = μ_j B[j, i], connects the distributions π before and μ after a step. Therefore B must
-    have the support of the transpose of F, and the ratios around every cycle must agree. The most probable steps
-    determine π and μ. If both correlations hold at every step, π and μ are the stationary distribution.
+    have the support of the transpose of F, and the ratios F[i, j]/B[j, i] must be consistent around every cycle. The
+    most probable steps determine π and μ. If both correlations hold at every step, π and μ are the stationary
+    distribution.
 
     Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, are attributed to rounding or
     estimation. Ratios are compared in matrices of up to four million entries. States without an observed departure or
-    without an observed arrival are left out. Then π and μ are not compared.
+    without an observed arrival are left out. If states are left out, π and μ are not compared.
     """
     ahead, back = sparse.csr_array(forward), sparse.csr_array(backward).T.tocsr()
     if ahead.shape != back.shape:
@@ -268,7 +269,7 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
     """Return the fit of F and the transpose of B, both of shape (n, m) with the same support, for `states` states."""
     n, m = ahead.shape
     steps = sparse.coo_array(ahead)
-    # In row order both have the same entries.
+    # Both matrices have entries at the same places, stored in the same order.
     ratio = np.log(ahead.data) - np.log(back.data)
     # A graph of states before (0..n-1) and after (n..n+m-1); a tree of its most probable steps fixes π and μ.
     lengths = 1.0 - np.log(ahead.data) - np.log(back.data)

@@ -28,7 +28,7 @@ def end_states(matrix: Floats | sparse.csr_array) -> Integers:
 
 
 def zero_rows(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | sparse.csr_array:
-    """Return the matrix with rows of zeros for `states`."""
+    """Return the matrix with the rows of `states` replaced by zeros."""
     kept = np.ones(matrix.shape[0])
     kept[states] = 0.0
     if not sparse.issparse(matrix):
@@ -45,10 +45,10 @@ def select_known_rows(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_
 
 
 def line_of_any(matrix: Floats | sparse.csr_array) -> Line:
-    """Return the line of the loss if each row of zeros may be any row.
+    """Return the line of the loss function if each row of zeros stands for an arbitrary row.
 
-    Against the unit row of column j, all other columns of a row q give D = 0 and Q = 1 − q_j. No pair of rows is worse.
-    Two unknown rows may be disjoint.
+    For a row q and the unit row d of column j, the columns other than j give D = 0 and Q = 1 − q_j. No other pair of
+    rows leaks more. Two unknown rows may have disjoint supports, so that Q = 1.
     """
     known = select_known_rows(matrix)
     least = float(known.min()) if known.shape[0] == matrix.shape[0] - 1 else 0.0

@@ -67,31 +67,33 @@ def correlations_from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    Forward rows count the steps that leave a state, and backward rows the steps that enter it. A state without these
-    steps keeps its column, and `ends` determines its row. With smoothing every state has a row, and `ends` has no
-    effect.
+    Forward rows count the steps that leave a state, and backward rows the steps that enter it. If a row has no such
+    steps, its state keeps its column, and `ends` determines the row. With smoothing every state has a row, and `ends`
+    has no effect.
 
-    Both chains keep their counts and the smoothing. Smoothing lowers the leakage below the leakage of the data. Use it
-    to model beliefs, not to derive bounds. `smooth(chain, s)` applies the smoothing of Equation (28) to a result.
+    Both chains keep their counts and the smoothing. Smoothing lowers the leakage below the leakage of the data. Use
+    smoothing to model beliefs, not to derive bounds. The function `smooth(chain, s)` smooths a resulting chain by
+    Equation (28).
 
     Args:
         traces: The result of `mechdesign.data.to_grid`, or arrays of consecutive states.
         n: The number of states.
         smoothing: Amount added to each count.
-        initial: The distribution of the state before a step, shape (n,). Bayes' rule derives the backward chain from it
-            and the forward chain. The default is the observed frequency, with the same smoothing.
+        initial: The distribution of the state before a step, shape (n,). Bayes' rule derives the backward chain from
+            this distribution and the forward chain. By default, it consists of the observed frequencies, smoothed by
+            the same amount.
         only_visited: Whether to leave out the states that no trace visits.
-        ends: "stay", a 1 on the diagonal; "mixture", any mixture of the observed rows; or "any", any row. The last two
-            make an `OpenChain`.
-        border: "cut" leaves out the steps that leave the box. The chain then describes people who stay inside. "state"
-            adds a state n outside the box, without departures, as their destination.
+        ends: The row of states without observed steps: "stay" is a 1 on the diagonal, "mixture" any mixture of observed
+            rows, and "any" any row. With "mixture" and "any" the chain is an `OpenChain`.
+        border: With "cut" the chain describes people who stay inside, because steps that leave the box are left out.
+            With "state" these steps lead to an additional state n outside the box, which has no departures.
 
     Returns:
         Both chains, the distribution before a step, and the states that occur.
 
     Raises:
         InputError: If no step is counted, if `initial` has weight on a state without departures, or if it does not
-            reach every state that is entered. This error also reports a `border` of "state" for traces without a box.
+            reach every state that is entered. The same error is raised for `border="state"` if the traces have no box.
 
     >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
     >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
@@ -133,7 +135,7 @@ def correlations_from_traces(
 def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
     """Count the steps between states (m, m), the visits to each state (m,) and the steps out of the box.
 
-    m is n, or n + 1 if the border is a state.
+    m is n, or n + 1 if the outside of the box is a state.
     """
     exits: tuple[bool, ...] | None = getattr(traces, "exits", None)
     if border not in ("cut", "state"):

@@ -1,8 +1,8 @@
 """Checks of releases without noise: an exact answer must not distinguish values that another policy protects.
 
-An exact answer preserves an edge of a policy if and only if the columns of its two values are equal. On one domain
-an exact release is therefore compatible with another policy if no class of its answers divides a component of that
-policy. Checking pairs of releases is enough: several releases preserve an edge if each of them does.
+An exact answer preserves an edge of a policy if and only if the columns of its two values are equal. Therefore an exact
+release is compatible with a policy on the same domain if each component of the policy lies in one class of answers.
+Checking pairs of releases is enough: several releases preserve an edge if each of them does.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _are_apart(one: Entry, other: Entry) -> bool:
 
 
 def _doubt(exact: Entry, other: Entry) -> str | None:
-    """Return why the exact answers of one entry cannot be compared with the policy of another entry, or None.
+    """Return the reason why the exact answers of one entry cannot be compared with another's policy, or None.
 
-    The components of a policy with known counts are not enough, because several records change at once there.
+    Under known counts, the components of a policy are not sufficient, because several records change at once.
     """
     for each in (exact, other):
         if each.domain is None:
@@ -62,8 +62,8 @@ def _doubt(exact: Entry, other: Entry) -> str | None:
 def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
     """Return whether a release is allowed although it cannot be compared with another release.
 
-    Noisy releases are allowed. The number of records is the only exact answer that does not distinguish any two values.
-    This number is compatible with noisy releases, and with every policy under which nobody can be absent.
+    Noisy releases are always allowed. The number of records is the only exact answer that does not distinguish any two
+    values. This number is compatible with noisy releases, and with every policy under which nobody can be absent.
     """
     if entry.classes is None:
         return True

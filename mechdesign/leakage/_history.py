@@ -30,10 +30,10 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleaseHistory:
-    """Releases under one promise. A longer history is a new value, so that concurrent readers see a consistent state.
+    """Releases under one promise. Adding a release creates a new history, so that readers see a consistent state.
 
-    Create a history with `of`. If the forward loss is the identity, `after` and `peaks` are empty. Each release then
-    leaks the sum of all later budgets in addition to its backward leakage.
+    Create a history with `of`. If the forward loss is the identity, `after` and `peaks` are empty. With this forward
+    loss, each release leaks the sum of all later budgets in addition to its backward leakage.
 
     Attributes:
         back: Backward loss functions of the candidates.
@@ -43,9 +43,9 @@ class ReleaseHistory:
         before: Leakage that earlier releases add to each release.
         last: Backward step of the last release, for each candidate.
         after: Forward steps of each release, for each candidate.
-        peaks: For each release, the release with the largest leakage among it and all earlier releases.
-        key: With an identity forward loss, the largest share of a leakage that no later release changes, and the index
-            of its release.
+        peaks: For each release, the release with the largest leakage up to and including it.
+        key: If the forward loss is the identity, the largest share of a leakage that later releases do not change, with
+            the index of its release.
     """
 
     back: tuple[LossFunction, ...]
@@ -125,8 +125,8 @@ class ReleaseHistory:
     def largest(self, alpha: float) -> float:
         """Return the largest budget of a next release under which no release leaks more than `alpha`, or 0.0.
 
-        The result is exact to the last digit if the forward loss is 0 or the identity. Otherwise it is accurate to a
-        relative 2⁻⁵⁰ of α.
+        The result is exact to the last digit if the forward loss is 0 or the identity. For other forward losses, the
+        result is accurate to 2⁻⁵⁰ of α.
         """
         if self._exceeds(0.0, alpha):
             return 0.0

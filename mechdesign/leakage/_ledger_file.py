@@ -39,9 +39,10 @@ class Entry:
         policy: Name shared by all releases under the policy; None in files of earlier versions.
         number: 128 random bits in hexadecimal digits, repeated in the release; None in files of earlier versions.
         domain: Digest of the domain, or None if domains cannot be compared.
-        components: Components of the policy, as classes of the values and, last, absence. None if they do not describe
-            the protection, as under known counts.
-        classes: Classes of values, and absence, that exact answers distinguish; None if all answers are noisy.
+        components: Components of the policy: a partition of the values and, as the last element, absence. None if the
+            components do not describe the protection, for example under known counts.
+        classes: Partition of the values and absence into the classes that exact answers distinguish; None if all
+            answers are noisy.
         together: Whether the release was forced in spite of a conflict, see `mechdesign.Ledger.spend`.
 
     >>> Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None).epsilon
@@ -202,7 +203,7 @@ class Totals:
     rho: Fraction
 
     def __str__(self) -> str:
-        """Return the sum in a measure of privacy that all entries satisfy."""
+        """Return the total ε, or the total ρ if an entry satisfies only zCDP."""
         return f"ρ = {exact_text(self.rho)}" if self.epsilon is None else f"ε = {exact_text(self.epsilon)}"
 
 
@@ -259,7 +260,7 @@ APART = (
     "Policies are kept apart: each line covers the releases under its own policy. No bound is given for all policies "
     "together"
 )
-"""Explanation of the lines of several policies."""
+"""Sentence that explains why the total costs under several policies are not added up."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ class PolicyTotals:
         policy: Name of the policy; for entries without a name, the description of the protected people.
         protects: Descriptions of the protected people; several if entries differ, as the steps of a trace do.
         entries: The entries, in order.
-        spent: Their total cost.
+        spent: The total cost of these entries.
 
     >>> entry = Entry("2026-01-01T00:00:00Z", "count", "a record", Fraction(1, 2), None)
     >>> str(by_policy([entry])[0])

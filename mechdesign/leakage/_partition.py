@@ -1,7 +1,7 @@
 """Partitions of the values of a domain: the distinctions of exact answers, and the components of policies.
 
-A partition is stored in runs, which are few for most policies and for any number of values. The labels 0 0 0 1 2 3 are
-three times 0 and then the numbers from 1 to 3, with the text ``0*3 1..3``.
+A partition is stored in runs, which are few for most policies and for any number of values. For example, the labels 0 0
+0 1 2 3 have two runs, three zeros and the numbers from 1 to 3, written as ``0*3 1..3``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Partition:
 
     Attributes:
         runs: The longest possible runs of values, shape (r, 3). Each row contains the class of the first value, the
-            number of values, and a step. With step 1 the classes count up; with step 0 all values are in one class.
+            number of values, and a step. With step 1 each value of a run has the next class; with step 0 all values of
+            a run are in one class.
 
     >>> Partition.of([7, 7, 3]).labels.tolist()
     [0, 0, 1]
@@ -211,7 +212,7 @@ def _splits(fine: Partition, coarse: Partition) -> bool:
     if len(coarse) <= LARGEST_LISTED:
         here, there = fine.labels, coarse.labels
         first = np.zeros(coarse.count, dtype=np.int64)
-        # All values of a class of `coarse` must share the class in `fine` of its first value.
+        # All values of a class of `coarse` must be in one class of `fine`, namely that of the first value.
         first[there[::-1]] = here[::-1]
         return bool((first[there] != here).any())
     # Larger partitions have no listed labels, and their classes consist of successive values.
@@ -222,7 +223,7 @@ def _splits(fine: Partition, coarse: Partition) -> bool:
 
 
 def _changes(partition: Partition, places: Integers) -> Integers:
-    """Return the number of changes of the class from value 0 to each given value."""
+    """Return, for each given value, how often the class changes between value 0 and this value."""
     lengths, steps = partition.runs[:, 1], partition.runs[:, 2]
     starts = np.cumsum(lengths) - lengths
     # The class changes from each run to the next, and at each step within a run that counts up.
@@ -232,7 +233,7 @@ def _changes(partition: Partition, places: Integers) -> Integers:
 
 
 def _merge_runs(labels: Integers, lengths: Integers) -> Integers:
-    """Return runs of one class each, with successive single values merged into runs whose classes count up."""
+    """Merge successive runs of a single value into runs whose classes count up, and return all runs."""
     single = lengths == 1
     goes_on = single[1:] & single[:-1] & (np.diff(labels) == 1)
     starts = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), ~goes_on)))
@@ -242,4 +243,4 @@ def _merge_runs(labels: Integers, lengths: Integers) -> Integers:
 
 
 UNKNOWN = Partition.of_each(1)
-"""Placeholder for unknown classes: no domain has this length, because it has a value and absence."""
+"""Placeholder for unknown classes: its single element cannot be a domain, which has at least a value and absence."""

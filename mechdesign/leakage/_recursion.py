@@ -168,8 +168,9 @@ def window(
 ) -> float:
     """Return the joint leakage of the releases from `start` to `stop`, both included.
 
-    Several releases leak BPL_start + FPL_stop plus the budgets strictly between them (Theorem 3). A single release
-    leaks TPL. The result is rounded up. The budgets are added exactly, as printed in decimals.
+    A longer window leaks BPL_start + FPL_stop plus the budgets strictly between `start` and `stop` (Theorem 3). A
+    window of one release leaks its temporal leakage TPL. The result is rounded up. The budgets are added exactly, as
+    printed in decimals.
 
     Args:
         epsilons: Budgets of the releases in nats, shape (T,).
@@ -325,8 +326,8 @@ class UsersLeakage:
 def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakage:
     """Return the leakage of each user by Equation (10), and the largest at every release.
 
-    Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another
-    user. Therefore the result overstates the leakage.
+    Equation (11) of the paper overstates the leakage: it adds the largest backward leakage of one user to the largest
+    forward leakage of another user.
 
     Args:
         epsilons: Common budgets in nats, shape (T,); None if every user has personal budgets.

@@ -28,7 +28,7 @@ def row_pair_program(q: ArrayLike, d: ArrayLike, alpha: float) -> FractionalProg
     Args:
         q: Row of the numerator, a distribution of shape (n,).
         d: Row of the denominator, a distribution of shape (n,).
-        alpha: Leakage at the other time in nats, from 0 to `LARGEST_ALPHA`. Larger coefficients exceed the precision of
+        alpha: Leakage of the adjacent release in nats, from 0 to `LARGEST_ALPHA`. Larger values exceed the precision of
             LP solvers.
 
     Returns:
@@ -78,7 +78,7 @@ def fractional(
     Args:
         q: Row of the numerator, a distribution of shape (n,).
         d: Row of the denominator, a distribution of shape (n,).
-        alpha: Leakage at the other time in nats, from 0 to `LARGEST_ALPHA`.
+        alpha: Leakage of the adjacent release in nats, from 0 to `LARGEST_ALPHA`.
         method: "charnes-cooper" (one program of n + 1 variables) or "dinkelbach" (a few programs of n variables).
         solver: Name of a solver.
         options: Options of the solver; None for a feasibility tolerance of 1e-10.

@@ -1,17 +1,17 @@
 """Support functions of pairs of rows, and their upper envelope.
 
-For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. It is convex
-and falls with μ. Its straight parts are the lines G − μD of the prefixes of columns ordered by q_j/d_j. `envelope`
-evaluates it at a few slopes only.
+For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. E is convex and
+falls with μ. The straight parts of E are the lines G − μD of the prefixes of columns ordered by q_j/d_j. `envelope`
+evaluates E at a few slopes μ only.
 
-The envelope h(μ) is the highest line G − μD at μ. It meets μ/(e^α − 1) at μ = e^L − 1. Therefore the lines of the
-envelope are the pieces of the loss function for every α. A prefix point (D, Q) of a pair is a point of its ROC curve.
-The envelope is dual to the upper-left convex hull of all prefix points.
+The envelope h(μ) is the highest line G − μD at μ. The envelope meets the line μ/(e^α − 1) at μ = e^L − 1. Therefore the
+lines of the envelope are the pieces of the loss function for every α. A prefix point (D, Q) of a pair is a point of its
+ROC curve. The envelope is dual to the upper-left convex hull of all prefix points.
 
-The search starts from two known lines and evaluates their crossing. If no line rises above the crossing, no further
-line of the envelope lies between them, because the envelope is convex. Otherwise the highest line at the crossing
-splits the interval. A pair is dropped from an interval if its chord between the ends of the interval stays below the
-crossing.
+The search starts from two known lines and evaluates the support functions at their crossing. If no line rises above the
+crossing, no further line of the envelope lies between these two lines, because the envelope is convex. Otherwise the
+highest line at the crossing splits the interval. A pair is dropped from an interval if the chord of its support
+function stays below the crossing of the lines.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def line_of(q: Floats, d: Floats, mu: float) -> Line:
 
 
 def are_pieces(lines: Sequence[Line]) -> bool:
-    """Return whether lines may belong to a loss function: probabilities, falling in G and in D."""
+    """Return whether lines may belong to a loss function: all values are probabilities, and G and D fall."""
     within = all(0 <= value <= 1 + 1e-9 for line in lines for value in line)
     return bool(lines) and within and all(a.G > b.G and a.D > b.D for a, b in itertools.pairwise(lines))
 
@@ -85,10 +85,10 @@ LARGEST_SLOPE = 1e300
 # Bytes of a temporary array that fits the cache of one core.
 _CACHE = 1 << 19
 
-# For a larger share of all pairs it is faster to evaluate all of them.
+# If more than this share of all pairs is needed, it is faster to evaluate all pairs.
 _MANY = 0.15
 
-# For a smaller share of nonzero columns it is faster to select these columns.
+# If less than this share of the columns is nonzero, it is faster to select these columns.
 _FEW = 0.2
 
 _ROUNDING_32 = 2.0**-24
@@ -110,7 +110,7 @@ class Support(Protocol):
         """Return the support functions of `units` at `mu`, accurate to a few roundings of G."""
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
-        """Return G of the lines of `units` at `mu`, where their values are `values`; G scales the rounding errors."""
+        """Return G of the lines of `units`, whose values at `mu` are `values`; rounding errors grow with G."""
 
     def limits(self) -> Floats:
         """Return the support functions for slopes above `largest`, shape (count,): Σ q_j over d_j = 0."""
@@ -238,11 +238,12 @@ def _blocks(count: int, bytes_each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-# A line rises if its excess exceeds this share of its G, which bounds the rounding error of its sum.
-# Omitting a line that rises less changes L by a relative 1e-14 at most.
+# A line counts as higher if it exceeds the crossing by more than this share of its G, a bound of its rounding error.
+# Omitting a line with a smaller excess changes L by a relative 1e-14 at most.
 _RISE = 5e-15
 
-# If a larger share of all units remains, queries are expensive, and wide intervals are split at the geometric mean.
+# If more than this share of all units remains, queries are expensive, and wide intervals are split at the geometric
+# mean.
 _MANY_LINES = 0.02
 _WIDE = 64.0
 
@@ -255,10 +256,10 @@ _MOST = 4096
 
 @dataclass
 class _Interval:
-    """The slopes from a to b, their highest lines at the ends, and the units that may rise above both.
+    """The slopes from a to b, the highest lines at a and at b, and the units that may rise above both lines.
 
-    `left` is highest at a, and `right` at b. `at_a` and `at_b` are upper bounds of the units' support functions at the
-    ends, of the shape of `units`.
+    `left` is the highest line at a, and `right` is the highest line at b. `at_a` and `at_b` contain an upper bound of
+    each unit's support function at a and at b.
     """
 
     a: float
@@ -274,7 +275,7 @@ def envelope(support: Support) -> list[Line]:
     """Return the lines of the envelope, by falling D; only the line (0, 0, 1) if all rows are equal.
 
     Every line belongs to a set of columns of a pair of rows. No other set of columns exceeds the lines by more than a
-    relative 1e-14. Ties may omit a line, or keep a line that is nowhere strictly highest.
+    relative 1e-14. In case of ties, a line may be missing, or a line may be kept that is nowhere strictly highest.
     """
     units = np.arange(support.count)
     at_zero, exact = support.screen(0.0, 1.0)
@@ -326,7 +327,7 @@ def _able(now: _Interval, crossing: float) -> _Interval:
 
 
 def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Floats]:
-    """Return the highest line at x if it exceeds the known lines, and the units' values or upper bounds there."""
+    """Return the highest line at x if it exceeds the known lines, and the units' values or upper bounds at x."""
     height = _height(now, x)
     if len(now.units) > 0.15 * support.count:
         at_x, exact = support.screen(x, height)
@@ -388,11 +389,11 @@ def _remove_dominated(lines: set[Line]) -> list[Line]:
 
 
 class SparseRows:
-    """The support functions max over q of E_qd(μ), one for each row d of a sparse matrix, m in all.
+    """The m support functions of a sparse matrix: for each row d, the maximum of E_qd(μ) over all rows q.
 
     E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of
-    all units takes time proportional to the number of entries that pairs of rows share, and memory in m. A column with
-    entries in all m rows costs m² steps. The absolute error of the values is about 1e-15.
+    all units takes time proportional to the number of entries that pairs of rows share, and memory proportional to m. A
+    column with entries in all m rows costs m² steps. The absolute error of the values is about 1e-15.
     """
 
     def __init__(self, rows: sparse.csr_array) -> None:
@@ -430,7 +431,7 @@ class SparseRows:
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
         """Return G at `mu`; see `Support`."""
-        # The rounding error is the error of sums over whole rows.
+        # Values are sums over whole rows, so their rounding errors correspond to G = 1.
         return np.ones(len(units))
 
     def limits(self) -> Floats:

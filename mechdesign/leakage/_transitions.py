@@ -139,8 +139,9 @@ def distinct_rows(matrix: Floats | sparse.csr_array) -> Integers:
 def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
     """Return two rows with disjoint supports, or None; such rows make L(α) = α (Theorem 7 generalised).
 
-    A sparse matrix is searched row by row. The columns of a row list the rows that share a column with it. A row that
-    is missing from these lists is disjoint from the searched row. A row with an entry in a full column needs no search.
+    A sparse matrix is searched row by row. For each row, its columns list the rows that share a column with it. A row
+    that is missing from these lists is disjoint from the searched row. A row with an entry in a column without zeros
+    overlaps every row, and needs no search.
     """
     if not sparse.issparse(matrix):
         positive = np.asarray(matrix) > 0
@@ -168,7 +169,7 @@ def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
     return None
 
 
-# Types of numbers that need not be exact as floats.
+# Exact types of numbers, whose conversion to float may round.
 _EXACT = (int, Fraction, Decimal)
 
 

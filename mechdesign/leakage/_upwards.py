@@ -5,9 +5,9 @@ of these decimals. Otherwise L(x) is increased by a share 2⁻⁴⁸, because it
 If L(x) is more than half of x, it is computed as x minus the deficit x − L(x), which is accurate by itself. Sums are
 rounded up once.
 
-Therefore rounding does not drift above a fixed point, for any number of releases. Assume that the computed values
-satisfy ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)). Then a leakage of at most X stays at most X after every release with a budget of at
-most ε; see `ceiling`.
+Therefore repeated rounding does not raise a leakage above a fixed point, for any number of releases. Assume that the
+computed values satisfy ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)). Then a leakage of at most X stays at most X after every release with
+a budget of at most ε; see `ceiling`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def decimal(number: float) -> Fraction:
 
 
 class Step(NamedTuple):
-    """The leakage that other releases add to one release, and its total.
+    """The leakage that other releases add to one release, and the total leakage of this release.
 
     Attributes:
         carried: Leakage that other releases add.
-        reached: A float that is at least the sum of this amount and the release's ε.
+        reached: A float that is at least the sum of `carried` and the release's ε.
     """
 
     carried: Amount
@@ -51,14 +51,14 @@ class Step(NamedTuple):
 
 
 def first(epsilon: float) -> Step:
-    """Return the step of a release without additions from other releases."""
+    """Return the step of a release to whose leakage no other release adds."""
     return Step(0.0, _above(epsilon))
 
 
 def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float) -> Step:
     """Return the step L(x) + ε of a release with budget `epsilon` that follows `step`.
 
-    `spent` is the budget of the release of `step`.
+    `spent` is the budget that the release of `step` spent.
     """
     if loss is None or not loss.adds or step.reached == 0:
         return first(epsilon)
@@ -73,7 +73,7 @@ def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float)
 
 
 def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
-    """Return bounds over an infinite horizon with budgets of at most ε: of the carried leakage, and X of the total.
+    """Return bounds of the carried leakage and of the total X over an infinite horizon with budgets up to ε.
 
     X remains a bound if the first release spends more than ε but leaks at most X by itself. Without losses nothing is
     carried, and X is infinite. Both bounds are infinite if no finite bound is found.
@@ -107,7 +107,7 @@ def total(before: Amount, after: Amount, epsilon: float) -> float:
 
 
 def that_count(losses: Iterable[LossFunction | None]) -> list[LossFunction]:
-    """Return the losses that may be the largest: the identity alone, or all losses that are not 0."""
+    """Return the loss functions that may be the largest: only the identity if present, else all that are not 0."""
     known = [loss for loss in losses if loss is not None and loss.adds]
     return next(([loss] for loss in known if loss.identity), known)
 

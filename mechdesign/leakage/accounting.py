@@ -68,9 +68,9 @@ Number = float | int | str | Fraction
 class Ledger:
     """Record the cost of every release, and refuse a release that exceeds the budget.
 
-    Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
-    sum over the parts (parallel composition). The caller must make sure that the parts are disjoint. See
-    `mechdesign.tables`: it states the condition under a policy with constraints.
+    Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, together cost the
+    largest sum of any part (parallel composition). The caller must make sure that the parts are disjoint. For policies
+    with constraints, `mechdesign.tables` states when parallel composition holds.
 
     The budget limits `spent`, the plain sum over all entries. The guarantees are in `by_policy`, which keeps policies
     apart: each line covers the releases under one policy, and holds for neighbours under this policy. A ledger makes no
@@ -82,15 +82,15 @@ class Ledger:
     the same file.
 
     Without a `path` the ledger is in the memory of one process. A forked process may read the ledger, but cannot spend
-    from it. Copying then returns the same object, and the ledger cannot be pickled.
+    from it. Copying a ledger in memory returns the same object, and pickling it fails.
 
     Args:
         epsilon: Budget under pure differential privacy, in nats, at least 0; None for no limit on ε.
         rho: Budget under zero-concentrated differential privacy, at least 0; None for no limit on ρ.
-        path: The file. It is created at the first charge, readable only by its owner. An existing file must have the
-            same budget; without `epsilon` and `rho` the budget of the file applies. A removed ledger is not created
-            again while its lock exists, or after this object has read it.
-        wait: Longest time to wait for another process that uses the file, in seconds.
+        path: The file of the ledger, which is created at the first charge and readable only by its owner. An existing
+            file must have the same budget; without `epsilon` and `rho` the budget of the file applies. A removed file
+            is not created again while its lock exists, or after this object has read the file.
+        wait: Longest time in seconds to wait for another process that uses the file.
 
     Raises:
         InputError: A budget is negative or not a number.
@@ -128,11 +128,11 @@ or give the ledger that the data deserve a larger budget
 
     @classmethod
     def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
-        """Open an existing ledger with its own budget.
+        """Open an existing ledger; its file determines the budget.
 
         Args:
             path: The file of the ledger.
-            wait: Longest time to wait for another process that uses the file, in seconds.
+            wait: Longest time in seconds to wait for another process that uses the file.
 
         Returns:
             The ledger.
@@ -279,10 +279,10 @@ or give the ledger that the data deserve a larger budget
             policy: Name of the policy. `by_policy` adds up all releases with the same name. Releases without a name
                 are added up if they have the same text in `protects`.
             domain: Digest of the domain of `components` and `classes`.
-            components: Components of the policy; None if they do not determine its protection.
+            components: Components of the policy; None if the components do not determine the policy's protection.
             classes: Classes of values that an answer without noise distinguishes.
-            together: Allow a release that is exact on values that an earlier policy protects, or vice versa.
-                The entry records this choice.
+            together: Whether to allow an exact release that distinguishes values that an earlier policy protects, or
+                vice versa. The entry records this choice.
 
         Returns:
             The entry, already on the disk, with a number that the release should repeat.
@@ -325,9 +325,9 @@ or give the ledger that the data deserve a larger budget
     ) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
-        Use it before a long computation. Another process may spend in the meantime, so only `spend` gives the final
-        decision. For
-        several releases, check their sum: ε adds up, while a budget in ρ counts ε²/2 of each release.
+        Use this check before a long computation. Another process may spend in the meantime, so only `spend` gives the
+        final decision. To check several releases, pass their sum: ε adds up, while a budget in ρ counts ε²/2 of each
+        release.
 
         Args:
             what: Description of the release.
@@ -383,7 +383,7 @@ or give the ledger that the data deserve a larger budget
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a charge by a signal handler while this thread records an entry, because it could pass the budget."""
+        """While this thread records an entry, refuse charges by signal handlers, which could exceed the budget."""
         if self._charging_in == os.getpid():
             raise LedgerError(
                 "a release cannot be recorded while the same thread records another one. Wait for its end"
@@ -548,12 +548,12 @@ def begin_ledger(
         path: The file, which must not exist.
         epsilon: Budget in ε, in nats, or None.
         rho: Budget in ρ, or None.
-        again: Create the ledger even if the lock of an earlier ledger exists. Earlier charges are forgotten, and the
-            lock gets the mode of a new one.
+        again: Create the ledger even if the lock of an earlier ledger exists. The new ledger does not contain earlier
+            charges, and the lock gets the file mode of a new lock.
         group: Name of a group whose members share the ledger. File and lock are then readable and writable for the
             group (mode 0660), otherwise only for their owner (0600). Members must also be able to write the folder,
             which must not be sticky, as temporary folders are.
-        wait: Longest time to wait for another process, in seconds.
+        wait: Longest time in seconds to wait for another process.
 
     Returns:
         The ledger, opened by its path.

@@ -2,7 +2,8 @@
 
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
 (2019). Names follow the paper: q and d are rows; qM, dM and aM are tables with a row for each ordered pair. Docstrings
-mark corrections of the printed text with "Corrected". This module has no cache, and shares no code with the hull.
+mark corrections of the printed text with "Corrected". This module has no cache, and shares no code with the faster
+method of `LossFunction`.
 
 Sums G = Q − D are stored next to D, because the difference Q − D of nearly equal rows loses all digits.
 """
@@ -46,8 +47,8 @@ class Tables(NamedTuple):
     """The tables of Algorithm 2: one row for each ordered pair of rows, one column for each prefix.
 
     Prefix i of a pair holds the i + 1 columns of largest ratio q_j/d_j among those with q_j > d_j. This prefix is the
-    best prefix for α from `until[i + 1]` up to `until[i]`, so that α falls along a row. All arrays have shape (pairs,
-    n).
+    best prefix for α from `until[i + 1]` up to `until[i]`, so that `until` falls along a row. All arrays have shape
+    (pairs, n).
 
     Attributes:
         G: Sum of q_j − d_j over the prefix; qM = G + D.
@@ -117,8 +118,9 @@ def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
 def algorithm2(P: Any) -> Tables:
     """Precompute the prefix sums of every pair of rows and the transition points between them (Theorems 8 and 9).
 
-    Corrected for ties and for d_j = 0. Let q′ and d′ be the sums before column i. Then column i leaves the set for
-    good at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is 0. For accuracy, the sums exclude column i.
+    Corrected: ties and d_j = 0 are handled. Let q′ and d′ be the sums of q and d over the columns before column i. Then
+    column i leaves the set for good at A = (q_i − d_i)/(q′d_i − d′q_i), or never if the denominator is 0. For accuracy,
+    q′ and d′ exclude column i itself.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).
@@ -171,8 +173,8 @@ def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats
 def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewise:
     """Join the functions of all pairs into one function on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
 
-    Corrected in three places. The second recursion is on [α_k, α_m]. If two functions meet at the left end, the right
-        function is kept. The zero function results from identical rows, not from uniform rows.
+    Corrected: the second recursion is on the interval [α_k, α_m]. Corrected: if two functions meet at the left end of
+    an interval, the right function is kept. Corrected: identical rows, not uniform rows, give the zero function.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).
@@ -191,7 +193,8 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
         return Piecewise(np.zeros(1), np.zeros(1), np.zeros(1), largest)
     low, high = _ruling_at_zero(tables), _ruling(tables, largest)
     pieces = [(*low, 0.0)]
-    # Open intervals, the leftmost last, each with the functions that are largest at its ends.
+    # Unfinished intervals, with the leftmost at the end of the list, each with the functions that are largest at its
+    # ends.
     todo = [(0.0, largest, low, high)]
     while todo:
         first, last, left, right = todo.pop()
@@ -204,7 +207,7 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
                 pieces.append((*right, last))
             continue
         top = _ruling(tables, meet)
-        # Functions that differ by less are equal up to rounding.
+        # Functions with a relative difference up to 1e-14 are equal up to rounding.
         if _value(top, meet) <= _value(left, meet) * (1 + 1e-14) or top in (left, right):
             pieces.append((*right, meet))
             continue
@@ -253,7 +256,8 @@ def algorithm5(P: Any, alpha: ArrayLike, function: Piecewise | None = None) -> F
 def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
     """Return the supremum of the leakage under a constant ε: the largest value of Theorem 11 over all prefixes.
 
-    The theorem needs the pair (q, d) that is best at the fixed point, not at α = ε. This pair gives the largest value.
+    The theorem needs the pair (q, d) that is best at the fixed point, not at α = ε. The maximum over all prefixes
+    belongs to this pair.
 
     Args:
         P: Row-stochastic matrix, shape (n, n).
@@ -275,7 +279,7 @@ def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
 
 
 def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
-    """Return the constant ε with sup BPL + sup FPL − ε = α, by bisection on ε with Algorithm 6, or 0.0.
+    """Return the constant ε with sup BPL + sup FPL − ε = α, by bisection with Algorithm 6; 0.0 if only ε = 0 fits.
 
     Corrected: the loop stops when its interval no longer shrinks. This criterion is relative, and is always reached.
 
@@ -382,7 +386,7 @@ def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:
     gain = q - d
     before_G = np.concatenate([np.zeros((len(G), 1)), G[:, :-1]], axis=1)
     before_D = np.concatenate([np.zeros((len(D), 1)), D[:, :-1]], axis=1)
-    # q′d_i − d′q_i with q′ = G′ + d′ and q_i = g_i + d_i.
+    # The denominator q′d_i − d′q_i, with q′ = G′ + d′ and q_i = g_i + d_i.
     slower = before_G * d - before_D * gain
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         until = np.where(slower > 0, np.log1p(gain / slower), np.inf)

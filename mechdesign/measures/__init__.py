@@ -1,8 +1,8 @@
 """The guarantees, leakage and cost of any channel.
 
 `audit` finds the tight ε of a finite channel, the pairs that attain it, and the gain of an adversary. `attack` contains
-the optimal attacks. The room also contains error measures, and baselines for comparison. The room imports `synthesis`,
-`mechanisms`, `graphs` and lower rooms.
+the optimal attacks. This package also contains error measures, and baselines for comparison. It imports `synthesis`,
+`mechanisms`, `graphs` and packages that these packages import.
 """
 
 from mechdesign.base import _lazy

@@ -109,7 +109,7 @@ class Audit:
         return f"Audit({n} secrets, {m} observables, epsilon={self.epsilon!r})"
 
     def holds(self, epsilon: object) -> bool:
-        """Return whether the channel satisfies a given ε.
+        """Return whether the channel satisfies the given ε, by exact comparisons.
 
         Args:
             epsilon: A number or a text such as "0.6" or "3/5", which is treated as exact.
@@ -126,8 +126,8 @@ class Audit:
         """Return the pairs of secrets that need the largest ε, worst first.
 
         Pairs with equal ε are sorted by decreasing probability p(o|s), then by increasing distance. Each pair occurs
-        once, as (s, t) or (t, s), whichever needs the larger ε. Pairs at distance 0 are omitted, since either every ε
-        or no ε suffices for them.
+        once, in the order that needs the larger ε, (s, t) or (t, s). Pairs at distance 0 are omitted, since either
+        every ε or no ε suffices for them.
 
         Args:
             count: The largest number of pairs.
@@ -165,13 +165,13 @@ class Audit:
 
     @cached_property
     def ruled_out(self) -> Integers:
-        """The number of other secrets that some observable of a secret excludes, for each secret (n,)."""
+        """For each secret (n,), the number of other secrets that one of its observables excludes."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @cached_property
     def revealed(self) -> tuple[int, ...]:
-        """The secrets with an observable that occurs for no other secret, ascending; all secrets are compared."""
+        """The secrets with an observable that occurs for no other secret, bounded or not, in ascending order."""
         return revealed(self._rows.floats)
 
     @cached_property
@@ -182,8 +182,8 @@ class Audit:
         """
         if self.costs is None or not self._needs_design:
             return None
-        # A requirement reads a float as its printed decimal, and ε is rounded up to this decimal. The distances need
-        # not be a metric.
+        # A requirement reads a float as its printed decimal, and ε is rounded up to this decimal. A `MetricWarning` is
+        # suppressed, because the distances need not be a metric.
         with suppress_warnings(MetricWarning):
             requirement = self._requirement(self.epsilon)
         # Secrets without bounded pairs are released exactly, which the requirement permits.

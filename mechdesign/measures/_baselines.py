@@ -1,6 +1,6 @@
 """Well-known mechanisms for comparison with a design.
 
-All of these mechanisms have the observables of the design. The probabilities are computed in floating point and rounded
+These mechanisms have the same observables as the design. The probabilities are computed in floating point and rounded
 to integers over 2**62. The tight ε is computed exactly from these integers.
 """
 
@@ -118,7 +118,7 @@ def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] 
 
 
 def bounds(problem: Problem) -> tuple[int, ...]:
-    """Return the indices of the pair bounds; continuous privacy contributes only its bound between all points."""
+    """Return the indices of the pair bounds; for continuous privacy, only its bound between all points counts."""
     continuous = {problem.places[index] for index in problem.point_bounds}
     between_pairs = {index for index in problem.pair_bounds if problem.places[index] not in continuous}
     return tuple(sorted(between_pairs | problem.point_bounds.keys()))
@@ -150,7 +150,7 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
 
 
 def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> Iterator[tuple[str, Integers]]:
-    """Yield a channel unless `plain` is empty, and the channel with the outputs of `_remap`."""
+    """Yield a channel under the name `plain` if this is not empty, and the channel with the outputs of `_remap`."""
     if plain and _is_permitted(problem, masses):
         yield plain, masses
     if problem.objective == "expected":

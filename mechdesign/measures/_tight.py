@@ -1,9 +1,9 @@
 """The tight ε of a channel, computed exactly.
 
-Floats select candidates, and exact fractions decide. Let u = 2**-53. Up to powers of two, the float ratio of two
-probabilities is within 8u of the exact ratio. The logarithm of the float ratio is within 16u + 4u·|ln| of the exact
-logarithm. Pairs whose rate is within `_BLUR` of the largest rate are compared exactly. Pairs with equal weights are
-compared as fractions, other pairs by rigorous logarithms.
+Floating-point numbers select candidates for the tight ε, and exact fractions decide among them. Let u = 2**-53. Up to
+powers of two, the float ratio of two probabilities is within 8u of the exact ratio. The logarithm of the float ratio is
+within 16u + 4u·|ln| of the exact logarithm. Pairs whose rate is within `_BLUR` of the largest rate are compared
+exactly. Pairs with equal weights are compared as fractions, other pairs by rigorous logarithms.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
 
 
 def _suggest_remedy(floats: Floats, total: Fraction) -> str:
-    """Return a remedy for a matrix with a wrong row sum."""
+    """Return advice for a matrix with a wrong row sum."""
     if (np.abs(floats.sum(axis=0) - 1) <= float(SUM_TOLERANCE)).all():
         return "Transpose the matrix if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
@@ -219,10 +219,10 @@ def _sum(row: list[float]) -> Fraction:
 _BLUR = 2.0**-46
 LARGEST = math.nextafter(math.inf, 0)
 """The largest finite rate; larger finite rates are replaced by this number."""
-# The largest number of doublings of 60 digits. A limit of 900 digits times a weight differs from a logarithm within 60
-# · 2**6 digits.
+# The largest number of times that a precision of 60 digits is doubled. If ε has 900 digits, ε times a weight differs
+# from a logarithm within 60 · 2**6 digits.
 _DOUBLINGS = 9
-# The number of ratios in one block.
+# The number of ratios that are computed at a time.
 _BLOCK_ENTRIES = 2**21
 
 

@@ -75,8 +75,9 @@ class Attack:
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Choose, for each observable, the estimate with the least expected error under the posterior (19).
 
-    `distortion` is Σ_s E_s truth_s. For an attacker with the true prior, `distortion` is Σ_o min_ŝ Σ_s π_s p(o|s)
-    a(ŝ,s). If an observable has probability 0 under the attacker's prior, the estimate is optimal under the prior.
+    `distortion` is Σ_s E_s truth_s. If the attacker has the true prior, `distortion` equals Σ_o min_ŝ Σ_s π_s p(o|s)
+    a(ŝ,s). If an observable has probability 0 under the attacker's prior, its estimate has the least expected error
+    under this prior.
 
     Args:
         channel: The channel p(o|s) (n, m).
@@ -134,8 +135,8 @@ def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, t
 def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Minimise the sum Σ_s E_s of the expected errors, with equal weights for all secrets (27).
 
-    `distortion` is Σ_s E_s truth_s. Without `truth`, the weights are `prior`. Without both, `distortion` is the mean of
-    E_s.
+    `distortion` is Σ_s E_s truth_s. Without `truth`, `distortion` uses `prior` instead. Without `truth` and `prior`,
+    `distortion` is the mean of E_s.
 
     Args:
         channel: The channel p(o|s) (n, m).
@@ -273,7 +274,7 @@ def pairwise_minimax(
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """A channel (n, m) and an error (k, n) after checks."""
+    """A channel (n, m) and a matrix of errors (k, n) that have passed all checks."""
 
     channel: Floats
     distance: Floats
@@ -308,7 +309,7 @@ class _Game:
         return belief if truth is None else self.belief(truth, "truth")
 
     def check(self, prior: Belief, truth: Belief) -> None:
-        """Check priors that do not affect the attack."""
+        """Check the priors of an attack that does not depend on them."""
         for given, path in ((prior, "prior"), (truth, "truth")):
             if given is not None:
                 self.belief(given, path)
@@ -422,7 +423,7 @@ def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estim
 def _solve(
     program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
 ) -> tuple[Floats, Floats]:
-    """Solve the program; return q and the multipliers of the errors, normalised to correct rounding."""
+    """Solve the program; return q and the multipliers of the errors, both normalised to remove rounding errors."""
     solution = solve(program, solver, options)
     if solution.status is not Status.OPTIMAL:
         kind = _RAISES.get(solution.status, SolverError)
