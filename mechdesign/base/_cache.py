@@ -330,7 +330,8 @@ def _is_ignored(root: Path, *places: Path) -> bool:
 
 
 def _explain(place: Path, root: Path) -> str:
-    if place != root and place.is_symlink():
+    # An entry that is a link is not followed, but replaced. A folder of entries cannot be replaced.
+    if place.parent == root and place.is_symlink():
         return f"contains {place.relative_to(root)}, which is a link"
     why = why_not_own(place.stat())
     return why if not why or place == root else f"contains {place.relative_to(root)}, which {why}"

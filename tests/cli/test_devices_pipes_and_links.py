@@ -156,6 +156,7 @@ def test_what_is_the_packages_own_follows_no_link(monkeypatch, tmp_path):
     entry.rename(moved)
     kept = moved.read_bytes()
     entry.symlink_to(moved)
+    cache.MEMORY.clear()
     assert cache.load("kind", "00") is None
     cache.store("kind", "00", {"x": np.zeros(2)})
     assert moved.read_bytes() == kept

@@ -451,7 +451,7 @@ def test_other_files_are_left_alone():
         ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: is not supported for a trace"),
         ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
         ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
-        ("epsilon = 0.5", "epsilon = 1e-15", WALK, "privacy.epsilon: is too small for a channel"),
+        ("epsilon = 0.5", "epsilon = 1e-15", WALK, "privacy.epsilon: is too small for an integer channel"),
         ("[release]\n", "[solver]\nname = \"abacus\"\n[release]\nmechanism = \"lp\"\n", WALK,
          "solver.name: is not known; found 'abacus'"),
     ],

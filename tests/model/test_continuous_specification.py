@@ -117,7 +117,7 @@ def test_check_ins_between_geographic_anchors(folder):
         ("epsilon = 1.5", "epsilon = 0", "privacy[0].epsilon: must be positive"),
         ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "hamming"', "privacy[0].distance: is not known; found 'hamming'"),
         ("epsilon = 1.5", "epsilon = 1.5\nsplit = 1.5", "privacy[0].split: is out of range"),
-        ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "manhattan"\nsplit = 0.5', "privacy[0].split: does not go with"),
+        ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "manhattan"\nsplit = 0.5', "privacy[0].split: is not allowed"),
         ("visits.csv", "none.csv", "prior.visits.path: "),
         (
             'visits = { path = "visits.csv" }',

@@ -632,7 +632,7 @@ def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
 def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
     model = (corners, md.graphs.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
-    message = r'^snap: is True, but .* fills 3 dimensions.*snap=False, or use mechanism="lp"'
+    message = r'^snap: is True, but .* has 3 dimensions.*snap=False, or use mechanism="lp"'
     with pytest.raises(InputError, match=message):
         Trace(*model).step(0)
     assert Trace(*model, snap=False).step(0).output is None
