@@ -3,7 +3,8 @@
     python benchmarks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
 
 A run is started, killed with SIGKILL at a random moment, and resumed, until all rows are done or the number of kills is
-reached. Then it is finished, and compared with a run that was never killed: all values except times must agree.
+reached. The last run is then finished, and compared with a run that was never killed: all values except times must
+agree.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python benchmarks/mistakes.py [--only TEXT] [--show]
 
-Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each mistake must
-end in a typed error that names the place of the mistake (a file, a key or an argument). The error also names the actual
-value, the accepted values, or a remedy. Offenders are printed: mistakes that pass unnoticed, that raise anything else,
-or whose message lacks one of these. With --show all messages are printed. The exit code is 1 if there is an offender.
+The script makes some 500 mistakes in specifications, in tables of data, and in arguments of the library and of the
+command line. Each mistake must end in a typed error that names the place of the mistake (a file, a key or an argument).
+The error also names the actual value, the accepted values, or a remedy. The script prints offenders: mistakes that pass
+unnoticed or raise a different exception, and mistakes whose message lacks such a text. With --show it prints all
+messages. The exit code is 1 if there is an offender.
 """
 
 # ruff: noqa: E501 - the tables of mistakes are read more easily in long lines
@@ -423,7 +424,7 @@ def on_the_command_line() -> Iterator[Mistake]:
 
 
 class UsageError(MechdesignError):
-    """The output of the command line for a wrong call; it names the option itself."""
+    """The output of the command line for a wrong call, which names the wrong option."""
 
 
 def _cli(*words: str) -> object:
@@ -435,7 +436,7 @@ def _cli(*words: str) -> object:
     raise result.exception or RuntimeError(f"exit code {result.exit_code}, and no word")
 
 
-# Files of one's own
+# Files of the users
 
 TIMED = "user,time,latitude,longitude\n" + "".join(
     f"{'ab'[k % 2]},2021-03-01T08:{k:02d}:00Z,35.{60 + k},139.{65 + k}\n" for k in range(20)
@@ -447,7 +448,7 @@ WALK = 'domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.un
 
 
 def with_files_of_ones_own() -> Iterator[Mistake]:
-    """Yield mistakes with real-world files: files of other tools, incomplete files, confused files, and overwritten files."""
+    """Yield mistakes with files as users have them: written by other tools, incomplete, confused, or overwritten."""
     body = TIMED.splitlines()
     for name, text, named in (
         ("an export of two tools in one", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
@@ -533,7 +534,7 @@ def _trajectory(text: str) -> object:
     return _design({**BASE, "domain": {"grid": BOX}, "prior": {"plt": {"path": "plt"}, "smoothing": 1}})
 
 
-# Message
+# Check of one message
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:
