@@ -464,7 +464,8 @@ transition = {transition}
 
     first, other = walk(), walk()
     if rng.random() < 0.5:
-        # The second history may also differ only in its last state.
+        # In half of the cases, the histories differ at most in the last state; if it is equal, only places within cells
+        # differ.
         other = list(first)
         # An impossible next state would be refused visibly, as docs/threat_model.md explains.
         other[-1] = rng.choice(neighbours[other[-2]] if steps > 1 else range(n))

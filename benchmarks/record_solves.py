@@ -556,8 +556,8 @@ def generations() -> dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ..
             lambda: _generated(_city(13, 12, 1.0, 0.7, seed=3), 1e-4, "numpy", 2),
             (),
         ),
-        # By its size, this program gets a coarse problem, which keeps more than 40 % of the columns, so all blocks are
-        # solved at once.
+        # The size of this program decides the method: its coarse problem keeps more than 40 % of the columns, so all
+        # blocks are solved at once.
         "blocks, floor, 15 x 14, numba, auto": (
             lambda: _generated(_city(15, 14, 1.0, 0.7, seed=3), 1e-4, "numba", always=None),
             ("numba",),

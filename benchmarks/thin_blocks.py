@@ -1,4 +1,4 @@
-"""The growth of the block method if each secret has few neighbours, on square grids and on roads, compared with HiGHS.
+"""Measure how the block method and HiGHS grow if each secret has few neighbours, on square grids and on roads.
 
     python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
         [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]

@@ -3,9 +3,9 @@
     python benchmarks/time_limits.py [--secrets 36 60 80] [--limits 1]
 
 The programs require metric privacy on random places (seed 0) for every pair, with some n³ rows, far too many for the
-limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines of the table are for
-two secrets whose costs differ by nine orders of magnitude, a required gap of 1e-9, and no limit. The script exits with
-1 if a solver exceeds a limit by more than this allowance.
+limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines of the table use two
+secrets whose costs differ by nine orders of magnitude, a required gap of 1e-9, and no limit. The script exits with 1 if
+a solver exceeds a limit by more than this allowance.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Experiment:
     """A computation behind figures.
 
     Attributes:
-        name: Name of the experiment and of its file of results.
+        name: Name of the experiment, and of the file with its results.
         compute: Function that yields rows, given the parameters of a setting. If the experiment has `data`, their
             folder is the first argument.
         small: Parameters with which the experiment takes seconds, for tests and for readers of a notebook.
