@@ -52,7 +52,7 @@ def main() -> None:
             twice += sum(found[name] != content for name, content in known.items() if name in found)
             known = found
             if done:
-                # All rows are done: start again in a new folder.
+                # If all rows are done, start a new run in a new folder.
                 rounds += 1
                 killed, known = Path(name) / f"killed-{rounds}", {}
         for folder in (killed, whole):

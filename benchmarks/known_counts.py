@@ -9,8 +9,8 @@ neighbours are found by three readings, without any code of the package:
 - "printed": Definition 4.1 of Blowfish (He et al. 2014) as printed. The discriminative pairs T are nonempty
   and minimal; then the changed tuples Δ are minimal among the databases with the same T;
 - "edges": every changed record moves along an edge, and no proper subset of the moves keeps the counts;
-- "used": the definition of the package. At least one record moves along an edge, and no proper subset of the moves
-  keeps the counts.
+- "used": the definition that the package uses. At least one record moves along an edge, and no proper subset of the
+  moves keeps the counts.
 
 The histogram, the cumulative histogram and random linear queries of one, two and three rows are compared in the ℓ1 and
 the squared ℓ2 norm. A sensitivity below the brute-force value of any of the three readings is a fault: the script then
@@ -88,7 +88,7 @@ def minimal(
 
 
 def neighbours(case: Case) -> dict[str, set[Pair]]:
-    """Return the pairs of neighbours by each reading."""
+    """Return, for each of the three readings, the pairs of neighbours."""
     found: dict[str, set[Pair]] = {name: set() for name in READINGS}
     for group in groups(case):
         for first in group:

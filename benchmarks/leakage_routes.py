@@ -1,4 +1,4 @@
-"""The hull against linear programs and against the paper's algorithms, side by side on random matrices (Figure 6).
+"""Compare the time of the hull with linear programs and with the paper's algorithms, on random matrices (Figure 6).
 
     python benchmarks/leakage_routes.py [--output FOLDER] [--quick]
 

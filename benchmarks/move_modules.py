@@ -124,7 +124,7 @@ class Source:
             self.lines.append(self.lines[-1] + len(line))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Return the bytes of a node, decorators included."""
+        """Return the positions in bytes of the start and the end of a node, including its decorators."""
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])  # type: ignore[attr-defined]
         start = self.lines[first - 1] if first != node.lineno else self.lines[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         return start, self.lines[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
@@ -299,7 +299,7 @@ class Rewriter:
         return other
 
     def rename(self) -> None:
-        """Rename the uses of renamed names."""
+        """Replace renamed names in the file, in their uses and definitions."""
         if not self.renamed:
             return
         for node in ast.walk(self.source.tree):

@@ -9,8 +9,8 @@ all tests are printed with the reason why they are harmless, from ``mutation_sur
 fewer than 95 % of the mutants are noticed, or if a survivor is not explained. `--root` names another checkout, whose
 code is mutated and whose tests run. `--sample` draws a number of mutants, from each file in proportion to its mutants.
 
-Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. A mutant is tried again if its file
-has changed. An unexplained survivor is also tried again if the tests have changed.
+Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. If a file has changed, its mutants
+are tried again. If the tests have changed, unexplained survivors are tried again.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Session:
         self.known = Baseline({}, {})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the seconds of a test."""
+        """Add the duration of a phase to the seconds of its test."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -234,7 +234,7 @@ class Replaced(importlib.machinery.SourceFileLoader):
         self.code = code
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> object:
-        """Return the specification of the one module."""
+        """Return the import specification of the mutant's module, and None for all other modules."""
         return importlib.machinery.ModuleSpec(name, self, origin=self.path) if name == self.name else None
 
     def get_code(self, _name: str) -> CodeType:
@@ -368,7 +368,7 @@ class Record:
         return found
 
     def replace(self, found: Iterable[tuple[Mutant, str]]) -> None:
-        """Write all rows anew."""
+        """Replace the whole table by the given outcomes."""
         with self.path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerow(self.HEAD)
         self._write(found, "a")
@@ -404,7 +404,7 @@ def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
     drawn = {}
     for file, each in todo.items():
         count = min(len(each), max(1, round(size * len(each) / total)))
-        # A larger sample contains the smaller samples.
+        # By this way of drawing, a larger sample contains all smaller samples.
         shuffled = random.Random(f"{SEED} {file}").sample(range(len(each)), len(each))
         drawn[file] = [each[place] for place in sorted(shuffled[:count])]
     return drawn

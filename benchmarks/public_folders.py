@@ -171,7 +171,7 @@ class Run:
 
 
 def run(case: Case, side: int, folder: Path, draws: Draws) -> Run:
-    """Run a case on one side in a separate folder."""
+    """Run a case with one of its two inputs in a separate folder."""
     folder.mkdir()
     now = time.time
 
@@ -522,7 +522,7 @@ MAKERS = (table_case, table_case, table_case, trace_case, trace_case, sample_cas
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """Yield cases of every sort in turn."""
+    """Yield cases of all kinds in turn."""
     rng = random.Random(seed)
     for index in range(count):
         yield MAKERS[index % len(MAKERS)](rng)

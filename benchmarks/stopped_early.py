@@ -29,7 +29,7 @@ LARGEST_GAP = 0.05
 
 
 def scene(columns: int, rows: int) -> md.Problem:
-    """Return a city with a floor."""
+    """Return a problem for a city, with a floor on the adversary's error."""
     domain = md.Domain.grid(columns, rows, float(columns), float(rows))
     middle = np.array([columns / 2, rows / 2])
     weights = np.exp(-((domain.points - middle) ** 2).sum(axis=1) / (columns + rows))

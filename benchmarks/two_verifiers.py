@@ -411,7 +411,7 @@ def digests(content: bytes) -> dict[str, str]:
 
 
 def same(lie: Files, files: Files) -> bool:
-    """Return whether the contents are unchanged."""
+    """Return whether a tampered set still has the same contents."""
     documents = (json.loads(each["certificate.json"]) for each in (lie, files))
     return all(lie[name] == files[name] for name in files if name != "certificate.json") and operator.eq(*documents)
 
@@ -457,7 +457,7 @@ def judged(number: int, seed: int, count: int, folder: Path, most: int = 10) -> 
 
 
 def out_of_time(*_: object) -> None:
-    """Stop a verifier that takes too long."""
+    """Raise an error that stops a verifier after the time limit."""
     raise TimeoutError
 
 
