@@ -187,7 +187,7 @@ def cases() -> dict[str, Case]:
 
 
 def record(design: md.Design) -> Record:
-    """Return the compared numbers of a design."""
+    """Return the numbers of a design that are compared."""
     certificate = {
         field.name: getattr(design.certificate, field.name)
         for field in dataclasses.fields(design.certificate)

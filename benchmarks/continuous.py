@@ -167,7 +167,7 @@ def nearest_pair(design: md.Design, distance: str) -> float:
             found.append((float(dual[distance][place]), place, (a, b), float(fx[place]), float(fy[place])))
     steepest, (row, column, observable), (a, b), fx, fy = max(found)
     if not steepest:
-        # All points have the same distribution of answers.
+        # In this case, all points have the same distribution of answers.
         return 0.0
     if distance == "euclidean":
         way = np.array([fx, fy]) / max(math.hypot(fx, fy), 1e-300)

@@ -3,9 +3,9 @@
     python benchmarks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
 
 Each victim is a forked process that repeats one job, reports each finished round, and gets SIGKILL at a random moment.
-The next victim continues with the remaining files. After every kill the files are read as a user would read them. The
-script counts incomplete files, which readers must *report*, and faults, which must not occur. A fault is a set of
-incomplete or mixed files that a reader accepts, or a finished round that is lost.
+The next process continues with the files that the killed process has left. After every kill the files are read as a
+user would read them. The script counts incomplete files, which readers must *report*, and faults, which must not occur.
+A fault is a set of incomplete or mixed files that a reader accepts, or a finished round that is lost.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Export(Victim):
         self.certificates = [md.verify(self.folder / name) for name in ("old", "new")]
 
     def work(self, say: Say) -> None:
-        """Write one set over the other."""
+        """Repeatedly overwrite one set of files with the other."""
         for files in itertools.cycle(self.sets):
             write(self.folder / "set", files)
             say()
@@ -131,7 +131,7 @@ class Design(Export):
     """`mechdesign design` for one problem and then for another, into the same folder."""
 
     def work(self, say: Say) -> None:
-        """Run the command for both specifications."""
+        """Repeatedly run the command, alternately for both specifications."""
         for name, n in itertools.cycle((("old", 4), ("new", 5))):
             path = self.folder / f"{name}.toml"
             path.write_text(DESIGN.format(title=name, n=n), encoding="utf-8")
@@ -196,7 +196,7 @@ class Ledger(Victim):
     processes = 3
 
     def work(self, say: Say) -> None:
-        """Spend."""
+        """Repeatedly charge the ledger."""
         ledger = md.Ledger(1000, path=self.folder / "ledger.json")
         while True:
             ledger.spend("a count", "one record", epsilon=SPENT)
@@ -226,7 +226,7 @@ class Accountant(Ledger):
         return md.leakage.Accountant(1e9, [[0.8, 0.2], [0.2, 0.8]], ledger=ledger, path=self.folder / "state.json")
 
     def work(self, say: Say) -> None:
-        """Release."""
+        """Repeatedly record releases with the accountant."""
         accountant = self.opened()
         while True:
             accountant.release(0.001)
@@ -313,7 +313,7 @@ def run(*arguments: object) -> None:
 
 
 def silent() -> None:
-    """Suppress all further output."""
+    """Suppress all further output of this process."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)

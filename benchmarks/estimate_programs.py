@@ -65,7 +65,7 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The specification."""
+        """The specification of the program, as a text in TOML."""
         width, height = float(self.columns), float(self.rows)
 
         def grid(columns: int, rows: int) -> str:

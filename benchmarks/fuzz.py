@@ -2,11 +2,11 @@
 
     python benchmarks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
 
-Inputs are valid files with changed bytes, lines, cells, numbers or headers. If a file has its own digest,
-half of the mutations repair it, so that the code behind the check is reached. A reader may return, or raise an error of
-`mechdesign.errors`. Findings are other exceptions, more memory than a limit of address space (shown by `MemoryError`),
-and more processor time than a limit. Each finding is printed once for every place in the code. Its input is kept in the
-corpus, from which `tests/reference/fuzzed` is chosen. The script exits with 1 after any finding.
+Inputs are valid files with changed bytes, lines, cells, numbers or headers. If a file contains its own digest, half of
+the mutations repair this digest, so that the code behind the check is reached. A reader may return, or raise an error
+of `mechdesign.errors`. A finding is any other exception, an excessive use of memory (shown by `MemoryError`), or more
+processor time than a limit. Each finding is printed once for every place in the code. The input that caused it is kept
+in the corpus, from which `tests/reference/fuzzed` is chosen. The script exits with 1 after any finding.
 """
 
 from __future__ import annotations

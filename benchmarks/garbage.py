@@ -63,7 +63,7 @@ TYPES = ("|O", "<f4", ">f8", "<c16", "<U3", "<M8[s]", "|V8", "|b1", "<i8", "<u8"
 
 
 def changed(content: bytes, name: str, dice: random.Random) -> bytes:
-    """Return a file with a random change, which may be specific to its format."""
+    """Return a file with a random change; some changes are specific to the format of the file."""
     ways: list[Callable[[bytes, random.Random], bytes]] = [bytes_changed, cut, doubled]
     if name.endswith((".npy", ".npz")):
         ways += [header_changed] * 4 if name.endswith(".npy") else [entry_changed] * 6
@@ -131,7 +131,7 @@ def lines_changed(content: bytes, dice: random.Random) -> bytes:
             cells.insert(dice.randrange(len(cells) + 1), dice.choice(cells))
             lines[at] = b",".join(cells)
         case _:
-            # A transposed table.
+            # Exchange the rows and the columns of the table.
             lines = [b",".join(column) for column in zip(*(line.split(b",") for line in lines if line), strict=False)]
     return b"\n".join(lines)
 
@@ -218,7 +218,7 @@ def entry_changed(content: bytes, dice: random.Random) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
-    # Reading a damaged archive may raise any error; the content is then returned unchanged.
+    # Reading a damaged archive may raise any error; in this case the content is returned unchanged.
     except Exception:
         return content
     if not entries:

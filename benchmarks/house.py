@@ -43,7 +43,7 @@ class Module:
     tree: ast.Module
 
     def imports(self, known: frozenset[str]) -> Iterator[str]:
-        """Yield the modules of the package that this module imports anywhere."""
+        """Yield the modules of the package that this module imports, at its top or inside functions."""
         package = self.name if self.is_package else self.name.rpartition(".")[0]
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -59,7 +59,7 @@ class Module:
                         yield found
 
     def docstrings(self) -> set[int]:
-        """Return the lines of docstrings, and of texts that document a constant."""
+        """Return the numbers of the lines of docstrings, including texts that document a constant."""
         lines: set[int] = set()
         for node in ast.walk(self.tree):
             if (
@@ -97,7 +97,7 @@ def read(root: Path) -> list[Module]:
 
 
 def layers(root: Path) -> list[list[str]]:
-    """Return the floors of the import contract, the highest first."""
+    """Return the floors (layers of packages) of the import contract, starting with the highest."""
     contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

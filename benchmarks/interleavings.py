@@ -3,12 +3,12 @@
     python benchmarks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
 
 Each interleaving is a process that creates one object with a budget and passes it to 2 to 8 workers. Workers are
-threads, forked processes with the object, processes that open its file, or processes forked by a working thread. Each
-worker releases until it is refused, and logs its releases *after* each call has returned. Some processes get SIGKILL at
-a random moment, including, at times, the process that created the object.
+threads, forked processes that inherit the object, processes that open its file, or processes forked by a working
+thread. Each worker releases until it is refused, and logs its releases *after* each call has returned. Some processes
+get SIGKILL at a random moment; sometimes this is the process that created the object.
 
-Required in every case: releases do not exceed records, records do not exceed the budget, no worker waits forever, and
-the object remains usable. The exit code is 1 if a condition is violated.
+In every case, releases must not exceed records, records must not exceed the budget, no worker may wait forever, and the
+object must remain usable. The exit code is 1 if a condition is violated.
 """
 
 # ruff: noqa: D102 - `Kept` says what the methods of its kinds do
@@ -53,17 +53,17 @@ MOVES = [[0.8, 0.2], [0.2, 0.8]]
 
 
 class Kept(ABC):
-    """An object that keeps a budget, in a folder; its releases are written as exact numbers ε."""
+    """A kind of object that keeps a budget, with its files in a folder; releases are exact numbers ε."""
 
     kind = ""
     in_file = True
-    """Whether a process that opens the file has the same object."""
+    """Whether the object has a file, which other processes can open."""
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
         self.folder, self.rng = folder, rng
         self.budget = Fraction(rng.choice(["1", "0.3", "2"]))
         self.share = rng.choice(["0.1", "0.05", "0.3", "1"])
-        # Whether the budget limits the sum of all ε, and not only the leakage of each release.
+        # True if the budget limits the sum of all ε, and False if it limits only the leakage of each release.
         self.limits_sum = True
 
     @abstractmethod
@@ -76,14 +76,14 @@ class Kept(ABC):
 
     @abstractmethod
     def release(self, kept: Any) -> Iterator[str]:
-        """Release once, or several times, and yield each release after its call has returned."""
+        """Release once or several times; yield each release only after its call has returned."""
 
     @abstractmethod
     def recorded(self, kept: Any) -> tuple[Fraction, bool]:
         """Return the recorded spending, and whether it is within the budget."""
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
-        """Return the object for a worker: the object itself, or an equal object."""
+        """Return the object for a worker: the object itself, a copy, or a deep copy."""
         return rng.choice([lambda: kept, lambda: copy.copy(kept), lambda: copy.deepcopy(kept)])()
 
 
@@ -132,7 +132,7 @@ class Histograms(LedgerFile):
 
 
 class AccountantInMemory(Kept):
-    """An accountant without a path, at times with a ledger in memory."""
+    """An accountant without a path, sometimes with a ledger in memory."""
 
     kind, in_file = "accountant in memory", False
 
@@ -177,7 +177,7 @@ class AccountantFile(AccountantInMemory):
         if self.ledger:
             ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
             charged = ledger.spent.epsilon or Fraction(0)
-            # A killed process may have charged the ledger without a release.
+            # A killed process may have charged the ledger for a release that it did not make.
             return min(spent, charged), within and charged <= self.budget
         return spent, within
 
@@ -193,7 +193,7 @@ class TraceInMemory(Kept):
         rules = {"mechanism": "randomised-response", "ledger": self.ledger}
         trace = md.traces.Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
         if self.rng.random() < 0.5:
-            # A fitted mechanism is not fitted again, and the trace does not change.
+            # This fits the mechanism of the step beforehand; the trace itself does not change.
             trace.table(1)
         return trace
 
@@ -307,7 +307,7 @@ def interleave(keeper: Kept, rng: random.Random, log: int) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of an interleaving: the violated conditions, and the number of lines of each kind."""
+    """The result of an interleaving: the violated conditions, and the number of log lines of each kind."""
 
     faults: tuple[str, ...]
     lines: Counter[str]
@@ -324,12 +324,13 @@ def run(make: type[Kept], seed: int) -> Ended:
         reading, holding = os.pipe()
         log = os.open(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         with warnings.catch_warnings():
-            # This test is about forks of processes with threads.
+            # Python warns about forks of processes with threads, which this test makes on purpose.
             warnings.simplefilter("ignore")
             root = os.fork()
             if root == 0:
                 try:
-                    # A tracer (coverage) holds a lock; a process that is forked meanwhile would wait for it forever.
+                    # A tracer such as coverage may hold a lock during a fork; the new process would wait for this lock
+                    # forever.
                     sys.settrace(None)
                     threading.settrace(None)  # type: ignore[arg-type]
                     os.setsid()
@@ -344,7 +345,7 @@ def run(make: type[Kept], seed: int) -> Ended:
             _wait_for_a_line(folder / "log")
             time.sleep(random.Random(seed).random() * 0.02)
             os.kill(root, signal.SIGKILL)
-        # The pipe closes when the last process that has it open ends.
+        # The pipe is closed when the last process that has opened it ends.
         done = bool(select.select([reading], [], [], TIMEOUT_S)[0])
         os.close(reading)
         if not done:
@@ -371,7 +372,7 @@ def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
         yield f"released {released} of {keeper.budget}"
     known = [(Fraction(line[1]), line[2] == "True") for line in lines if line[0] == "recorded"]
     if keeper.in_file and any(keeper.folder.glob("*.json")):
-        # After all kills a new process opens the files without waiting.
+        # After all kills, opening the files again must not wait for a lock.
         left = keeper.opened()
         known.append(_recorded_after(keeper, left))
     elif not killed and not known:
@@ -386,7 +387,7 @@ def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
 def _recorded_after(keeper: Kept, left: Any) -> tuple[Fraction, bool]:
     keeper.recorded(left)
     try:
-        # This last release is not counted; the object must answer or refuse it.
+        # This last release is not counted; the object must make it or refuse it.
         for _ in keeper.release(left):
             break
     except MechdesignError:

@@ -2,10 +2,10 @@
 
     python benchmarks/interrupted_solves.py [--moments 200] [--seed 0]
 
-Each solve runs once without Ctrl-C in a separate process, and then with Ctrl-C at moments drawn uniformly from that
-time. After Ctrl-C, the process has designed and saved a bundle that verifies (`certified`), or has ended with
-KeyboardInterrupt and no folder (`ended`). Every other outcome is `wrong`, for example another traceback or a folder
-that does not verify.
+Each solve runs once without Ctrl-C in a separate process, and then with Ctrl-C at moments drawn uniformly from its
+duration. After Ctrl-C, the process must save a bundle that verifies (`certified`), or end with KeyboardInterrupt and
+without a folder (`ended`). Every other outcome is `wrong`, for example a different exception, or a folder that does not
+verify.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Measure how soon the commands react to one and two Ctrl-C: the line that they print, and their end.
+"""Measure how soon the commands print a line after Ctrl-C, and how soon they end, for one and two Ctrl-C.
 
 ``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a separate folder. The script sends SIGINT to its
 process group at several moments, as a terminal does, and prints the outcome for each moment:
 
-- `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end without this line;
+- `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end if this line is missing;
 - `ended`: seconds from the last Ctrl-C to the end;
-- the exit code, and how many files with a temporary name were left behind.
+- the exit code, and the number of temporary files that were left behind.
 
-Moments are seconds after the start; with two, the second Ctrl-C comes a second after the first. Seconds are wall-clock
-times, which are longer on a busy machine.
+Moments are seconds after the start. If Ctrl-C is sent twice, the second follows a second after the first. Seconds are
+wall-clock times, which are longer on a busy machine.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SWEEP = _LARGE.replace("32", "14") + '\n[sweep]\n"privacy.0.epsilon" = [0.5, 0.
 
 @dataclass(frozen=True)
 class _Case:
-    """A command, the command that must run before it, and the moments of its interrupts."""
+    """A command, the command that must run before it, and the moments at which it is interrupted."""
 
     name: str
     arguments: str
@@ -118,7 +118,7 @@ def _interrupted(case: _Case, folder: Path, moment: float, times: int) -> str:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Shells let background processes ignore Ctrl-C.
+        # Background processes of a shell ignore Ctrl-C, and the commands would inherit this.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     lines: list[tuple[float, str]] = []

@@ -3,7 +3,8 @@
     python benchmarks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
 
 A run is started, killed with SIGKILL at a random moment, and resumed, until all rows are done or the number of kills is
-reached. Then it is finished, and compared with a run that was never killed: all values except times must agree.
+reached. The last run is then finished, and compared with a run that was never killed: all values except times must
+agree.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main() -> None:
             twice += sum(found[name] != content for name, content in known.items() if name in found)
             known = found
             if done:
-                # All rows are done: start again in a new folder.
+                # If all rows are done, start a new run in a new folder.
                 rounds += 1
                 killed, known = Path(name) / f"killed-{rounds}", {}
         for folder in (killed, whole):

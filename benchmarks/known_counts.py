@@ -2,15 +2,15 @@
 
     python benchmarks/known_counts.py [--policies 2000] [--seed 0] [-o FILE]
 
-Random policies on 2 to 5 values, of every kind of graph, with and without the null node. One or two known counts may
-overlap; their values are stated, or the counts are known without stated values. On all databases of 2 and 3 records the
-neighbours are found in three ways, without any code of the package:
+The policies are random, on 2 to 5 values, with every kind of graph, with and without the null node. Each policy has one
+or two known counts, which may overlap; their values are either stated or not. Among all databases of 2 and 3 records,
+neighbours are found by three readings, without any code of the package:
 
 - "printed": Definition 4.1 of Blowfish (He et al. 2014) as printed. The discriminative pairs T are nonempty
   and minimal; then the changed tuples Δ are minimal among the databases with the same T;
-- "edges": every record that differs moves along an edge, and no part of the moves keeps the counts;
-- "used": the definition of the package. At least one record moves along an edge, and no subset of the moves
-  keeps the counts.
+- "edges": every changed record moves along an edge, and no proper subset of the moves keeps the counts;
+- "used": the definition that the package uses. At least one record moves along an edge, and no proper subset of the
+  moves keeps the counts.
 
 The histogram, the cumulative histogram and random linear queries of one, two and three rows are compared in the ℓ1 and
 the squared ℓ2 norm. A sensitivity below the brute-force value of any of the three readings is a fault: the script then
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 def groups(case: Case) -> Iterator[list[Database]]:
-    """Yield the sets of databases that agree with the policy, grouped by their counts."""
+    """Yield groups of databases with equal counts; the counts agree with the values that the policy states."""
     found: dict[tuple[int, ...], list[Database]] = {}
     for database in itertools.product(range(case.nodes), repeat=case.records):
         answers = tuple(sum(row[value] for value in database) for row in case.rows)
@@ -76,7 +76,7 @@ def printed(first: Database, group: list[Database], edges: set[frozenset[int]]) 
 def minimal(
     first: Database, group: list[Database], edges: set[frozenset[int]], enough: Callable[..., bool]
 ) -> Iterator[Database]:
-    """Yield the databases with enough moves along edges and no subset of moves that keeps the counts."""
+    """Yield the databases with `enough` moves along edges and no proper subset of moves that keeps the counts."""
     inside = set(group)
     for other in group:
         changed = [i for i in range(len(first)) if first[i] != other[i]]
@@ -88,7 +88,7 @@ def minimal(
 
 
 def neighbours(case: Case) -> dict[str, set[Pair]]:
-    """Return the pairs of neighbours by each reading."""
+    """Return, for each of the three readings, the pairs of neighbours."""
     found: dict[str, set[Pair]] = {name: set() for name in READINGS}
     for group in groups(case):
         for first in group:
@@ -140,7 +140,7 @@ def random_case(rng: np.random.Generator) -> Case:
 
 
 def queries(case: Case, rng: np.random.Generator) -> dict[str, tuple[Any, np.ndarray]]:
-    """Return queries, as the package takes them and as a matrix over the nodes."""
+    """Return each query twice: in the form that the package accepts, and as a matrix over the nodes."""
     size = case.policy.domain.size
 
     def over_nodes(matrix: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ def queries(case: Case, rng: np.random.Generator) -> dict[str, tuple[Any, np.nda
 
 
 def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, Any, dict[str, int]]]:
-    """Yield query, norm, the package's sensitivity, and the largest change in this norm for each reading."""
+    """Yield the query, the norm, the package's sensitivity, and each reading's largest change in this norm."""
     differences = {name: changes(pairs, case.nodes) for name, pairs in neighbours(case).items()}
     for name, (query, matrix) in queries(case, rng).items():
         for norm in (1, 2):

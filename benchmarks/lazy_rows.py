@@ -1,9 +1,10 @@
-"""Lazy rows against one HiGHS call on all rows: same optimum, less time.
+"""Compare lazy rows with one HiGHS call on all rows: lazy rows give the same optimum in less time.
 
     python benchmarks/lazy_rows.py [--side 8] [--repeats 3]
 
 Both methods solve the same problem with the same solver (HiGHS IPX); the program is built, solved, rounded and
-certified within the measured time. Run it on an idle machine; rounds alternate, medians are quoted.
+certified within the measured time. Run the script on an idle machine. The methods take turns, and the table shows
+medians.
 """
 
 from __future__ import annotations

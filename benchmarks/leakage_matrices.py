@@ -15,12 +15,12 @@ def random_matrix(n: int, seed: int = 0) -> Matrix:
 
 
 def dirichlet(n: int, concentration: float = 0.1, seed: int = 0) -> Matrix:
-    """Return rows drawn from a symmetric Dirichlet distribution: a few large probabilities, many tiny ones."""
+    """Return rows drawn from a symmetric Dirichlet distribution: few probabilities are large, and many are tiny."""
     return np.random.default_rng(seed).dirichlet(np.full(n, concentration), n)
 
 
 def gaussian(n: int, width: float = 0.3) -> Matrix:
-    """Return a Gaussian kernel on a line of n states, `width` in lengths of the line: all shifts are ties."""
+    """Return a Gaussian kernel on a line of n states, whose width is a share of the line; all shifts are ties."""
     state = np.arange(n)
     weights = np.exp(-((state[:, None] - state) ** 2) / (2 * (width * n) ** 2))
     return weights / weights.sum(axis=1, keepdims=True)

@@ -2,7 +2,7 @@
 
     python benchmarks/leakage_precompute.py [--sizes 30 100 300 1000] [--repeats 3] [--output FOLDER]
 
-Every precomputation runs in a separate process, which gives its peak memory; nothing is cached. CPU seconds are printed
+Every precomputation runs in a separate process without a cache, which gives its peak memory. CPU seconds are printed
 with wall-clock seconds, for machines that are not idle. ``--sizes 3000`` takes minutes.
 """
 
@@ -28,7 +28,7 @@ from mechdesign.report import _leakage_figures as leakage_figures
 
 
 def measure(kind: str, n: int) -> dict[str, float]:
-    """Measure one precompute in this process."""
+    """Measure one precomputation in this process."""
     P = KINDS[kind](n)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     clock, cpu = time.perf_counter(), time.process_time()

@@ -1,14 +1,15 @@
-"""The hull against linear programs and against the paper's algorithms, side by side on random matrices (Figure 6).
+"""Compare the time of the hull with linear programs and with the paper's algorithms, on random matrices (Figure 6).
 
     python benchmarks/leakage_routes.py [--output FOLDER] [--quick]
 
-1. One α at n = 30: LFP by HiGHS over all 870 ordered pairs of rows. The LFP is compared with one evaluation of L after
-precomputation, the cost of each further α. The LFP is also compared with precomputation plus evaluation, the cost of a
-single α. 2. T releases at n = 100, precompute included: vectorised Algorithm 1, Algorithms 2+3 and 2+4+5, and the hull.
-3. One evaluation for different α at n = 100, precompute left out.
+1. One α at n = 30: HiGHS solves linear-fractional programs (LFP) for all 870 ordered pairs of rows. The time is
+   compared with one evaluation of L after precomputation, which is the cost of each further α. It is also compared
+   with precomputation plus evaluation, which is the cost of a single α.
+2. T releases at n = 100, with precomputation: vectorised Algorithm 1, Algorithms 2+3, Algorithms 2+4+5, and the hull.
+3. One evaluation at different α with n = 100, without precomputation.
 
-The values of 2 and 3 are compared during the timing: a run with different values stops. For the LFP, the difference in
-values is printed.
+In comparisons 2 and 3, the routes must give the same values: otherwise the script stops. In comparison 1, the
+difference in values is printed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _prepare_5(P: np.ndarray, largest: float) -> Callable[[float], float]:
 
 
 def routes(largest: float) -> dict[str, Route]:
-    """Return the routes by name: each prepares a matrix and returns L."""
+    """Return the routes by name: each route is a function that prepares a matrix and returns L."""
     return {
         "hull": lambda P: LossFunction(P, cache=False),
         "Algorithm 1": lambda P: lambda alpha: float(algorithm1(P, alpha)),
@@ -90,7 +91,7 @@ def against_lfp(n: int, alpha: float, console: Console) -> None:
 
 
 def over_time(n: int, steps: list[int], console: Console) -> dict[str, dict[float, float]]:
-    """Print the time of BPL over T releases, precompute included."""
+    """Print the time of BPL over T releases, including precomputation."""
     P = random_matrix(n)
     times: dict[str, dict[float, float]] = {}
     table = Table(f"BPL, n = {n}, ε = {EPSILON}", "T", "seconds", "times slower than the hull")
@@ -98,7 +99,8 @@ def over_time(n: int, steps: list[int], console: Console) -> dict[str, dict[floa
         truth = None
         for name, prepare in routes((T + 1) * EPSILON).items():
             found = []
-            # Medians, because other work on the machine slows single runs; the slowest route runs once.
+            # The table shows medians, because other work on the machine slows single runs; the slowest route runs only
+            # once.
             while not found or (len(found) < REPEATS and sum(found) < 2.0):
                 clock = time.perf_counter()
                 function, leakage = prepare(P), 0.0
@@ -115,7 +117,7 @@ def over_time(n: int, steps: list[int], console: Console) -> dict[str, dict[floa
 
 
 def over_alpha(n: int, alphas: list[float], console: Console) -> dict[str, dict[float, float]]:
-    """Print the time of one evaluation at different α, precompute left out."""
+    """Print the time of one evaluation at different α, without precomputation."""
     P = random_matrix(n)
     times: dict[str, dict[float, float]] = {}
     table = Table(f"one evaluation, n = {n}", *(f"α = {alpha:g}" for alpha in alphas))

@@ -2,10 +2,11 @@
 
     python benchmarks/mistakes.py [--only TEXT] [--show]
 
-Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each mistake must
-end in a typed error that names the place of the mistake (a file, a key or an argument). The error also names the actual
-value, the accepted values, or a remedy. Offenders are printed: mistakes that pass unnoticed, that raise anything else,
-or whose message lacks one of these. With --show all messages are printed. The exit code is 1 if there is an offender.
+The script makes some 500 mistakes in specifications, in tables of data, and in arguments of the library and of the
+command line. Each mistake must end in a typed error that names the place of the mistake (a file, a key or an argument).
+The error also names the actual value, the accepted values, or a remedy. The script prints offenders: mistakes that pass
+unnoticed or raise a different exception, and mistakes whose message lacks such a text. With --show it prints all
+messages. The exit code is 1 if there is an offender.
 """
 
 # ruff: noqa: E501 - the tables of mistakes are read more easily in long lines
@@ -155,7 +156,7 @@ def in_specifications() -> Iterator[Mistake]:
     ):  # fmt: skip
         yield Mistake(f"domain.{key} = {value!r}", lambda k=key, v=value: _design({**BASE, "domain": {k: v}}), "domain")
     more = {"domain": {"points": places, "labels": ["a"]}}
-    yield Mistake("labels fewer than points", lambda: _design({**BASE, **more}), "labels")
+    yield Mistake("fewer labels than points", lambda: _design({**BASE, **more}), "labels")
     for name, text in (
         ("no equals sign", "domain\n"), ("a key twice", "title = 'a'\ntitle = 'b'\n"), ("an open text", "title = 'a\n"),
         ("no value", "title =\n"), ("empty", ""), ("a binary file", "\0\1\2"), ("JSON", "{}"), ("a bare word", "title = yes\n"),
@@ -211,15 +212,15 @@ def in_tables() -> Iterator[Mistake]:
     """Yield mistakes in files of data."""
     head = "latitude,longitude,user\n"
     for name, text in (
-        ("empty", ""), ("only a header", head), ("text for a number", f"{head}north,139.7,a\n"), ("a field too few", f"{head}35.7,139.7\n"),
-        ("a field too many", f"{head}35.7,139.7,a,b\n"), ("swapped", f"{head}139.7,35.7,a\n"), ("all outside", f"{head}0,0,a\n"),
+        ("empty", ""), ("only a header", head), ("a text in place of a number", f"{head}north,139.7,a\n"), ("a line with a missing field", f"{head}35.7,139.7\n"),
+        ("a line with an additional field", f"{head}35.7,139.7,a,b\n"), ("swapped", f"{head}139.7,35.7,a\n"), ("all outside", f"{head}0,0,a\n"),
         ("an empty field", f"{head},139.7,a\n"), ("NaN", f"{head}nan,139.7,a\n"), ("points and commas", f'{head}"35,7",139.7,a\n35.8,139.7,a\n'),
         ("blanks between columns", "latitude longitude user\n35.7 139.7 a\n"), ("no header", "35.7,139.7,a\n"), ("a column twice", "latitude,latitude,user\n1,2,a\n"),
         ("an open quote", f'{head}"35.7,139.7,a\n'), ("binary", "\0\1"), ("underscores", f"{head}3_5.7,139.7,a\n"), ("infinite", f"{head}inf,139.7,a\n"),
     ):  # fmt: skip
         yield Mistake(f"check-ins: {name}", lambda t=text: _checkins(t), "bad.csv")
     for name, text in (
-        ("not square", "1,0\n"), ("rows that do not sum to 1", "0.5,0.4\n0.5,0.5\n"), ("negative", "1.5,-0.5\n0.5,0.5\n"), ("text", "a,b\nc,d\n"),
+        ("not square", "1,0\n"), ("rows whose sum is not 1", "0.5,0.4\n0.5,0.5\n"), ("negative", "1.5,-0.5\n0.5,0.5\n"), ("text", "a,b\nc,d\n"),
         ("ragged", "1,0\n1\n"), ("empty", ""), ("NaN", "nan,1\n0.5,0.5\n"), ("a header", "x,y\n1,0\n0,1\n"),
     ):  # fmt: skip
         yield Mistake(
@@ -305,10 +306,10 @@ def in_arguments() -> Iterator[Mistake]:
         "sample_at([1], [1], 2)": lambda: made.sample_at([1], [1], 2), "sample_at(1, 1, outside='no')": lambda: made.sample_at(1, 1, outside="no"),
         "sample_at(None, None)": lambda: made.sample_at(None, None), "sample_at(x=1)": lambda: made.sample_at(x=1),
         "grid(0, 2)": lambda: md.Domain.grid(0, 2, 1, 1), "grid('a', 2)": lambda: md.Domain.grid("a", 2, 1, 1), "grid(2, 2, -1)": lambda: md.Domain.grid(2, 2, -1, 1),
-        "geographic_grid swapped": lambda: md.Domain.geographic_grid(2, 2, 139.6, 139.9, 35.6, 35.8), "geographic_grid south of north": lambda: md.Domain.geographic_grid(2, 2, 36, 35, 1, 2),
+        "geographic_grid swapped": lambda: md.Domain.geographic_grid(2, 2, 139.6, 139.9, 35.6, 35.8), "geographic_grid whose south is above its north": lambda: md.Domain.geographic_grid(2, 2, 36, 35, 1, 2),
         "from_points([])": lambda: md.Domain.from_points([]), "from_points(1)": lambda: md.Domain.from_points(1), "from_labels('ab')": lambda: md.Domain.from_labels("ab"),
         "from_labels([])": lambda: md.Domain.from_labels([]), "from_labels(twice)": lambda: md.Domain.from_labels(["a", "a"]),
-        "from_coordinates out of range": lambda: md.Domain.from_coordinates([100], [0]), "from_coordinates lengths": lambda: md.Domain.from_coordinates([1, 2], [0]),
+        "from_coordinates with values out of range": lambda: md.Domain.from_coordinates([100], [0]), "from_coordinates lengths": lambda: md.Domain.from_coordinates([1, 2], [0]),
         "MetricPrivacy(0)": lambda: md.MetricPrivacy(0, distance), "MetricPrivacy('a')": lambda: md.MetricPrivacy("a", distance), "MetricPrivacy(1, [1])": lambda: md.MetricPrivacy(1, [1]),
         "MetricPrivacy(1, -d)": lambda: md.MetricPrivacy(1, -distance), "MetricPrivacy(nan)": lambda: md.MetricPrivacy(float("nan"), distance),
         "MetricPrivacy('1/0')": lambda: md.MetricPrivacy("1/0", distance), "ThresholdPrivacy(1, d, -1)": lambda: md.ThresholdPrivacy(1, distance, -1),
@@ -351,25 +352,25 @@ def with_records() -> Iterator[Mistake]:
     )
     for name, call in {
         "ages as texts": lambda: counted(["39", "50"]), "a missing age": lambda: counted([39, float("nan")]),
-        "a histogram for records": lambda: counted([0] * 16 + [395]),
+        "a histogram passed as records": lambda: counted([0] * 16 + [395]),
         "values with a leading blank": lambda: counted({"age": [39], "sex": [" m"]}, two), "columns interchanged": lambda: counted([("m", 39)], two),
-        "columns of different lengths": lambda: counted({"age": [39, 40], "sex": ["m"]}, two), "attributes as rows": lambda: counted(np.ones((2, 5)), two),
-        "counts by value in a column": lambda: counted({"age": {39: 10}}), "a path for a table": lambda: counted("good.csv"),
-        "values as positions": lambda: counted(None, positions=[80]), "positions beside data": lambda: counted([39], positions=[1]),
-        "a domain of two ends": lambda: counted([39], md.tables.Policy.line(md.tables.Domain({"age": (17, 90)}))), "a domain of a text": lambda: md.tables.Domain({"sex": "fm"}),
-        "θ with its unit": lambda: md.tables.Policy.threshold(ages, "5 years"),
-        "θ in days": lambda: md.tables.Policy.threshold(ages, 1825), "cut points for blocks": lambda: md.tables.Policy.partition(ages, [30, 50]),
-        "policies in a list": lambda: md.tables.Policy.union([full, line]),
-        "a known count without its list": lambda: md.tables.Policy.full(ages, constraints=([1] * 74, 5)), "a domain for a policy": lambda: counted([39], ages),
-        "ε and ρ": lambda: counted([39], rho=1), "ε with a comma": lambda: counted([39], epsilon="1,5"),
-        "a confidence in per cent": lambda: counted([39], confidence=95), "a class for a ledger": lambda: counted([39], ledger=md.Ledger),
-        "a quantile in per cent": lambda: md.tables.quantile(made, 50), "a range with its ends exchanged": lambda: md.tables.range_query(made, 60, 30),
-        "a range below the domain": lambda: md.tables.range_query(made, 0, 30), "shares for counts": lambda: md.tables.ordered([0.5, 0.5], 1, 1),
-        "a name for queries": lambda: md.tables.release_linear([39], full, "ranges", epsilon=1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
-        "centroids outside": lambda: md.tables.kmeans([39], 1, full, epsilon=1, iterations=1, initial=[[300]]), "ε for Gaussian noise": lambda: md.tables.strategy("ranges", line).release([39], epsilon=1),
-        "a prior for one count too few": lambda: md.tables.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
-        "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.tables.load("nowhere"),
-        "a table for a release": lambda: md.specification.read("good.csv"), "a design for a release": lambda: md.specification.read("s.toml"),
+        "columns that differ in length": lambda: counted({"age": [39, 40], "sex": ["m"]}, two), "an array whose rows are attributes": lambda: counted(np.ones((2, 5)), two),
+        "a column that contains counts by value": lambda: counted({"age": {39: 10}}), "a path passed as a table": lambda: counted("good.csv"),
+        "a value passed as a position": lambda: counted(None, positions=[80]), "positions passed in addition to data": lambda: counted([39], positions=[1]),
+        "a domain given by its two ends": lambda: counted([39], md.tables.Policy.line(md.tables.Domain({"age": (17, 90)}))), "a domain whose values are one text": lambda: md.tables.Domain({"sex": "fm"}),
+        "θ as a text with its unit": lambda: md.tables.Policy.threshold(ages, "5 years"),
+        "θ in days": lambda: md.tables.Policy.threshold(ages, 1825), "cut points passed as blocks": lambda: md.tables.Policy.partition(ages, [30, 50]),
+        "a union of policies in a list": lambda: md.tables.Policy.union([full, line]),
+        "known counts without a list around them": lambda: md.tables.Policy.full(ages, constraints=([1] * 74, 5)), "a domain passed as a policy": lambda: counted([39], ages),
+        "ε and ρ": lambda: counted([39], rho=1), "ε with a decimal comma": lambda: counted([39], epsilon="1,5"),
+        "a confidence given in per cent": lambda: counted([39], confidence=95), "a class passed as a ledger": lambda: counted([39], ledger=md.Ledger),
+        "a quantile given in per cent": lambda: md.tables.quantile(made, 50), "a range whose ends are exchanged": lambda: md.tables.range_query(made, 60, 30),
+        "a range below the domain": lambda: md.tables.range_query(made, 0, 30), "shares passed as counts": lambda: md.tables.ordered([0.5, 0.5], 1, 1),
+        "a name of a workload passed as queries": lambda: md.tables.release_linear([39], full, "ranges", epsilon=1), "points with the wrong number of coordinates": lambda: clusters.assign([[1, 2, 3]]),
+        "initial centroids outside the domain": lambda: md.tables.kmeans([39], 1, full, epsilon=1, iterations=1, initial=[[300]]), "ε passed for Gaussian noise": lambda: md.tables.strategy("ranges", line).release([39], epsilon=1),
+        "a prior that is one count too short": lambda: md.tables.optimal_count(4, 1, prior=[0.25] * 4), "counts passed as a prior": lambda: md.tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
+        "a ledger charged with a negative ε": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release in a folder that does not exist": lambda: md.tables.load("nowhere"),
+        "a table of data read as a release": lambda: md.specification.read("good.csv"), "a design specification read as a release": lambda: md.specification.read("s.toml"),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 
@@ -381,19 +382,19 @@ def with_chains_and_traces() -> Iterator[Mistake]:
     visited = md.data.read_checkins("good.csv")
     text, swept = Path("s.toml").read_text(), 'sweep = { "privacy.0.epsilon" = [1, 2, 1] }'
     for name, call in {
-        "distances for places": lambda: md.graphs.threshold(md.distances.euclidean(city), 1), "edges from 1 on": lambda: md.graphs.from_edges(6, [(5, 6)]),
-        "a mask for places": lambda: md.graphs.constrain(md.graphs.line(3), [True, False, True]), "δ in per cent": lambda: md.graphs.delta_set([0.5, 0.5], 5),
-        "one trace and no list": lambda: md.MarkovChain.from_traces([0, 1, 0], n=2), "states from 1 on": lambda: md.MarkovChain.from_traces([[1, 2]], n=2),
-        "one ε for a list": lambda: md.leakage.temporal(0.1, chain, chain), "steps and α exchanged": lambda: md.leakage.allocate_budget(30, 0.5, chain, chain),
-        "a window from 1 on": lambda: md.leakage.window([0.1] * 3, 1, 4, chain, chain),
-        "a specification for an accountant": lambda: md.leakage.Accountant.load("s.toml"),
-        "one trace for traces": lambda: md.data.to_grid(visited[0], box), "places without a table": lambda: md.data.read_checkins("good.csv", place="user"),
-        "a share in per cent": lambda: md.data.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.data.to_grid(visited, box).counts(6),
-        "edges of a figure from 1 on": lambda: md.figures.graph(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
-        "no answers": lambda: md.figures.answers(made, 0), "a design for a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
-        "masses that do not sum to 1": lambda: md.mechanisms.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.mechanisms.PlanarLaplace(city, 1.0),
-        "a value swept twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε for a setting": lambda: md.specification.parse(text).design(epsilon=2), "a path for a text": lambda: md.specification.parse("s.toml"),
-        "budgets from step 1 on": lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n")),
+        "distances passed as places": lambda: md.graphs.threshold(md.distances.euclidean(city), 1), "edges that number cells from 1": lambda: md.graphs.from_edges(6, [(5, 6)]),
+        "a mask passed as places": lambda: md.graphs.constrain(md.graphs.line(3), [True, False, True]), "δ given in per cent": lambda: md.graphs.delta_set([0.5, 0.5], 5),
+        "one trace without a list around it": lambda: md.MarkovChain.from_traces([0, 1, 0], n=2), "states that are numbered from 1": lambda: md.MarkovChain.from_traces([[1, 2]], n=2),
+        "one ε passed as a list of budgets": lambda: md.leakage.temporal(0.1, chain, chain), "steps and α in the wrong order": lambda: md.leakage.allocate_budget(30, 0.5, chain, chain),
+        "a window that numbers releases from 1": lambda: md.leakage.window([0.1] * 3, 1, 4, chain, chain),
+        "a specification loaded as an accountant": lambda: md.leakage.Accountant.load("s.toml"),
+        "a single trace passed as a list of traces": lambda: md.data.to_grid(visited[0], box), "a column of places without a table of places": lambda: md.data.read_checkins("good.csv", place="user"),
+        "a share given in per cent": lambda: md.data.read_checkins("good.csv", missing=20), "a number passed as a user": lambda: md.data.to_grid(visited, box).counts(6),
+        "edges of a figure that number cells from 1": lambda: md.figures.graph(city, [(5, 6)]), "a true trace that is longer than the release": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
+        "a figure that shows no answers": lambda: md.figures.answers(made, 0), "a design passed as a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
+        "masses whose sum is not 1": lambda: md.mechanisms.additive({0: 0.5}, 2), "the arguments of a rule in the wrong order": lambda: md.mechanisms.PlanarLaplace(city, 1.0),
+        "a sweep that lists a value twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε passed as a solver setting": lambda: md.specification.parse(text).design(epsilon=2), "a path passed as the text of a specification": lambda: md.specification.parse("s.toml"),
+        "budgets that number steps from 1": lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n")),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 
@@ -423,7 +424,7 @@ def on_the_command_line() -> Iterator[Mistake]:
 
 
 class UsageError(MechdesignError):
-    """The output of the command line for a wrong call; it names the option itself."""
+    """The output of the command line for a wrong call, which names the wrong option."""
 
 
 def _cli(*words: str) -> object:
@@ -435,7 +436,7 @@ def _cli(*words: str) -> object:
     raise result.exception or RuntimeError(f"exit code {result.exit_code}, and no word")
 
 
-# Files of one's own
+# Files of the users
 
 TIMED = "user,time,latitude,longitude\n" + "".join(
     f"{'ab'[k % 2]},2021-03-01T08:{k:02d}:00Z,35.{60 + k},139.{65 + k}\n" for k in range(20)
@@ -447,20 +448,20 @@ WALK = 'domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.un
 
 
 def with_files_of_ones_own() -> Iterator[Mistake]:
-    """Yield mistakes with real-world files: files of other tools, incomplete files, confused files, and overwritten files."""
+    """Yield mistakes with files as users have them: written by other tools, incomplete, confused, or overwritten."""
     body = TIMED.splitlines()
     for name, text, named in (
-        ("an export of two tools in one", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
-        ("Excel's numbers of days", TIMED.replace("2021-03-01T08:", "44256."), "time"),
-        ("hours without a day", TIMED.replace("2021-03-01T", "").replace("Z", ""), "date"),
-        ("R's names of rows", "\n".join([body[0], *(f"{k},{row}" for k, row in enumerate(body[1:]))]), "fields"),
-        ("a comma at the end", "\n".join([body[0], *(f"{row}," for row in body[1:])]), "fields"),
-        ("whole lines in quotes", "\n".join(f'"{row}"' for row in body), "user"),
-        ("a pointer of Git LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "git lfs pull"),
+        ("one file with the exports of two tools", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
+        ("times as Excel's numbers of days", TIMED.replace("2021-03-01T08:", "44256."), "time"),
+        ("times without a date", TIMED.replace("2021-03-01T", "").replace("Z", ""), "date"),
+        ("a column of row names written by R", "\n".join([body[0], *(f"{k},{row}" for k, row in enumerate(body[1:]))]), "fields"),
+        ("lines that end in a comma", "\n".join([body[0], *(f"{row}," for row in body[1:])]), "fields"),
+        ("lines that are quoted as a whole", "\n".join(f'"{row}"' for row in body), "user"),
+        ("a pointer file of Git LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "git lfs pull"),
         ("HTML", "<html><table><tr><td>user</td></tr></table></html>", "HTML"), ("SQL", "INSERT INTO t VALUES (1, 2);\n", "user"),
         ("hemispheres", TIMED.replace(",139", "N,139"), "latitude"), ("millionths of degrees", TIMED.replace("35.", "35000"), "latitude"),
-        ("points lost in a spreadsheet", TIMED.replace("35.", "35.000.0"), "latitude"), ("Web Mercator", TIMED.replace(",35.", ",42573"), "latitude"),
-        ("no sign", TIMED.replace(",139.", ",-139."), "inside the box"), ("999 where a place is missing", TIMED.replace("a,2021-03-01T08:00:00Z,35.60", "a,2021-03-01T08:00:00Z,999") + "a,2021-03-01T09:00:00Z,999,999\n", "latitude"),
+        ("decimal points lost in a spreadsheet", TIMED.replace("35.", "35.000.0"), "latitude"), ("Web Mercator", TIMED.replace(",35.", ",42573"), "latitude"),
+        ("no sign", TIMED.replace(",139.", ",-139."), "inside the box"), ("the number 999 for a missing place", TIMED.replace("a,2021-03-01T08:00:00Z,35.60", "a,2021-03-01T08:00:00Z,999") + "a,2021-03-01T09:00:00Z,999,999\n", "latitude"),
     ):  # fmt: skip
         yield Mistake(f"check-ins: {name}", lambda t=text: _timed(t), named)
     for key, value in (
@@ -469,18 +470,18 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
     ):  # fmt: skip
         yield Mistake(f"check-ins: {key} = {value!r}", lambda k=key, v=value: _timed(TIMED, **{k: v}), key)
     for name, text, named in (
-        ("no header lines", PLT * 9, "line 1"), ("a header of names", "latitude,longitude,zero,altitude,days,date,time\n" + PLT * 9, "line 2"),
+        ("no header lines", PLT * 9, "line 1"), ("a header that contains only names", "latitude,longitude,zero,altitude,days,date,time\n" + PLT * 9, "line 2"),
         ("swapped", "x\n" * 6 + PLT.replace("39.906631,116.385564", "116.385564,39.906631"), "interchanged"),
         ("from a spreadsheet", "x\n" * 6 + PLT.replace(",", ";"), "fields"),
     ):  # fmt: skip
         yield Mistake(f"trajectory: {name}", lambda t=text: _trajectory(t), named)
     for name, text, named in (
-        ("a line of totals", "place,n\nhome,1\nwork,2\npub,3\nTotal,6\n", "row 4"), ("capitals", "place,n\nPub,3\nHome,1\nWork,2\n", "place"),
+        ("a last line with totals", "place,n\nhome,1\nwork,2\npub,3\nTotal,6\n", "row 4"), ("capitals", "place,n\nPub,3\nHome,1\nWork,2\n", "place"),
         ("a label twice", "place,n\nhome,1\nhome,2\npub,3\n", "row 2"), ("thousands", 'place,n\nhome,"1,234"\nwork,2\npub,3\n', "decimal"),
     ):  # fmt: skip
         yield Mistake(f"weights: {name}", lambda t=text: _made("design s2.toml", {"s2.toml": NAMED, "w.csv": t}), named)
     yield Mistake(
-        "weights: cells counted from 1",
+        "weights that number cells from 1",
         lambda: _made(
             "design s2.toml",
             {
@@ -533,7 +534,7 @@ def _trajectory(text: str) -> object:
     return _design({**BASE, "domain": {"grid": BOX}, "prior": {"plt": {"path": "plt"}, "smoothing": 1}})
 
 
-# Message
+# Check of one message
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:

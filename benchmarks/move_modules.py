@@ -2,13 +2,14 @@
 
     python benchmarks/move_modules.py MOVES.tsv [--root FOLDER] [--check]
 
-A row of the table is OLD<TAB>NEW. Each is the path of a module, such as `mechdesign/spec/priors.py`, or of one name in
-it, `mechdesign/spec/priors.py:PriorTable`. A move may also rename. Several modules with one NEW are merged in the order
-of their imports; a module whose names go to several places is split. Modules without a row stay. Functions and classes
-are moved as text: their syntax trees change only in imports and in the renamed names of the table.
+A row of the table is OLD<TAB>NEW. OLD and NEW are each the path of a module, such as `mechdesign/spec/priors.py`, or of
+one name in a module, `mechdesign/spec/priors.py:PriorTable`. A move may also change the name. Several modules with the
+same NEW are merged in the order of their imports; a module whose names go to several places is split. Modules without a
+row are not moved. Functions and classes are moved as text: their syntax trees change only in imports and in the renamed
+names of the table.
 
-With --check nothing is written. The script prints the names with different meanings in two merged modules: such a name
-needs a row that renames it. The exit code is 1 where there is one.
+With --check nothing is written. The script prints each name that has different meanings in two merged modules; such a
+name needs a row that renames it. The exit code is 1 if there is such a name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STAYING: set[str] = set()
 """The packages that re-export names before and after the move."""
 
 FACES: dict[str, frozenset[str]] = {}
-"""The names that a package binds itself, by package; such a name hides a module with the same name."""
+"""For each package, the names that it binds itself; such a name hides a module with the same name."""
 
 
 def module_of(path: str) -> str:
@@ -43,7 +44,7 @@ def module_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """The target of an import: a module, or a name in one."""
+    """The target of an import: a module, or a name in a module."""
 
     module: str
     name: str | None = None
@@ -84,7 +85,7 @@ class Moves:
         return old if new == GONE else new
 
     def home(self, module: str, name: str) -> Target:
-        """Return the new place of a name of an old module; an imported name is followed to its definition."""
+        """Return the new place of a name in an old module; for an imported name, that of its definition."""
         seen = {(module, name)}
         while (module, name) not in self.names and (module, name) in self.passed_on:
             module, name = self.passed_on[module, name]
@@ -123,7 +124,7 @@ class Source:
             self.lines.append(self.lines[-1] + len(line))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Return the bytes of a node, decorators included."""
+        """Return the positions in bytes of the start and the end of a node, including its decorators."""
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])  # type: ignore[attr-defined]
         start = self.lines[first - 1] if first != node.lineno else self.lines[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         return start, self.lines[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
@@ -148,7 +149,7 @@ class Source:
                     yield alias, None
 
     def bindings(self) -> dict[str, Target]:
-        """Return the meanings of the names that are imported from the package, anywhere in the file."""
+        """Return, for each name that the file imports from the package, the module or name that it stands for."""
         return {
             alias.asname or alias.name: target
             for node in ast.walk(self.tree)
@@ -163,7 +164,7 @@ class Source:
 
 
 def defined(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement defines, imports left out."""
+    """Yield the names that a statement defines, except by an import."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield statement.name
@@ -230,7 +231,7 @@ class Rewriter:
         self._attributes()
 
     def lines(self, node: ast.stmt) -> list[str]:
-        """Return the statements that replace an import."""
+        """Return the statements that replace an old import statement."""
         made = []
         for alias, target in self.source.targets(node):
             bound = alias.asname or alias.name
@@ -255,7 +256,7 @@ class Rewriter:
         return made
 
     def _attributes(self) -> None:
-        """Find where names of other modules are used by `module.name`, also by text in `setattr(module, "name", …)`."""
+        """Find uses of names of other modules as `module.name`, or as texts in `setattr(module, "name", …)`."""
         bound = {alias: target.module for alias, target in self.source.bindings().items() if target.name is None}
         for node in ast.walk(self.source.tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in bound:
@@ -289,7 +290,7 @@ class Rewriter:
                         self.edits.append(Edit(*self.source.span(second), f'"{home.name}"'))
 
     def _alias(self, alias: str, module: str, home: Target) -> str:
-        """Return the name under which one of the parts of a split module is imported."""
+        """Return the name under which a part of a split module is imported."""
         own = home.module == self.moves.module(module)
         other = alias if own else home.module.rpartition(".")[2].lstrip("_")
         line = module_line(home.module, other)
@@ -298,7 +299,7 @@ class Rewriter:
         return other
 
     def rename(self) -> None:
-        """Rename the uses of renamed names."""
+        """Replace renamed names in the file, in their uses and definitions."""
         if not self.renamed:
             return
         for node in ast.walk(self.source.tree):
@@ -320,7 +321,7 @@ class Rewriter:
                 self.edits.append(Edit(start, start + len(match[0].encode()), new))
 
     def apply(self, start: int, end: int) -> str:
-        """Return a span with all edits inside it."""
+        """Return the text between two positions after all edits inside it."""
         made, at = [], start
         taken: list[Edit] = []
         for edit in sorted(self.edits, key=lambda each: (each.start, -each.end)):
@@ -371,7 +372,7 @@ def rewrite_file(source: Source, moves: Moves) -> str:
 
 
 def order(parts: list[Source]) -> list[Source]:
-    """Return merged modules in an order in which each follows its imports."""
+    """Return the merged modules in an order in which each module follows the modules that it imports."""
     found: list[Source] = []
     by_name = {part.module: part for part in parts}
 
@@ -390,7 +391,7 @@ def order(parts: list[Source]) -> list[Source]:
 
 @dataclass
 class Merged:
-    """The text of a new module, made of statements of old ones."""
+    """The text of a new module, made of statements of old modules."""
 
     module: str
     title: str = ""

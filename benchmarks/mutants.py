@@ -2,7 +2,7 @@
 
 A mutant changes one place of a module's syntax tree: a comparison, an arithmetic or Boolean operator, a rounding
 direction, or a constant. Other mutants remove a raise, a negation, or a call that is made for its effect. Texts, types
-and the wording of errors are left alone.
+and the wording of errors are not changed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ROUNDING |= {after: before for before, after in ROUNDING.items()}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file: the `change`-th that the node number `node` of its tree allows.
+    """One change of one file: the `change`-th change that node number `node` of its syntax tree allows.
 
     `lines` are the lines of the statement (of its head, if it has a body), and `function` is the innermost definition.
     `inside` is true for places in function bodies, which an import does not execute.
@@ -80,7 +80,7 @@ class _Change:
 
 
 def mutants(root: Path, file: str, functions: frozenset[str] | None = None) -> list[Mutant]:
-    """Return all mutants of a file, or of the functions named."""
+    """Return all mutants of a file, or only those of the named functions."""
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     found = []

@@ -1,16 +1,16 @@
-"""Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
+"""Put small faults into the trusted kernel and the rounding, one at a time, and count the faults that the tests notice.
 
     python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
 
-The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
+The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding turns a solver's matrix into
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests. The tests that
-execute its line run until one fails: those of its file first, and the fastest first. Mutants that pass all tests are
-printed with the reason why they are harmless, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are
-noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
-run. `--sample` draws a number of mutants, in proportion from every file.
+execute the changed line run until one fails, starting with the tests of its file and with fast tests. Mutants that pass
+all tests are printed with the reason why they are harmless, from ``mutation_survivors.toml``. The exit code is 1 if
+fewer than 95 % of the mutants are noticed, or if a survivor is not explained. `--root` names another checkout, whose
+code is mutated and whose tests run. `--sample` draws a number of mutants, from each file in proportion to its mutants.
 
-Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. A mutant is tried again if its file
-has changed. An unexplained survivor is also tried again if the tests have changed.
+Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. If a file has changed, its mutants
+are tried again. If the tests have changed, unexplained survivors are tried again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ import mutants
 from mutants import Mutant
 
 HERE = Path(__file__).resolve().parent
-# All tests that count, and for each file those that are most likely to notice a fault in it, which run first.
+# All tests that count as noticing a fault, and for each file the tests that probably notice its faults, which run
+# first.
 TESTS = ("tests/certify", "tests/synthesis/test_rounding.py", "tests/synthesis/test_rounding_steps.py")
 OWN_TESTS = {
     "__main__": ("certify/test_verifying_command",),
@@ -94,7 +95,7 @@ CHECKS = frozenset(
 ELSEWHERE = ("test_a_real_kill", "test_a_kill_at_every_step", "test_the_kernel_alone")
 LEAST_SCORE = 0.95
 NOTICED, SLOW, SURVIVED = "noticed", "too slow", "survived"
-# The tests of its file do not detect it; all other tests have yet to run.
+# The tests of a mutant's file do not notice it, and all other tests have yet to run.
 LEFT = "left"
 MEMORY = 6 * 2**30
 EXAMPLES = 40
@@ -115,13 +116,13 @@ Say = Callable[[Mutant, str], None]
 
 @dataclass(frozen=True)
 class Baseline:
-    """The behaviour of the tests without a fault: seconds of each, and which tests execute each line of each file."""
+    """The run of the tests without a fault: seconds of each test, and the tests that execute each line of each file."""
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can detect a mutant, its file first; all tests for code that runs on import."""
+        """Return the tests that can notice a mutant, those of its file first; for code run on import, all tests."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
@@ -143,11 +144,11 @@ class Session:
         self.known = Baseline({}, {})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the seconds of a test."""
+        """Add the duration of a phase to the seconds of its test."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Take the place of pytest's own loop."""
+        """Run the tests in place of pytest's own loop."""
         items = [item for item in session.items if not item.name.startswith(ELSEWHERE)]
         for item in items:
             few_examples(item)
@@ -184,7 +185,7 @@ class Session:
 
 
 def few_examples(item: pytest.Item) -> None:
-    """Try properties on few examples: the score is then too low, and survivors take less time."""
+    """Let Hypothesis try few examples, which saves time for survivors; the score is then slightly too low."""
     test = getattr(item, "obj", None)
     given = getattr(test, "_hypothesis_internal_use_settings", None)
     if given is not None:
@@ -233,7 +234,7 @@ class Replaced(importlib.machinery.SourceFileLoader):
         self.code = code
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> object:
-        """Return the specification of the one module."""
+        """Return the import specification of the mutant's module, and None for all other modules."""
         return importlib.machinery.ModuleSpec(name, self, origin=self.path) if name == self.name else None
 
     def get_code(self, _name: str) -> CodeType:
@@ -254,7 +255,7 @@ def run_tests(names: Iterable[str], plugin: object) -> int:
 def in_session(
     root: Path, todo: Sequence[Mutant], files: Sequence[str], tests: Sequence[str], jobs: int, say: Say
 ) -> Baseline:
-    """Run a session in a fork, so that this process stays without any module of the package."""
+    """Run a session in a fork, so that this process does not import any module of the package."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result"
         child = os.fork()
@@ -329,7 +330,7 @@ def outcomes(
 def attempt(root: Path, todo: Sequence[Mutant], tests: Sequence[str], jobs: int, say: Say) -> None:
     """Print the outcomes of mutants."""
     files = sorted({mutant.file for mutant in todo})
-    # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
+    # Defaults of parameters and fields are stored in functions and classes, so only a new import changes them.
     outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
     known = in_session(root, [mutant for mutant in todo if mutant not in outside], files, tests, jobs, say)
     for mutant, what in outcomes(outside, known, jobs, functools.partial(imported, root)):
@@ -367,7 +368,7 @@ class Record:
         return found
 
     def replace(self, found: Iterable[tuple[Mutant, str]]) -> None:
-        """Write all rows anew."""
+        """Replace the whole table by the given outcomes."""
         with self.path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerow(self.HEAD)
         self._write(found, "a")
@@ -384,7 +385,7 @@ class Record:
 
 
 def present(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the paths that a checkout has: an older one lacks some tests."""
+    """Return those paths that exist in a checkout; older checkouts lack some tests."""
     return [name for name in names if (root / name).exists()]
 
 
@@ -398,19 +399,19 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
-    """Draw a number of mutants, in proportion from each file, and at least one."""
+    """Draw a number of mutants: from each file in proportion to its mutants, and at least one."""
     total = sum(map(len, todo.values()))
     drawn = {}
     for file, each in todo.items():
         count = min(len(each), max(1, round(size * len(each) / total)))
-        # A larger sample contains the smaller samples.
+        # By this way of drawing, a larger sample contains all smaller samples.
         shuffled = random.Random(f"{SEED} {file}").sample(range(len(each)), len(each))
         drawn[file] = [each[place] for place in sorted(shuffled[:count])]
     return drawn
 
 
 def identity(mutant: Mutant) -> tuple[str, str, str, str]:
-    """Return the key of an explanation."""
+    """Return the key under which the explanation of a mutant is stored."""
     return mutant.file, mutant.function, mutant.before, mutant.after
 
 
@@ -471,7 +472,7 @@ def main() -> None:
     record = Record(given.output / "mutation.csv", root, files)
     record.replace(record.known(itertools.chain(*every.values())).items())
     with tempfile.TemporaryDirectory() as folder:
-        # Other sessions would remove files in pytest's folder.
+        # A separate folder is needed, because other pytest runs would remove files in the usual folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
         for file in todo if not given.together else ():
             own = present(root, (f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())))

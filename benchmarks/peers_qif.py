@@ -1,11 +1,11 @@
-"""The same grids by libqif (`qif` on PyPI) in a separate environment: times, costs, and privacy.
+"""Compare designs on grids with those of libqif (`qif` on PyPI), in a separate environment: times, costs, and privacy.
 
     python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
 `qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
-The library accepts the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves
-it with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the
-same mechanism.
+The library accepts the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``). It formulates this
+problem, and solves it with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared
+with our design of the same mechanism.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> d
 
 
 def compared(python: Path, n: int, seed: int, time_limit: float) -> list[dict[str, Any]]:
-    """Return our row and the row of qif for a grid."""
+    """Return two rows of the table for a grid: ours and that of qif."""
     problem = FAMILIES["grid"].make(n, seed)
     assert isinstance(problem, md.Problem)
     clock = time.perf_counter()

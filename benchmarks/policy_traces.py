@@ -3,21 +3,22 @@
     python benchmarks/policy_traces.py [--data FOLDER] [--output FOLDER] [--trajectories 20] [--steps 100]
         [--experiments dphmm pglp repair]
 
-GeoLife: Beijing within the Fourth Ring, a point every 20 s, cells of 0.34 km. Check-ins: Foursquare users in New York
-(Manhattan and around), cells of 0.89 km. The states are the visited cells. The chain counts their steps, plus one step
-from every cell to itself; the chain is not smoothed otherwise. Every trajectory starts from a state that the adversary
-knows. Outputs of K-norm mechanisms are coordinates, as drawn; the LP channel answers with cells. All policies use the
-same trajectories and the same random numbers.
+The GeoLife data cover Beijing within the Fourth Ring, with a point every 20 s and cells of 0.34 km. The check-ins are
+those of Foursquare users in and around Manhattan, with cells of 0.89 km. The states are the visited cells. The chain
+counts the steps between these cells, plus one step from every cell to itself, without further smoothing. Every
+trajectory starts from a state that the adversary knows. Outputs of K-norm mechanisms are coordinates, as drawn; the LP
+channel answers with cells. All policies use the same trajectories and the same random numbers.
 
-- DPHMM: planar isotropic noise with the hull of the whole graph, ε = 1, repair by the nearest node. G_util joins cells
-  within r, G_trs cells that can be reached from one cell in one step. DPLS is the complete graph on the δ-location set,
-  δ = 0.01.
-- PGLP: G_k9, G_k16, G_k25, hulls of components, repair by the least area; P-LM, P-PIM and the LP channel.
-- Repair: PGLP's Algorithm 4 (least area) and its baseline (nearest) on random constrained domains, each within a square
-  of 8 km.
+- The experiments of DPHMM use planar isotropic noise with the hull of the whole graph, ε = 1, and repair by the nearest
+  node. G_util joins cells at distances up to r. G_trs joins cells that can be reached from one cell in one step. DPLS
+  is the complete graph on the δ-location set, δ = 0.01.
+- The experiments of PGLP use the policies G_k9, G_k16 and G_k25, and the mechanisms P-LM, P-PIM and the LP channel.
+  Mechanisms use the hulls of components, and policies are repaired by Algorithm 4 (least area).
+- The experiments on repair compare PGLP's Algorithm 4 (least area) with its baseline (nearest node). The constrained
+  domains are random cells within a square of 8 km.
 
-The time is that of the processor, for one step: constrained domain, graph, repair, noise and Bayes' rule. This time
-excludes the savings from mechanisms that were already fitted to the same constrained domain.
+The time is the processor time of one step: constrained domain, graph, repair, noise and Bayes' rule. This time excludes
+the savings from mechanisms that were already fitted to the same constrained domain.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def measure(
         md.Prior.uniform(here.domain.size),
         mechanism,
         snap=mechanism == "lp",
-        # The domain contains only visited cells: a cell without an edge has lost its neighbours to that constraint.
+        # The domain contains only visited cells, so a cell without edges has lost its neighbours and must be repaired.
         repaired="all",
         tolerance=LP_TOLERANCE,
         **rules,
@@ -189,7 +190,7 @@ def _repair(domain: md.Domain, graph: nx.Graph, method: str, size: int = 200) ->
     after = md.graphs.repair(domain, graph, method)
     spent = time.process_time() - clock
     mechanism = md.mechanisms.PlanarIsotropic(1, domain, after.graph, hull="graph")
-    # One hull for all: the noise does not depend on the node.
+    # All nodes have the same hull, so the noise does not depend on the node.
     node = int(mechanism.nodes[0])
     noise = mechanism.sample(node, size, rng=0) - domain.points[node]
     return float(np.sqrt((noise**2).sum(axis=1)).mean()), 1e3 * spent
@@ -233,7 +234,7 @@ def show_dphmm(scenes: Sequence[Scene], output: Path) -> None:
 
 
 def show_pglp(scenes: Sequence[Scene], output: Path) -> None:
-    """Run PGLP's experiments along traces with a third mechanism, print their table and draw them."""
+    """Run PGLP's experiments on traces, with the LP channel as a third mechanism; print their table and draw them."""
     by_policy: dict[str, dict[str, dict[str, Measured]]] = {}
     for here in scenes:
         by_policy[here.name] = {

@@ -1,14 +1,14 @@
-"""How useful releases under policy graphs are: the papers' mechanisms and the LP channel on real check-ins.
+"""Compare the errors of the papers' mechanisms and of the LP channel under policy graphs, on real check-ins.
 
     python benchmarks/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
 
 The pictures extend Figures 6 and 7 of PGLP by more lines. Check-ins of Foursquare users in New York (the folder
 `foursquare_nyc_marc`) are counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and
 G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5. G_poi joins cells of the same category within 6 × 6 cells; the
-category is the most frequent one of the check-ins. All mechanisms have the same graph, prior, ε and answers (all cells
-of the map), and are certified. The "block" mechanisms only answer with cells of the secret's component. Errors are
-exact expectations, not samples: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories. The LP channel
-minimises E_eu; a run stops if another mechanism has a smaller E_eu.
+category of a cell is the most frequent category of its check-ins. All mechanisms have the same graph, prior, ε and
+answers (all cells of the map), and are certified. The "block" mechanisms only answer with cells of the secret's
+component. The errors E_eu (in km), E_r (for regions of 5 × 5 cells) and E_poi (for categories) are exact expectations,
+not samples. The LP channel minimises E_eu; a run stops if another mechanism has a smaller E_eu.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def within_components(domain: md.Domain, graph: nx.Graph, epsilon: float) -> NDA
 def channels(
     domain: md.Domain, graph: nx.Graph, epsilon: float, prior: md.Prior
 ) -> dict[str, md.Channel | NDArray[np.float64]]:
-    """Return the channel of each mechanism, rows and columns the cells of the map."""
+    """Return the channel of each mechanism; rows and columns are the cells of the map."""
     shared = {"graph": graph, "epsilon": epsilon, "prior": prior, "isolated": "release"}
     # Random graphs have isolated cells, as in the paper; these cells are revealed.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):

@@ -3,13 +3,13 @@
     python benchmarks/public_folders.py [--cases 1000] [--seed 7] [--store]
 
 A case is a specification and two neighbouring inputs. Tables differ in one record (or, under `unbounded`, by one
-record), histories in one or more states, and places in their cells. The same command releases both, each in a separate
-folder. The second run does not draw: it gets the outputs of the first. Therefore any remaining difference comes from
-the data, not from the outputs. Prior, cost and chain are never counted in data here.
+record), histories in one or more states, and places in their cells. The same command releases from each input in a
+separate folder. The second run draws no random numbers: it gets the outputs that the first run drew. Therefore any
+remaining difference comes from the data, not from the outputs. The cases never estimate prior, cost or chain from data.
 
 The script compares the names, sizes, modes and bytes of all files, the exit code, and the console output. The clock of
-the second run is two days ahead, and its rows are in another order if their order is irrelevant. Apart from that, only
-`CLOCK` and `OWNER` are left out. The exit code is 1 if anything differs.
+the second run is two days ahead, and its rows are in a different order if their order is irrelevant. The comparison
+omits only the texts that `CLOCK`, `RANDOM`, `FOLLOWS` and `OWNER` describe. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ RESULT = Path(__file__).parent / "results" / "public_folders.txt"
 _SECONDS = re.compile(r'"(?:solve|rounding|proving|certifying)_seconds": *[0-9.e-]+')
 
 CLOCK = {
-    # The duration of a command is printed at the end of its output.
+    # A command prints its duration at the end of its output.
     "console": re.compile(r"^time +[0-9.]+ s$", re.MULTILINE),
-    # The time of designing a channel, which depends on earlier outputs and not on the true state.
+    # The time that the design of a channel takes depends on earlier outputs, and not on the true state.
     "steps.json": _SECONDS,
     "certificate.json": _SECONDS,
-    # The time of a charge, only in ledgers, which are not public.
+    # Only ledgers, which are not public, contain the time of a charge.
     "ledger.json": re.compile(r'"(?:when|time)": *"[^"]*"'),
 }
-"""The fields that contain times, by file, except for the modification times of files."""
+"""For each file, the pattern of fields that contain times."""
 
 RANDOM = {
-    # The number of an entry is drawn for it, and repeated by the manifest of its release.
+    # Each entry of a ledger has a random number, which the manifest of its release repeats.
     "ledger.json": re.compile(r'"number": *"[0-9a-f]*"'),
     "release.json": re.compile(r'"(?:number|entry|entries)": *(?:"[0-9a-f]{32}"|\[[0-9a-f", \n]*\])'),
 }
-"""Random entry numbers, by file."""
+"""For each file, the pattern of random numbers of ledger entries."""
 
 OWNER = re.compile(r"^note: up to [0-9]+ answers for one place.*$\n?", re.MULTILINE)
-"""Output that only the console of the data owner shows, and marks as such."""
+"""A note that is printed only on the console of the data owner, and says so."""
 
 FOLLOWS = {
     "ledger.json": re.compile(r'"(?:digest|sha256|self)": *"[0-9a-f]{64}"'),
     "certificate.json": re.compile(r'"digest": *"[0-9a-f]{64}"'),
-    # The script checks that this digest is the digest of this file.
+    # For this file, the script checks that the digest is correct.
     "release.json": re.compile(r'"steps.json": *"[0-9a-f]{64}"'),
 }
-"""Digests that depend on omitted fields, by their file."""
+"""For each file, the pattern of digests that depend on omitted fields."""
 
 
 PRIVATE = ("mine/", ".ledger.json.lock")
@@ -84,27 +84,27 @@ PRIVATE = ("mine/", ".ledger.json.lock")
 
 
 class Impossible(BaseException):
-    """The outputs of the first run cannot come from the second: the case is not informative. No command catches it."""
+    """The second run cannot give the outputs of the first: the case is not informative. No command catches this."""
 
 
 class DrawnOtherwise(BaseException):
-    """Draws whose values or number depend on the data. No command catches it."""
+    """The values or the number of draws depend on the data. No command catches this exception."""
 
 
 @dataclass
 class Draws:
-    """The draws of the first run, in order, for the second run."""
+    """The draws of the first run, in the order in which the second run gets them."""
 
     kept: list[tuple[str, Any, Any]] = field(default_factory=list)
     given: int | None = None
     inside: bool = False
 
     def __call__(self, what: str, key: Any, draw: Callable[[], Any]) -> Any:
-        """Draw and store, or return the stored draw; both runs must use the same `key`."""
+        """In the first run, draw and store; in the second, return the stored draw, whose `key` must be equal."""
         if self.inside:
             return draw()
         if self.given is None:
-            # The random bits of a noise value are not separate draws.
+            # Random bits that a draw of noise consumes are not separate draws.
             self.inside = True
             self.kept.append((what, key, draw()))
             self.inside = False
@@ -152,7 +152,7 @@ def forced(draws: Draws) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Case:
-    """A command, its files, and the two versions of its private file."""
+    """A command, its public files, and the two versions of its private files."""
 
     kind: str
     arguments: tuple[str, ...]
@@ -171,7 +171,7 @@ class Run:
 
 
 def run(case: Case, side: int, folder: Path, draws: Draws) -> Run:
-    """Run a case on one side in a separate folder."""
+    """Run a case with one of its two inputs in a separate folder."""
     folder.mkdir()
     now = time.time
 
@@ -324,7 +324,7 @@ def table_case(rng: random.Random) -> Case:
 def _policy(
     rng: random.Random, sizes: tuple[int, ...], numeric: bool, step: int
 ) -> tuple[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]:
-    """Return a policy, and two different values of one record that it joins."""
+    """Return a policy, and a function that decides whether the policy joins two values of a record."""
     kinds = ["full", "attribute", "partition"] + ["threshold"] * numeric + ["line"] * (numeric and len(sizes) == 1)
     kind = rng.choice(kinds)
     if kind == "partition":
@@ -380,7 +380,7 @@ def _neighbour(
     unbounded: bool,
     known: list[int],
 ) -> list[tuple[int, ...]]:
-    """Return a neighbour of a table, its rows in another order, or the table itself where it has none."""
+    """Return a neighbour of a table, with its rows in a different order; without a neighbour, return the table."""
     other = list(records)
     if unbounded and (not records or rng.random() < 0.5):
         if records and rng.random() < 0.5:
@@ -464,7 +464,8 @@ transition = {transition}
 
     first, other = walk(), walk()
     if rng.random() < 0.5:
-        # Another place in the same cell also gives another history.
+        # In half of the cases, the histories differ at most in the last state; if it is equal, only places within cells
+        # differ.
         other = list(first)
         # An impossible next state would be refused visibly, as docs/threat_model.md explains.
         other[-1] = rng.choice(neighbours[other[-2]] if steps > 1 else range(n))
@@ -521,7 +522,7 @@ MAKERS = (table_case, table_case, table_case, trace_case, trace_case, sample_cas
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """Yield cases of every sort in turn."""
+    """Yield cases of all kinds in turn."""
     rng = random.Random(seed)
     for index in range(count):
         yield MAKERS[index % len(MAKERS)](rng)

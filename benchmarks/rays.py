@@ -1,11 +1,11 @@
-"""Thousands of secrets under metric privacy between all pairs: design, export and verification of rays.
+"""Measure rays for thousands of secrets under metric privacy between all pairs: design, export and verification.
 
     python benchmarks/rays.py [--sides 10 20 30] [--tolerance 0.05] [--exact] [--folder FOLDER] [--store rays.txt]
 
-Square grids under a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, Euclidean cost;
-symmetries are found and used. Each step runs in a separate process, which gives its peak memory. The column "cpu" is
-the processor time of all threads of a step; on a busy machine it is more reliable than wall seconds. `--exact` adds the
-block method.
+The scenes are square grids with a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, and
+Euclidean cost. Their symmetries are used. Each step runs in a separate process, which gives its peak memory. The column
+"cpu" is the processor time of all threads of a step; on a busy machine it is more reliable than wall seconds. `--exact`
+adds the exact block method.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python benchmarks/rays_random.py [--problems 250] [--seed 1]
 
-1 to 9 secrets at places spread over 10^-3 to 10^3, on a line or in the plane. Priors span up to 100 orders of
-magnitude; costs or distances are random, and ε is from 10^-18 to 10^3. Threshold privacy bounds all pairs, and floors
-go up to the largest possible value. Any error that is not typed, and any bracket without the optimum, is counted; the
-script exits with 1 if this count is not zero.
+The problems have 1 to 9 secrets at places on a line or in the plane, over distances from 10^-3 to 10^3. Priors span up
+to 100 orders of magnitude; costs are random numbers or powers of distances, and ε is from 10^-18 to 10^3. Threshold
+privacy bounds all pairs, and floors go up to the largest possible value. The script counts untyped errors and brackets
+without the optimum, and exits with 1 if there are any.
 """
 
 from __future__ import annotations

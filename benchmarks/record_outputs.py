@@ -3,9 +3,9 @@
     python benchmarks/record_outputs.py record FILE.json [--only files figures messages names]
     python benchmarks/record_outputs.py compare BEFORE.json AFTER.json
 
-A change that moves code must not change any recorded output. Seconds and estimates of memory are masked, and so are the
-digests of the files that contain them. `record_solves.py` records the solves themselves. The exit code of `compare` is
-1 if any output differs.
+A change that moves code must not change any recorded output. Seconds, estimates of memory, and digests of files that
+contain such values are masked. The script `record_solves.py` records results of the solvers themselves. The exit code
+of `compare` is 1 if any output differs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def mask(path: Path) -> bytes:
 
 
 def masked_values(document: Any, key: str = "") -> Iterator[str]:
-    """Yield the values of a certificate that differ from run to run, as they are printed."""
+    """Yield the texts of those values in a certificate that differ from run to run."""
     if isinstance(document, dict):
         for name, value in document.items():
             yield from masked_values(value, name)
@@ -108,7 +108,7 @@ def figures() -> Iterator[tuple[str, str]]:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Yield the message of every mistake."""
+    """Yield the message of every mistake that `mistakes.py` makes."""
     with tempfile.TemporaryDirectory() as name, chdir(name):
         mistakes.prepare()
         for index, mistake in enumerate(mistakes.mistakes()):

@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[\d.,−+e×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%°NSEW]*")
 
 
 class Text(HTMLParser):
-    """The visible text of a page: `outside` of pictures in order, and `pictures`, the texts of each by name."""
+    """The visible text of a page: `outside` pictures in order, and in `pictures` the texts of each picture."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Text(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Push an open element, and whether it is visible."""
+        """Add an element to the open elements, with a flag for its visibility."""
         found = dict(attrs)
         hidden, name = (self._open[-1][1:]) if self._open else (False, "")
         kind = (found.get("class") or "").split()
@@ -65,15 +65,15 @@ class Text(HTMLParser):
             self._open.append((tag, hidden, name))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Leave out elements without content."""
+        """Ignore elements without content."""
 
     def handle_endtag(self, tag: str) -> None:
-        """Pop an element that was closed."""
+        """Remove a closed element from the open elements."""
         while self._open and self._open.pop()[0] != tag:
             pass
 
     def handle_data(self, data: str) -> None:
-        """Collect text that is seen."""
+        """Collect the text that a reader sees."""
         said = " ".join(data.split()).replace("’", "'")
         if not said or not self._open or self._open[-1][1]:
             return
@@ -86,7 +86,7 @@ class Text(HTMLParser):
 
 
 def domains() -> dict[str, md.Domain]:
-    """Return secrets of several kinds."""
+    """Return domains of secrets of several kinds, by name."""
     rng = np.random.default_rng(7)
     return {
         "grid": md.Domain.grid(6, 5, 6.0, 5.0),
@@ -136,7 +136,7 @@ def problems() -> Iterator[tuple[str, md.Problem]]:
 
 
 def designs() -> Iterator[tuple[str, md.Design]]:
-    """Yield designs without values that differ from run to run, and one of 300 cells without a solver."""
+    """Yield designs without values that differ from run to run, and a design of 300 cells made without a solver."""
     for name, problem in problems():
         made = md.design(problem)
         kept = {
@@ -278,7 +278,7 @@ def swept(asked: object) -> list[Row]:
 
 
 def record(file: Path, folder: Path | None, times: int) -> None:
-    """Write the record of all pages, and the pages into a folder; the fastest of several repetitions counts."""
+    """Write the record of all pages, and the pages into a folder; each time is the least of several repetitions."""
     found = {}
     for name, make in pages():
         seconds = []

@@ -32,19 +32,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Before NumPy is imported, here and in the processes of the cases: sums are added up in one order.
+# These variables are set before NumPy is imported, here and in the processes of the cases, so that sums have one order.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 ONE_THREAD["PYTHONHASHSEED"] = "0"
 
-# Tolerances of `--loose`. Iterations: share of the larger count, and a least number. Working sets: share of the larger
-# size. Bounds: relative, in addition to the gaps of the two records. (Another BLAS kernel on one machine, Haswell's and
-# Skylake-X's: iterations to 14 %, working sets to 18 % apart.)
+# Tolerances of `--loose`. Counts of iterations may differ by a share of the larger count, or by a least number. Sizes
+# of working sets may differ by a share of the larger size. Bounds may differ by a relative amount, in addition to the
+# gaps of the two records. (With two BLAS kernels on one machine, iterations differed by up to 14 %, and working sets by
+# up to 18 %.)
 ITERATIONS, LEAST_ITERATIONS = 0.2, 3
 WORKING_SET = 0.3
 BOUND = 1e-9
 # Memory estimates include the memory that the process already holds.
 MEMORY = 0.1
-# Fixed memory limit of the block method [bytes]: free memory must not influence results.
+# Memory limit of the block method [bytes], fixed because free memory must not influence results.
 ALLOWED = 6_000_000_000
 
 INF = math.inf
@@ -87,7 +88,7 @@ def _apart(points: Any, others: Any | None = None) -> Any:
 
 
 def _floor(share: float, distance: Any, mean: Any, *, own: bool = False) -> Any:
-    """Return a floor at a share of the largest distortion under the prior `mean`, which the adversary may own."""
+    """Return a floor at a share of the largest distortion under the prior `mean`, the adversary's prior if `own`."""
     import mechdesign as md
 
     minimum = share * float((distance @ mean).min())
@@ -256,8 +257,8 @@ def problems() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-# Solution methods, as keyword arguments of `md.design`. "block" methods with a library of arrays use no symmetry, so
-# that every block is iterated.
+# Solution methods, as keyword arguments of `md.design`. "block" methods that name a library of arrays do not use
+# symmetry, so that every block is computed.
 _PLAIN = {"symmetry": False, "memory": ALLOWED}
 WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "auto": ({}, ()),
@@ -281,7 +282,7 @@ WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "rays": ({"rows": "rays", "tolerance": 1e-2}, ()),
 }
 
-# Three methods for each kind: all kinds, all back ends, all choices of rows.
+# Each kind of problem has three methods, so that together all back ends and all choices of rows occur.
 DESIGNS: dict[str, tuple[str, str, str]] = {
     "metric": ("auto", "block numpy", "rays"),
     "hamming": ("auto", "block numba", "scipy-ipm"),
@@ -312,7 +313,7 @@ DESIGNS: dict[str, tuple[str, str, str]] = {
 
 @dataclass
 class Trace:
-    """The progress messages: brackets, and the sizes of the working set whenever they change."""
+    """The progress messages of a run: all brackets, and each new size of the working set."""
 
     stop_at: int | None = None
     """Number of the bracket at which Ctrl-C is sent."""
@@ -323,7 +324,7 @@ class Trace:
     def __call__(self, moment: Any) -> None:
         """Store a progress message."""
         self.stages.append(str(moment.stage))
-        # HiGHS reports its progress at times that depend on the machine's load, and without bounds.
+        # Messages without bounds are ignored: HiGHS sends them at times that depend on the machine's load.
         if moment.lower is not None:
             self.brackets.append((int(moment.iteration), _plain(moment.lower), _plain(moment.upper)))
             if len(self.brackets) == self.stop_at:
@@ -508,7 +509,7 @@ def _road_program(count: int, seed: int) -> Any:
 
 
 def _coupled_towns() -> Any:
-    """Return a problem of 24 towns that share two floors: Dantzig–Wolfe decomposition."""
+    """Return a problem of 24 towns that share two floors, which Dantzig–Wolfe decomposition solves."""
     import numpy as np
 
     import mechdesign as md
@@ -521,7 +522,7 @@ def _coupled_towns() -> Any:
     other = np.random.default_rng(22).dirichlet(np.full(144, 3.0))
 
     def largest(belief: Any) -> float:
-        """Return the largest floor if an answer reveals the town."""
+        """Return the largest possible floor if every answer reveals the town."""
         return sum(float((mine[:, town == k] @ belief[town == k]).min()) for k in range(24))
 
     floors = [
@@ -548,27 +549,28 @@ def _map(columns: int, rows: int, floor: float | None = None) -> Callable[[], An
 def generations() -> dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ...]]]:
     """Return the ten runs of column generation."""
     return {
-        # Blocks with a floor: a coarse problem of a third of the rows, merging, pricing, correction.
+        # Blocks with a floor use a coarse problem with a third of the rows, merging, pricing and bound correction.
         "blocks, floor, 15 x 12": (lambda: _generated(_city(15, 12, 0.8, 0.8), 1e-5, "numpy"), ()),
-        # The same kernel for two threads: sums of workers are added in a fixed order.
+        # Two threads use the same kernel; the sums of both threads are added in a fixed order.
         "blocks, floor, 13 x 12, two threads": (
             lambda: _generated(_city(13, 12, 1.0, 0.7, seed=3), 1e-4, "numpy", 2),
             (),
         ),
-        # Chosen by size; the coarse problem keeps more than 40 % of the columns, and all blocks are solved at once.
+        # The size of this program decides the method: its coarse problem keeps more than 40 % of the columns, so all
+        # blocks are solved at once.
         "blocks, floor, 15 x 14, numba, auto": (
             lambda: _generated(_city(15, 14, 1.0, 0.7, seed=3), 1e-4, "numba", always=None),
             ("numba",),
         ),
         "blocks, two adversaries, 14 x 11": (lambda: _generated(_two_adversaries(14, 11), 1e-4, "numpy"), ()),
-        # Dense blocks without a floor: an eager start with all columns, merged as the gap falls.
+        # Dense blocks without a floor start with all columns, which are merged as the gap falls.
         "blocks, no floor, 15 x 14, auto": (
             lambda: _generated(_city(15, 14, 0.6, None, power=1), 1e-5, "numpy", always=None),
             (),
         ),
         "blocks, worst cost, 10 x 8": (lambda: _generated(_worst_city(10, 8), 1e-5, "numpy"), ()),
         "blocks, roads, 260": (lambda: _generated(_road_program(260, 5), 1e-4), ()),
-        # 812 rows: two coarse problems, a trial, the second start, pricing with near bounds first.
+        # With 812 rows, there are two coarse problems, a trial and a second start; pricing begins with near bounds.
         "blocks, trial, 29 x 28, few answers": (
             lambda: _generated(_city(29, 28, 0.5, 0.8, answers=40, seed=2), 8e-4, None),
             (),
@@ -579,7 +581,7 @@ def generations() -> dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ..
 
 
 def stopped() -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return runs that Ctrl-C ends at a given bracket: the omitted columns are still priced."""
+    """Return runs that Ctrl-C ends at a given bracket; the omitted columns are priced before the end."""
     return {
         "blocks, floor, 13 x 12, Ctrl-C": lambda: _generated(
             _city(13, 12, 1.0, 0.7, seed=3), 1e-4, "numpy", stop_at=112
@@ -668,9 +670,9 @@ def record(path: Path, only: list[str], jobs: int) -> int:
 # ---------------------------------------------------------------------------------------------------------------------
 # Comparing
 
-# Facts about a run that are not compared.
+# Facts about a run that are never compared.
 _SAID = {"seconds", "stages", "group"}
-# Not compared with --loose: bits, and values that depend on them.
+# Facts that `--loose` does not compare, because they depend on the last bits of numbers.
 _BITS = {
     "channel", "multipliers_digest", "multipliers", "history", "brackets", "realised", "primal_residual",
     "privacy_weight", "floor_weight", "used_columns", "upper_text",

@@ -1,4 +1,4 @@
-"""The sources of the numbers in README and site: benchmarks and measurements, with commands and tolerances."""
+"""The benchmarks and measurements that give the numbers in README and site, with commands and tolerances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["BENCHMARKS", "GAP_SPREAD", "MEASUREMENTS", "SECONDS_SPREAD", "Benchm
 MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers")
 """Measurements of docs/measure.py for the tables of the README."""
 
-# Factors by which their values may differ: seconds, and certified gaps.
+# Factors by which the values of these measurements may differ, for seconds and for certified gaps.
 SECONDS_SPREAD, GAP_SPREAD = 2.0, 10.0
 
 
@@ -18,7 +18,7 @@ class Benchmark:
     """A script of this folder whose output is stored in ``benchmarks/results/NAME.txt`` (``NAME.quick.txt``).
 
     `spread` is the factor by which any number of the output may differ from the stored one. Most numbers are seconds,
-    which depend on the machine and its load. `quoted` names the statements that use its numbers.
+    which depend on the machine and its load. `quoted` names the statements that use numbers of this output.
     """
 
     name: str

@@ -4,14 +4,14 @@
 
 - Experiments behind figures are in `figures`, with a spread for each column; their rows are stored in
   ``notebooks/results``.
-- Measurements are those of ``docs/measure.py``, whose tables the README shows, stored in ``docs/results``.
-- Benchmarks are scripts of this folder, listed in `registry` each with a spread; their output is stored in
+- Measurements are those of ``docs/measure.py``, whose tables the README shows; their values are stored in
+  ``docs/results``.
+- Benchmarks are scripts of this folder, which `registry` lists with a spread for each; their output is stored in
   ``benchmarks/results``.
 
-New results are stored; stored results are replaced with --store only. With
---quick experiments run in their small setting, and only benchmarks with a quick setting run. Measure on a machine that
-has
-nothing else to do. Exit status: 0, or 1 if anything has moved or failed.
+New results are stored, but stored results are replaced only with --store. With --quick experiments run in their small
+setting, and only benchmarks with a quick setting run. Run the script on a machine that has nothing else to do. The exit
+status is 1 if a number has moved or a source has failed, and otherwise 0.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def rerun_measurement(name: str, quick: bool, store: bool) -> list[str]:
 
 
 def compare_values(before: dict[str, float], after: dict[str, float]) -> list[str]:
-    """Return the named seconds and gaps that differ by more than the factor of their kind."""
+    """Return the names of seconds and gaps that differ by more than the factor for seconds or for gaps."""
     moved = [f"{name} is there only once" for name in sorted(before.keys() ^ after.keys())]
     for name in before.keys() & after.keys():
         spread = GAP_SPREAD if name.endswith("gap") else SECONDS_SPREAD

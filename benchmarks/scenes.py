@@ -17,14 +17,14 @@ EPSILON = 0.6
 
 @dataclass(frozen=True)
 class Scene:
-    """A named problem on k × k cells."""
+    """A problem on k × k cells, with a name for tables."""
 
     name: str
     problem: md.Problem
 
 
 def prior(domain: md.Domain, k: float) -> NDArray[np.float64]:
-    """Return a Gaussian around the centre with a standard deviation of k/4 cells."""
+    """Return a Gaussian prior around the centre, with a standard deviation of k/4 cells."""
     centred = domain.points - domain.points.mean(axis=0)
     weights = np.exp(-(centred**2).sum(axis=1) / (2 * (k / 4) ** 2))
     normalised: NDArray[np.float64] = weights / weights.sum()

@@ -1,11 +1,11 @@
-"""Measure the gap that designs with a floor reach in a share of the time that they need without a limit.
+"""Measure the gap of designs with a floor if they are stopped after a share of the time that they need.
 
     python benchmarks/stopped_early.py [--scenes "15 x 12"] [--shares 0.55 0.25] [--times 3] [--json FILE]
 
 Scenes have 180 to 210 cells, a Gaussian prior, ε = 0.8 per cell, and a floor at 0.8 of the largest distortion. The
-block method uses column generation on one thread. The time without a limit is measured in the same run, after a first
-solve that compiles. Gaps and seconds are medians. The script exits with 1 if a gap at the largest share is above 0.05,
-or if any gap is 1 or more.
+block method uses column generation on one thread. The time that a design needs is measured in the same run, after a
+first solve that compiles. Gaps and seconds are medians. The script exits with 1 if a gap at the largest share is above
+0.05, or if any gap is 1 or more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGEST_GAP = 0.05
 
 
 def scene(columns: int, rows: int) -> md.Problem:
-    """Return a city with a floor."""
+    """Return a problem for a city, with a floor on the adversary's error."""
     domain = md.Domain.grid(columns, rows, float(columns), float(rows))
     middle = np.array([columns / 2, rows / 2])
     weights = np.exp(-((domain.points - middle) ** 2).sum(axis=1) / (columns + rows))

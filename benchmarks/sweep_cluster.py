@@ -1,11 +1,11 @@
-"""A sweep of many small designs on a Dask cluster of processes: with one worker, with two, and with one of two killed.
+"""Time a sweep of many small designs on a Dask cluster: with one worker, with two, and with one of two killed.
 
     python benchmarks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
 
 The script prints the seconds of each sweep, the efficiency of two workers, and whether all tables are equal. Apart from
-times, no value may depend on the worker that solved a row. The designs are those of a square grid. The process that
-runs the sweep also writes each row, which takes some hundredths of a second. The efficiency is therefore measured on
-longer designs.
+times, no value may depend on the worker that solved a row. The designs are for the cells of a square grid. The process
+that runs the sweep also writes each row, which takes some hundredths of a second. Writing would dominate short designs,
+so the efficiency of two workers is measured on longer designs.
 """
 
 import argparse

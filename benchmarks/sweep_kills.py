@@ -2,9 +2,9 @@
 
     python benchmarks/sweep_kills.py [--kills 200] [--jobs 1] [--seed 7]
 
-A sweep is started, killed with all its processes at a random moment, and resumed, again and again. A finished sweep is
-followed by a new one. After each sweep every row must have the values of an undisturbed sweep, and every channel must
-verify. No file of a row may have been written twice.
+Again and again, a sweep is started or resumed, and killed with all its processes at a random moment. A finished sweep
+is followed by a new one. After each sweep every row must have the values of an undisturbed sweep, and every channel
+must verify. The file of a row must not have been written twice.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def killed(specification, folder, jobs, longest, chance):
     line = [sys.executable, "-m", "mechdesign", "sweep", specification, "-o", folder, "--jobs", jobs, "--resume"]
     process = subprocess.Popen([str(part) for part in line], start_new_session=True, stdout=subprocess.DEVNULL)
     before, begun = len(stamps(folder)), time.monotonic()
-    # The delay mostly starts at the first change, because starting Python takes most of the time.
+    # The delay before the kill mostly starts with the first written row, because starting Python takes long.
     if chance.random() < 0.8:
         while process.poll() is None and len(stamps(folder)) == before and time.monotonic() - begun < 60:
             time.sleep(0.002)

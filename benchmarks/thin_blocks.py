@@ -1,15 +1,15 @@
-"""The growth of the block method if each secret has few neighbours, on square grids and on roads, compared with HiGHS.
+"""Measure how the block method and HiGHS grow if each secret has few neighbours, on square grids and on roads.
 
     python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
         [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
 
 Every place is also an answer. The prior models a town with three unequal centres, so that there is no symmetry. ε is
-0.4 per unit, the typical length of a road, and the cost is the distance along roads. Roads are half of the edges of a
-Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is required, and proved
-over all answers. Each design runs in a separate process, which gives its peak memory, and is saved and verified there.
-Earlier measurements are kept, so that a stopped run continues. The script prints wall-clock and processor seconds; on a
-busy machine only processor seconds are reliable. Exponents describe the growth of processor seconds from the least to
-the largest size.
+0.4 per unit of length, which is the typical length of a road, and the cost is the distance along roads. Roads are half
+of the edges of a Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is
+required, and proved over all answers. Each design runs in a separate process, which gives its peak memory, and is saved
+and verified there. Earlier measurements are kept, so that a stopped run continues. The script prints wall-clock and
+processor seconds; on a busy machine only processor seconds are reliable. Exponents describe the growth of processor
+seconds from the least to the largest size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 EPSILON, GAP = "0.4", 1e-3
-# Shorter roads get this length.
+# All roads shorter than this length get this length.
 SHORTEST = 0.05
 LIMIT = 3600.0
 
@@ -74,7 +74,7 @@ GRAPHS = {"squares": squares, "roads": roads}
 
 
 def problem(graph: str, count: int) -> md.Problem:
-    """Return the problem: bounds between neighbours, which imply exp(ε·length) along every path."""
+    """Return a problem with bounds only between neighbours, which imply the bound exp(ε·length) along every path."""
     places, edges, lengths = GRAPHS[graph](count)
     n, (s, t) = len(places), edges.T
     network = sparse.coo_array((lengths, (s, t)), shape=(n, n)).tocsr()

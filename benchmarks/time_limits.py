@@ -2,10 +2,10 @@
 
     python benchmarks/time_limits.py [--secrets 36 60 80] [--limits 1]
 
-Programs are metric privacy on random places (seed 0) with a row for every pair: some n³ rows, far too many for the
-limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines have two secrets
-whose costs differ by nine orders of magnitude, with a required gap of 1e-9 and no limit. The script exits with 1 if a
-limit is exceeded by more.
+The programs require metric privacy on random places (seed 0) for every pair, with some n³ rows, far too many for the
+limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines of the table use two
+secrets whose costs differ by nine orders of magnitude, a required gap of 1e-9, and no limit. The script exits with 1 if
+a solver exceeds a limit by more than this allowance.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Let two verifiers prove random designs, and refuse tampered ones with repaired digests.
+"""Check that two verifiers prove random designs, and refuse tampered designs with repaired digests.
 
     python benchmarks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
 
 The problems have 2 to 10 secrets and cover every kind of requirement and claim, and both objectives. The problems
 include forbidden answers, observables other than the secrets, priors with zeros, and designs without multipliers. Each
 design is saved and proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some
-designs one thing is then changed: an array entry, a field of certificate.json, a character of channel.csv, or the form
-of a file. All digests are repaired, and both verifiers run again. The verifiers must agree: both refuse, or both accept
-claims that are still true, and list the same unknown keys. Each verifier may take a minute, and must not exceed the
+designs the script then changes an array entry, a field of certificate.json, a character of channel.csv, or the form of
+a file. It repairs all digests, and both verifiers run again. The verifiers must agree: both refuse, or both accept
+claims that are still true and list the same unknown keys. Each verifier may take a minute, and must not exceed the
 memory limit of this process.
 
 ``--rows`` stores a line of JSON for every design, and a stopped run continues there; design i has the seed (seed, i).
@@ -48,7 +48,7 @@ from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 Files = dict[str, bytes]
 
-# Memory limits of each verifier for each bundle, and of this process.
+# Time limit of each verifier for each bundle, and memory limit of this process.
 SECONDS, LIMIT_BYTES = 60, 6 * 2**30
 
 
@@ -255,7 +255,7 @@ def signed_zeros(arrays: dict[str, np.ndarray], dice: random.Random) -> None:
 
 
 def longer(files: Files, _: dict[str, Any], dice: random.Random) -> None:
-    """Write a number with more digits than its float has, without changing the digest."""
+    """Append digits to a number, so that it reads as the same float; the digest is not repaired."""
     text = files["certificate.json"].decode()
     name = dice.choice(["lower_bound", "expected_cost", "worst_cost", "relative_gap", "realised"])
     files["certificate.json"] = re.sub(
@@ -264,7 +264,7 @@ def longer(files: Files, _: dict[str, Any], dice: random.Random) -> None:
 
 
 def state_otherwise(files: Files, document: dict[str, Any], dice: random.Random) -> None:
-    """Write the number of a requirement in another way, with the same meaning."""
+    """Write the number of a requirement in a different notation with the same value."""
     for entry in document["requirements"][:1]:
         for key in ("epsilon", "minimum", "factor"):
             if key in entry:
@@ -320,7 +320,7 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "longer decimals (no repair)": longer,
     "a number that is stated otherwise": state_otherwise,
 }
-"""Changes of form; the contents may still be true."""
+"""Changes of the form of files, after which the claims may still be true."""
 
 
 def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
@@ -332,7 +332,7 @@ def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
     if array.dtype.kind == "U":
         flat[place] = dice.choice(["x", "1", ""])
     elif name == "numerators" and dice.random() < 0.9:
-        # The rows still sum to 1.
+        # Move mass within a row, so that the row still sums to 1.
         row, columns = place // array.shape[1], array.shape[1]
         to = row * columns + dice.randrange(columns)
         amount = min(int(flat[place]), dice.choice([1, 2**10, 2**30, 2**50, 2**60]))
@@ -401,7 +401,7 @@ def repair(files: Files, document: dict[str, Any]) -> None:
 
 
 def digests(content: bytes) -> dict[str, str]:
-    """Return the digests of the arrays of an archive, however it is compressed."""
+    """Return the digests of the arrays of an archive, which do not depend on its compression."""
     found = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for name in archive.namelist():
@@ -411,7 +411,7 @@ def digests(content: bytes) -> dict[str, str]:
 
 
 def same(lie: Files, files: Files) -> bool:
-    """Return whether the contents are unchanged."""
+    """Return whether a tampered set still has the same contents."""
     documents = (json.loads(each["certificate.json"]) for each in (lie, files))
     return all(lie[name] == files[name] for name in files if name != "certificate.json") and operator.eq(*documents)
 
@@ -457,7 +457,7 @@ def judged(number: int, seed: int, count: int, folder: Path, most: int = 10) -> 
 
 
 def out_of_time(*_: object) -> None:
-    """Stop a verifier that takes too long."""
+    """Raise an error that stops a verifier after the time limit."""
     raise TimeoutError
 
 
@@ -494,7 +494,7 @@ def main() -> int:
 
 
 def report(rows: list[dict[str, Any]], seed: int) -> str:
-    """Return the findings, line by line."""
+    """Return the findings as lines of text."""
     kinds = collections.Counter(kind for row in rows for kind in row["kinds"])
     verdicts = [(what, one, other) for row in rows for what, one, other in row["verdicts"]]
     counted = collections.Counter(

@@ -1,8 +1,8 @@
-"""Time the exact check of all pairs and observables, on a grid (few distances) and on scattered points (all different).
+"""Time the exact check of all pairs and observables, on a grid (few distances) and on points (all distances differ).
 
-Run ``python benchmarks/verify_speed.py [columns rows]``; 20 × 15 cells make 26.9 million inequalities. The channels are
-exponential mechanisms at half of ε = 0.6, private with some slack, and the channel with columns exp(-ε·d). The channel
-with these columns is a mechanism before normalisation: every row between collinear cells is tight to the last unit.
+Run ``python benchmarks/verify_speed.py [columns rows]``; 20 × 15 cells make 26.9 million inequalities. Some channels
+are exponential mechanisms with half of ε = 0.6, which have some slack. The other channel has the columns exp(-ε·d),
+without normalisation: every row between collinear cells is tight to the last unit.
 """
 
 from __future__ import annotations

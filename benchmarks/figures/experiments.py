@@ -75,14 +75,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A computation behind figures.
+    """An experiment: a computation whose rows figures draw and judge.
 
     Attributes:
-        name: Name of the experiment and of its file of results.
+        name: Name of the experiment, and of the file with its results.
         compute: Function that yields rows, given the parameters of a setting. If the experiment has `data`, their
             folder is the first argument.
         small: Parameters with which the experiment takes seconds, for tests and for readers of a notebook.
-        full: Parameters of the stored figures.
+        full: Parameters of the experiment behind the stored figures.
         keys: Columns that identify a row.
         spread: Largest allowed difference of each compared column: a share of the larger value or, for values below
             one, an absolute number. Columns that are neither in `spread` nor in `keys` are not compared.
@@ -99,12 +99,12 @@ class Experiment:
 
     @property
     def path(self) -> Path:
-        """The file of stored results."""
+        """The file with the stored rows of this experiment."""
         return RESULTS / f"{self.name}.json"
 
     @property
     def missing_data(self) -> tuple[str, ...]:
-        """The missing files of real data."""
+        """The files of real data that this experiment needs and that are missing."""
         folder = data_folder()
         return tuple(name for name in self.data if not (folder / name).exists())
 

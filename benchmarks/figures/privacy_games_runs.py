@@ -36,7 +36,7 @@ TOLERANCE = 1e-6
 
 
 def town(columns: int, rows: int) -> md.Domain:
-    """Return the map."""
+    """Return the grid of cells that covers the box."""
     return md.Domain.geographic_grid(columns=columns, rows=rows, **BOX)
 
 

@@ -32,7 +32,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper, or our own figure.
+    """A figure of a paper, or a figure that no paper contains.
 
     Attributes:
         name: Name of the figure and of its picture.

@@ -179,7 +179,7 @@ def errata_picture(rows: Rows) -> Picture:
 
 
 def judge_errata(rows: Rows) -> Verdict:
-    """Judge each statement in a sentence."""
+    """Judge each statement of a paper, with one sentence for each."""
     lines = [
         f"- **{row['name']}**: {row['stated']:.4f} is {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
         for row in rows
