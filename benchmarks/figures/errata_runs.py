@@ -21,7 +21,7 @@ _EXAMPLE_4 = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
 
 
 def joint_cost() -> Found:
-    """Check the abstract of Privacy Games: the joint cost is not larger than the cost of either mechanism."""
+    """Privacy Games, abstract: the joint cost is not larger than the cost of either mechanism."""
     places = np.arange(3.0)
     distance = abs(places[:, None] - places)
     asked = [md.MetricPrivacy(1, distance), md.DistortionPrivacy("0.55", distance)]
@@ -35,10 +35,10 @@ def joint_cost() -> Found:
 
 
 def naive_loss() -> Found:
-    """Return the largest loss that Algorithm 1 of Cao et al. (2019), as printed, misses in doubles at α = 20 to 50.
+    """Cao et al. (2019), Algorithm 1 as printed, in floating point at α = 20 to 50: the largest value that it loses.
 
-    The algorithm drops columns whose ratio is at most (qA + 1)/(dA + 1), and ends with the right prefix in real
-    numbers. In doubles, this bound rounds to the ratio itself, so that the algorithm drops all columns.
+    "Drop the columns of ratio at most (qA + 1)/(dA + 1) until none is left to drop" ends with the right prefix in real
+    numbers. In doubles the right-hand side rounds to the ratio itself.
     """
     worst = (0.0, 0.0)
     for seed in range(20):
@@ -71,13 +71,13 @@ def _printed_pair(q: np.ndarray, d: np.ndarray, alpha: float) -> float:
 
 
 def divergence() -> Found:
-    """Iterate until the leakage stops rising, as Cao et al. (2019) do; it still rises after 3,000 steps."""
+    """Cao et al. (2019): iteration until the leakage stops rising. It still rises after 3,000 steps."""
     L = md.leakage.LossFunction([[0.8, 0.2], [0.0, 1.0]], cache=False)
     return float(md.leakage.backward(np.full(3000, 0.2231), L)[-1]), float(L.supremum(0.2231))
 
 
 def fixed_point() -> Found:
-    """Compare Theorem 11 of Cao et al. (2019) for the pair (q, d) that is maximal at α = ε, and at the fixed point."""
+    """Cao et al. (2019), Theorem 11: results with the maximal (q, d) at α = ε, and at the fixed point."""
     L = md.leakage.LossFunction(_EXAMPLE_4, cache=False)
     epsilon = 1.0
     A = math.expm1(epsilon)
@@ -88,7 +88,7 @@ def fixed_point() -> Found:
 
 
 def snapped() -> Found:
-    """Check section 5 of PGLP, which uses densities in Bayes' rule although answers are snapped to two nodes."""
+    """PGLP, section 5: Bayes' rule with densities where answers are snapped to two nodes, ε = 1."""
     mechanism = md.mechanisms.PlanarIsotropic(1, [[0.0, 0.0], [1.0, 0.0]], md.graphs.complete(2))
     matrix = mechanism.channel(mechanism.points).matrix
     density = mechanism.likelihood([0.0, 0.0])
@@ -96,7 +96,7 @@ def snapped() -> Found:
 
 
 def repair() -> Found:
-    """Check PGLP's claim on Figure 8 that repair by least area is always better, by mean errors of both repairs."""
+    """PGLP, Figure 8: repair by least area is always better. Mean error (snapped, cells) of nearest and least area."""
     domain = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0)
     graph = md.graphs.constrain(md.graphs.blocks(domain, 3), [2, 18, 22, 29])
     members = sorted(graph)

@@ -1,4 +1,4 @@
-"""Compute results that the papers do not contain, on designs and noise, dropped bounds, and hulls of loss functions."""
+"""Results that the papers do not contain: designs and noise, dropped and kept bounds, the hull of loss functions."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ BOUNDS = Experiment(
     small={"columns": 3, "rows": 3, "epsilon": 0.6, "radii": [1.5]},
     full={"columns": 7, "rows": 6, "epsilon": 0.6, "radii": [1.1, 1.5, 2.1, 2.5, 3.1, 4.1]},
     keys=("way", "radius"),
-    # With dropped bounds, several channels may have the least cost, so their ε is not compared.
+    # The approximation may have several channels of least cost, so its ε is not compared.
     spread={"cost": 1e-5, "lower_bound": 1e-5},
 )
 HULL = Experiment(
