@@ -64,7 +64,14 @@ def _from(module: str, *method: str) -> Callable[[], Any]:
 
 
 def _load(module: str, *method: str) -> Any:
-    return importlib.import_module(f"mechdesign.solve._{module}").back_end(*method)
+    try:
+        file = importlib.import_module(f"mechdesign.solve._{module}")
+    except ImportError as error:
+        # A compiled package turns Ctrl-C during its initialisation into an ImportError.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
+    return file.back_end(*method)
 
 
 # HiGHS checks the clock only between its steps. With at least this number of coefficients, its presolve may take

@@ -661,3 +661,20 @@ def test_options_are_values() -> None:
     for limit in (-3.0, math.nan):
         with pytest.raises(InputError, match="time_limit"):
             solve(HONEST.program, "highs", Options(time_limit=limit))
+
+
+def test_ctrl_c_while_a_compiled_package_is_imported_stays_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extension modules raise ImportError from KeyboardInterrupt."""
+
+    def interrupt(name: str) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    def fail(name: str) -> None:
+        raise ImportError("no such library") from OSError()
+
+    monkeypatch.setattr(importlib, "import_module", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        registry.find("highs-simplex").load()
+    monkeypatch.setattr(importlib, "import_module", fail)
+    with pytest.raises(ImportError, match="no such library"):
+        registry.find("highs-simplex").load()
