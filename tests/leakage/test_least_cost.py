@@ -198,7 +198,7 @@ def test_a_plot_shows_them() -> None:
     [
         (
             [FALLING, ([0, 1], [1, 1.5])],
-            r"costs\[1\]\.costs\[1\]: is not accepted; found 1.5; must be at most the cost",
+            r"costs\[1\]\.costs\[1\]: is not accepted; found 1.5; must be at most the preceding cost",
         ),
         ([([1.5, 2], [1, 0])], r"costs\[0\]\.epsilons\[0\]: is larger than the budget of any release; found 1.5"),
         ([([1, 1], [1, 0])], r"costs\[0\]\.epsilons\[1\]: is not accepted"),
