@@ -163,7 +163,8 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     if claimed != _digest(kind, key, arrays):
         return None
     MEMORY.add(path, arrays)
-    # A limit removes the entries unused for longest. In a read-only folder the time of the last use stays.
+    # A limit removes the entries unused for longest. A read-only folder keeps the old time of use (OSError), and so does
+    # a system that can only change times through links (NotImplementedError).
     with contextlib.suppress(OSError, NotImplementedError):
         os.utime(path, follow_symlinks=False)
     return arrays
@@ -343,9 +344,14 @@ def _content(path: Path) -> bytes:
 
 
 def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    state = hashlib.sha256(f"{kind}\n{key}\n".encode())
+    return hash_arrays(f"{kind}\n{key}\n", arrays).digest()
+
+
+def hash_arrays(text: str, arrays: Mapping[str, NDArray[Any]]) -> hashlib._Hash:
+    """Return the SHA-256 state of a text and of arrays, with their names, types and shapes."""
+    state = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]
         state.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         state.update(np.ascontiguousarray(array).tobytes())
-    return state.digest()
+    return state

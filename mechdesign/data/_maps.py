@@ -175,9 +175,9 @@ def count_places(
 ) -> tuple[Floats, Floats, LeftOut]:
     """Return the coordinates that `read_places` returns, and the numbers of rows left out by reason.
 
-    Rows may be left out, because the caller only counts the places. A row is left out if it is blank, has no place, has
-    a latitude beyond 90 degrees, or has the wrong number of fields. At most the share `missing` of all rows may be left
-    out.
+    The caller only counts places, so unreadable rows may be left out. A row is unreadable if it is blank, has no place,
+    has a latitude beyond 90 degrees, or has the wrong number of fields. At most the share `missing` of all rows may be
+    left out.
     """
     left_out = LeftOut(missing)
     found = _coordinates(Path(path), axes, delimiter, left_out)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
 from mechdesign.base import _cache as caching
@@ -166,18 +164,9 @@ def _load_costs(key: str, count: int) -> Floats | None:
 
 def _digest(problem: Problem, budgets: Floats, settings: SolveSettings) -> str:
     """Return the SHA-256 of the problem, the budgets, the settings and the version of the package."""
-    stated = f"{__version__} {problem.objective} {float(settings.tolerance)!r} {settings.solver}\n"
-    state = hashlib.sha256(stated.encode())
-
-    def add(name: str, array: NDArray[Any]) -> None:
-        state.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        state.update(np.ascontiguousarray(array).tobytes())
-
-    for name, array in {"prior": problem.prior, "cost": problem.cost, "epsilons": budgets}.items():
-        add(name, array)
-    for each in problem.stated:
-        numbers: Mapping[str, Fraction] = each.numbers
-        state.update(f"{each.kind} {each.name} {each.part} {sorted(numbers.items())}\n".encode())
-        for name in sorted(each.arrays):
-            add(name, np.asarray(each.arrays[name]))
-    return state.hexdigest()
+    arrays = {"prior": problem.prior, "cost": problem.cost, "epsilons": budgets}
+    lines = [f"{__version__} {problem.objective} {float(settings.tolerance)!r} {settings.solver}"]
+    for place, each in enumerate(problem.stated):
+        lines.append(f"{each.kind} {each.name} {each.part} {sorted(each.numbers.items())}")
+        arrays |= {f"{place}.{name}": np.asarray(array) for name, array in each.arrays.items()}
+    return caching.hash_arrays("\n".join(lines), arrays).hexdigest()

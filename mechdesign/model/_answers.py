@@ -103,7 +103,7 @@ class Answers:
     Attributes:
         index: Indices of observables: an integer, or an int64 array of the requested shape.
         label: Labels of the observables: a text, or an array of texts with the shape of `index`.
-        place: Coordinates of the observables, along a last axis of length 2, or None if the observables have no places.
+        place: Coordinates of the observables, of shape (…, 2), or None if the observables have no coordinates.
             Coordinates are latitude and longitude in degrees, or x and y in the unit of the observables.
 
     >>> Answers(index=1, label="b", place=None)

@@ -89,7 +89,7 @@ _LARGEST_WHOLE = 2**53
 # The unit roundoff of float64, which is the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
-# Relative margins by which `haversine` and `euclidean` are rounded down.
+# `haversine` and `euclidean` round each distance down by these shares.
 _HAVERSINE_MARGIN = 1e-14
 _PLANE_MARGIN = 1e-14
 

@@ -69,8 +69,8 @@ def round_channel(
         distortions: Returns the exact left-hand side of each floor for numerators (n, m).
         interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers.
             This channel replaces both u and the constant output.
-        relative_error: Relative error with which the matrix keeps the bounds between all groups. If it is given, step 1
-            is omitted, and this error alone determines λ.
+        relative_error: Largest relative violation of the bounds between groups by the matrix. If it is given, step 1 is
+            omitted, and this error alone determines λ.
 
     Returns:
         The integer channel with both weights, or None if the matrix is unusable.

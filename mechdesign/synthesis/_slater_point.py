@@ -74,7 +74,7 @@ def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgra
     """Replace the objective by the common slack of all bounds and floors, for which a last column is added."""
     form = inverse.form
     widths = np.zeros(program.rows)
-    # One unit of slack in a privacy row √g p(o|t) − p(o|s)/√g >= 0 is the slack of a uniform output, up to a limit.
+    # The unit of slack in a privacy row √g p(o|t) − p(o|s)/√g >= 0 is the slack of the uniform channel, up to a limit.
     widths[program.row_blocks["privacy"]] = np.minimum(inverse.roots - 1 / inverse.roots, 1.0) / form.observables
     for i in range(len(form.floors)):
         last = program.row_blocks[f"floor{i}"].stop - 1

@@ -171,7 +171,7 @@ class GraphPrivacy(RequirementKind):
 
         Args:
             secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
-            floors: This argument is not used, because the requirement has no floors.
+            floors: Ignored, because the requirement has no floors.
 
         Returns:
             The requirement on the subset.
@@ -186,7 +186,7 @@ class GraphPrivacy(RequirementKind):
         """Return the name of the requirement with its number of edges.
 
         Args:
-            words: This argument is not used, because edges have no distance.
+            words: Ignored, because edges have no distance.
 
         Returns:
             The name for reports.

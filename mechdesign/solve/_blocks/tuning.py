@@ -247,7 +247,7 @@ class NewtonTuning:
         max_refinements: Maximum number of refinements of a direction. With a maximum of 8 refinements, a solve with 120
             road places stalls.
         max_refinements_single: Maximum number of refinements of a direction in single precision.
-        max_absorbed_share: Largest share of a linking slack by which its step may absorb a residual.
+        max_absorbed_share: The step of a linking slack may absorb a residual of at most this share of the slack.
     """
 
     link_accuracy: float = 1e-11

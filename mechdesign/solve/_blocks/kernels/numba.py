@@ -39,8 +39,8 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 _SQUARE_ROWS = 16
 # Smallest relative gap with multipliers in single precision, which halve the memory traffic.
 _MULTIPLIERS_GAP = 1e-5
-# Largest exp(ε·d) with which multipliers have single precision. Multipliers are roughly proportional to exp(−ε·d), and
-# small multipliers would underflow.
+# Multipliers are stored in single precision up to this largest exp(ε·d). They are roughly proportional to exp(−ε·d), so
+# that small multipliers would underflow beyond it.
 _MAX_SINGLE_RATIO = 1e15
 
 
