@@ -163,8 +163,8 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     if claimed != _digest(kind, key, arrays):
         return None
     MEMORY.add(path, arrays)
-    # A limit removes the entries unused for longest. A read-only folder keeps the old time of use (OSError), and so does
-    # a system that can only change times through links (NotImplementedError).
+    # A limit removes the entries unused for longest. A read-only folder keeps the old time of use (OSError). So does a
+    # system that can only change times through links (NotImplementedError).
     with contextlib.suppress(OSError, NotImplementedError):
         os.utime(path, follow_symlinks=False)
     return arrays

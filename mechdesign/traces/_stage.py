@@ -415,7 +415,7 @@ class Release:
 
     @property
     def graph(self) -> nx.Graph:
-        """The constrained and repaired policy graph that the release satisfies."""
+        """The policy graph, after constraint and repair, under which the release is private."""
         return self.stage.graph
 
     @property

@@ -75,7 +75,7 @@ class Trace:
             are released exactly. The value "all" also protects states without edges.
         hull: The hull of the noise and of the exposure test. The value "component" is the hull of the node's component,
             as in PGLP. The value "graph" is the hull of the whole graph, as in DPHMM. The channel of "lp" has no hull.
-            Instead, the hull determines added edges: they join each disconnected state to the states with policy edges
+            Instead, edges are added by the hull: they join each disconnected state to the states with policy edges
             inside the hull around it.
         within: The possible answers of "lp" for a state: "component" for the states of its component in the constrained
             graph, or "map" for all states.

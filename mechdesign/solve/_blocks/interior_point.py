@@ -431,7 +431,7 @@ class InteriorPoint:
 
     @property
     def _stop(self) -> float:
-        """The relative gap at which to stop. If the gap is loose, a share is reserved for dropping multipliers."""
+        """The relative gap at which to stop. Dropping multipliers may use up the rest of a loose target gap."""
         gap = self.settings.gap
         return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
 
@@ -444,7 +444,7 @@ class _Patience:
         self._marked = (np.inf, np.inf)
 
     def is_spent(self, relative: float, absolute: float, gap: float) -> bool:
-        """Count an iteration with these gaps; return whether too many iterations have passed without a decrease."""
+        """Count an iteration with these gaps; return whether too many iterations have passed since a gap decreased."""
         factor = self.tuning.progress_factor
         if relative < factor * self._marked[0] or absolute < factor * self._marked[1]:
             self._marked, self.since = (relative, absolute), -1

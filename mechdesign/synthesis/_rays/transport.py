@@ -123,7 +123,7 @@ class _TransportPoint:
 def solve_transport(
     lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
 ) -> Transport:
-    """Find flows from the spares to the lacks with the least total deficit.
+    """Find flows from surpluses to shortfalls that minimise the total remaining shortfall.
 
     The iteration may end early if a matrix becomes singular. After scaling, the flows and weights of every iterate
     satisfy the constraints.
