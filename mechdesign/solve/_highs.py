@@ -167,7 +167,8 @@ def _extend(start: Any, program: LinearProgram) -> Any:
 def _run(highs: Any, options: Options) -> bool:
     """Run HiGHS in a new thread, so that Ctrl-C stops only the solve; return whether Ctrl-C was pressed.
 
-    Each thread has its own HiGHS scheduler, whose number of workers is fixed.
+    Each thread has its own HiGHS scheduler, whose number of workers is fixed. In WebAssembly, which has no threads,
+    HiGHS runs in this thread.
     """
     left = options.deadline.left()
     if left is not None and "time_limit" not in options.extra:
@@ -183,6 +184,9 @@ def _run(highs: Any, options: Options) -> bool:
             done.set()
 
     _subscribe(highs, state, options)
+    if is_webassembly():
+        work()
+        return False
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()
