@@ -93,7 +93,7 @@ def pages(value: object) -> dict[str, bytes]:
         global _warned
         if not _warned:
             _warned = True
-            warn(f"{_PAGE} is left out: {error}", MissingPageWarning, stacklevel=4)
+            warn(f"{_PAGE} is left out: {error}", MissingPageWarning, stacklevel=6)
         return {}
 
 

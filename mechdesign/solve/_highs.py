@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._machine import is_webassembly
 from mechdesign.solve._apart import SolverState, wait
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
