@@ -27,7 +27,7 @@ def explain_missing(feature: str) -> Iterator[None]:
     """Raise `MissingDependencyError` instead of the error for an optional package that is not installed.
 
     Args:
-        feature: What needs the package, the subject of the message.
+        feature: The feature that needs the package: the subject of the message.
 
     Raises:
         MissingDependencyError: A package of `OPTIONAL` that the block imports is not installed.

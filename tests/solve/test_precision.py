@@ -19,8 +19,8 @@ from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.direct_lapack import DirectLapack
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
-from mechdesign.solve._blocks.kernels.wrapped_lapack import WrappedLapack
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
+from mechdesign.solve._blocks.kernels.wrapped_lapack import WrappedLapack
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, refine_direction, solve_newton
 from mechdesign.solve._blocks.step import take_step
