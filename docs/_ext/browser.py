@@ -219,7 +219,9 @@ def write_example(folder: Path) -> None:
 def with_policy(page: str) -> str:
     """Return a page that may load files of its own site alone, and run no scripts within the page but those it has."""
     inside = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, flags=re.S)
-    digests = sorted({f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in inside})
+    digests = sorted(
+        {f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in inside}
+    )
     policy = POLICY.format(digests=" ".join(digests))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return re.sub(r"<head>", lambda found: f"{found[0]}{meta}", page, count=1)

@@ -6,9 +6,9 @@ import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from sites import is_within
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SITE = Path(os.environ.get("MECHDESIGN_SITE", Path(__file__).parents[2] / "build" / "site"))
@@ -66,9 +66,3 @@ def opened(chromium, site):
     assert asked
     assert errors == []
     assert [url for url in asked if not is_within(url, site)] == []
-
-
-def is_within(url, site):
-    """Return whether a request goes to the site, to a file, or nowhere."""
-    parts = urlsplit(url)
-    return url.startswith(f"{site}/") or parts.scheme in ("blob", "data", "file")

@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -56,7 +57,7 @@ def _unzip(path: str, content: bytes) -> dict[str, bytes]:
             if size > MOST_BYTES:
                 raise NoBundleError(f"{path} holds {size} bytes, more than {MOST_BYTES}")
             return {entry.filename: archive.read(entry) for entry in entries}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zipfile.zlib.error) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
         raise NoBundleError(f"{path} is not a readable zip archive: {error}") from error
 
 
@@ -86,7 +87,9 @@ def claims(document: Mapping[str, Any]) -> list[list[str]]:
         floor = number == "minimum"
         sign, radius = ("at least" if floor else "at most"), (f", radius {each['radius']}" if each["radius"] else "")
         kept = _write(each["realised"], up=not floor)
-        found.append([f"{each['kind']} privacy", f"{SYMBOLS[number]} {sign} {each['nominal']}{radius}; achieved: {kept}"])
+        found.append(
+            [f"{each['kind']} privacy", f"{SYMBOLS[number]} {sign} {each['nominal']}{radius}; achieved: {kept}"]
+        )
     found += [
         [f"{stated['objective']} cost", f"at most {_write(stated[stated['objective'] + '_cost'], up=True)}"],
         ["no channel costs less than", _write(stated["lower_bound"], up=False)],
