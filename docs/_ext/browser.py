@@ -1,7 +1,7 @@
-"""Pages that compute in the browser: ``{browser-verifier}`` proves bundles in Pyodide, ``{slider}`` shows stored designs.
+"""Pages that compute in the browser: ``{browser-verifier}`` proves bundles, ``{slider}`` shows stored designs.
 
-npm fetches Pyodide, in the version and with the digest of `pyodide.json`, into the user's cache. If npm cannot fetch it,
-one line says so, the site is complete otherwise, and the page names the command that verifies bundles.
+npm fetches Pyodide, in the version and with the digest of `pyodide.json`, into the user's cache. If npm cannot fetch
+it, one line says so, the site is complete otherwise, and the page names the command that verifies bundles.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def test_the_policy_admits_the_scripts_in_the_page_and_its_own_files(browser):
 BUILD = """
 import sys
 from sphinx.cmd.build import main
-sys.exit(main(["-q", "-W", "-b", "html", "-D", "suppress_warnings=toc,myst,ref", *sys.argv[1:]]))
+sys.exit(main(["-q", "-W", "-b", "html", "-D", "suppress_warnings=toc,myst,ref", *sys.argv[1:],
+    "-D", "include_patterns=try/verify.md", "-D", "root_doc=try/verify"]))
 """
 
 
@@ -124,8 +125,7 @@ def test_a_site_without_npm_says_what_is_missing_in_one_line(tmp_path):
     docs = EXTENSIONS.parent
     environment = os.environ | {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     built = subprocess.run(
-        [sys.executable, "-c", BUILD, "-D", "include_patterns=try/verify.md", "-D", "root_doc=try/verify"]
-        + [str(docs), str(tmp_path / "site")],
+        [sys.executable, "-c", BUILD, str(docs), str(tmp_path / "site")],
         env=environment,
         capture_output=True,
         text=True,

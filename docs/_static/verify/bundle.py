@@ -62,7 +62,7 @@ def _unzip(path: str, content: bytes) -> dict[str, bytes]:
 
 
 def verify(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the verdict on the bundle among `files`, the lines of the verifier, and what is claimed if it is proved."""
+    """Return the verdict on the bundle among `files`, the lines of the verifier, and the claims that are proved."""
     try:
         bundle = find(files)
     except NoBundleError as error:

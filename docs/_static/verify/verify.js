@@ -110,10 +110,14 @@
       return made;
     }
 
-    async function verify(chosen) {
+    function clear() {
       if (!run.hidden) stop();
       result.replaceChildren();
       delete result.dataset.verdict;
+    }
+
+    async function verify(chosen) {
+      clear();
       if (chosen.length > MOST_FILES || chosen.reduce((sum, [, file]) => sum + file.size, 0) > MOST_BYTES) {
         show("undecided", [`more than ${MOST_FILES} files, or more than ${MOST_BYTES} bytes: choose one bundle`]);
         return;
@@ -146,6 +150,7 @@
     drop.addEventListener("drop", async (event) => {
       event.preventDefault();
       drop.classList.remove("over");
+      clear();
       // The entries are gone after the first pause.
       const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
       try {
@@ -162,6 +167,7 @@
     }
     for (const button of root.querySelectorAll("[data-example]")) {
       button.addEventListener("click", async () => {
+        clear();
         try {
           const names = ["certificate.json", ...Object.keys(JSON.parse(await (await example("certificate.json")).text()).files)];
           const files = await Promise.all(names.map(async (name) => [name, await example(name)]));
