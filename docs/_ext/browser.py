@@ -114,7 +114,9 @@ _VERIFIER = """<div class="verifier" id="verifier">
 </div>
 </div>"""
 
-_WITHOUT = "**Verification in the browser is not part of this build**, because npm could not fetch Pyodide."
+_WITHOUT = """**Verification in the browser is not part of this build**, because npm could not fetch Pyodide.
+Run `mechdesign verify FOLDER` instead.
+"""
 
 
 class BrowserVerifier(SphinxDirective):
