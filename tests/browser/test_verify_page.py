@@ -134,7 +134,7 @@ def test_the_example_is_stopped_by_keyboard_and_verified_again(opened):
     page.keyboard.press("Enter")
     stop = page.get_by_role("button", name="Stop")
     stop.wait_for()
-    page.wait_for_function("document.querySelector('.said').textContent.includes('Python')", timeout=PATIENCE_MS)
+    page.locator(".said", has_text="Python").wait_for(state="attached", timeout=PATIENCE_MS)
     assert len(page.workers) == 1
     stop.focus()
     page.keyboard.press("Enter")
