@@ -61,7 +61,7 @@
     output.textContent = `${epsilons[at]} per km`;
     range.setAttribute("aria-valuetext", `${epsilons[at]} per km, odds at 1 km change by at most ${odds[at]}`);
     headline.textContent = design
-      ? `With ${epsilon} and ${wanted}, answers are at most ${design.error} km from the truth on average.`
+      ? `With ${epsilon} and ${wanted}, the expected error of an answer is at most ${design.error} km.`
       : `With ${wanted}, no mechanism exists: the expected error of a guess without any answer is at most ${blind} km.`;
     caption.textContent = design
       ? `Answers in percent when the true cell is the outlined one. The likeliest: ${answers}.`
