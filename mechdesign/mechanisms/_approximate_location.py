@@ -74,8 +74,8 @@ class ApproximateLocation:
         InputError: The points are not places in the plane, a number is out of range, or the grid is too fine.
 
     >>> home = Domain.from_points([[0.9, 0.0]], unit="km")
-    >>> ApproximateLocation(home, spacing=2, deviation="0.5").matrix().round(4).tolist()
-    [[0.0001, 0.5791, 0.4207, 0.0, 0.0001, 0.0]]
+    >>> ApproximateLocation(home, spacing=2, deviation="0.1").matrix().round(4).tolist()
+    [[0.8413, 0.1587]]
     """
 
     def __init__(
@@ -130,8 +130,8 @@ class ApproximateLocation:
         deviation is a quarter of the accuracy. The sum is rounded to a grid whose spacing is the accuracy.
 
         The model leaves out that the offset is kept, and that each hour a new offset enters with the weight 0.03. It
-        also leaves out the change of the steps of longitude with the latitude, the cache of the last location, and the
-        variant that depends on the population density.
+        leaves out the change of the steps of longitude with the latitude, and the cache of the last location. It is not
+        about the variant whose grid depends on the population density.
 
         Args:
             points: n places in the plane.
@@ -180,8 +180,8 @@ class ApproximateLocation:
         """Return p(o|s) = Pr(o is the nearest grid point to s + offset).
 
         Without an offset, all entries are exactly 0 or 1. With an offset, an entry is zero if no offset within the
-        cut-off leads to this grid point, or if the mass on an axis is below 1e-50. All other entries have a relative
-        error below 2**-51. A place halfway between two grid points is rounded up.
+        cut-off leads to this grid point. An entry is also zero if the mass on an axis is below 1e-50. All other entries
+        have a relative error below 2**-51. A place halfway between two grid points is rounded up.
 
         Returns:
             The probabilities, shape (n, m). The columns belong to `observables`.
