@@ -15,8 +15,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
+from mechdesign.measures._delta import find_delta
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _leakage_figures as plots
+from mechdesign.report._distance_figure import draw_epsilons
 from mechdesign.report._graph_figures import GraphMarks, policy_picture
 from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
@@ -70,6 +72,34 @@ def attack() -> Figure:
     made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)]), tolerance=1e-5)
     best = md.attack.optimal(made.channel, prior, DISTANCE)
     return plot.error_picture(best.per_secret, prior.probabilities, GRID, "km")
+
+
+def phones() -> Figure:
+    """Show ε and δ by distance of two rules of phones, and of a certified channel with the same mean error."""
+    rate, radii = "1.4", [0.5, 1, 1.5, 2, 3, 4, 5]
+    place = md.mechanisms.ApproximateLocation
+    town = md.Domain.grid(columns=10, rows=8, width=5.0, height=4.0, unit="km")
+    distance = md.distances.euclidean(town)
+    problem = md.Problem(md.Prior.uniform(town.size), distance, [md.MetricPrivacy(rate, distance)])
+    channels = {
+        "browser, 5 km": place.browser(town).matrix(),
+        "Android, 2 km": place.android(town).matrix(),
+        "certified, ε = 1.4 per km": md.design(problem, tolerance=1e-4).channel,
+    }
+    audits = {name: md.audit(channel, distance, secrets=town) for name, channel in channels.items()}
+    figure = new_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    draw_epsilons(left, audits, radii)
+    for line, found in zip(("o-", "s--", "^-."), audits.values(), strict=True):
+        colour = next(drawn.get_color() for drawn in left.lines if drawn.get_marker() == line[0])
+        delta = [find_delta(found, rate, radius) for radius in radii]
+        right.plot(radii, delta, line, color=colour, markersize=5)
+    right.set_xlim(left=0)
+    right.set_xlabel(left.get_xlabel())
+    right.set_ylabel("δ at ε = 1.4 per km")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    headline(figure, "Only the certified channel, whose mean error is that of Android, has a guarantee")
+    return figure
 
 
 def leakage() -> Figure:
@@ -140,14 +170,25 @@ def databases() -> Figure:
     return figure
 
 
+def table() -> Figure:
+    """Show the distribution function that the tutorial on tables rehearses."""
+    rng = np.random.default_rng(7)
+    groups = [rng.normal(8, 6, 300), rng.normal(34, 9, 450), rng.normal(71, 11, 750)]
+    ages = np.clip(np.concatenate(groups).round(), 0, 99).astype(int)
+    policy = md.tables.Policy.threshold(md.tables.Domain({"age": range(100)}), 5)
+    return md.figures.release(md.tables.release_cumulative(ages, policy, epsilon=0.5, rng=3))
+
+
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
+    "phones": (phones, "png"),
     "leakage": (leakage, "png"),
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),
     "trace": (trace, "png"),
     "databases": (databases, "png"),
+    "table": (table, "png"),
 }
 
 
