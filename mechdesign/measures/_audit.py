@@ -176,7 +176,8 @@ class Audit:
 
         The attribute `epsilon` is per unit of distance. Here ε is the loss itself: within the radius, no observable is
         more than e^ε times as likely for one secret as for another. A channel with metric privacy has at most ε = rate
-        × radius. An infinite ε at a small radius means that neighbours can be distinguished with certainty.
+        × radius. An infinite ε at a small radius means that neighbours can be distinguished with certainty. The ends of
+        an edge of a policy graph have the distance 1.
 
         Args:
             radii: The distances, increasing, in the unit of the distances. By default, ten equal steps up to the
@@ -186,14 +187,12 @@ class Audit:
             The loss for each radius. ε never decreases with the radius.
 
         Raises:
-            InputError: The audit is about a policy graph, or the radii are not positive or not increasing.
+            InputError: The radii are not positive or not increasing.
 
         >>> found = audit([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], distance=[[0, 1, 2], [1, 0, 1], [2, 1, 0]])
         >>> [each.epsilon for each in found.epsilon_by_distance([0.5, 1])]
         [0.0, inf]
         """
-        if self.bound.kind != "metric":
-            raise InputError("radii", "need distances", value=f"an audit of kind {self.bound.kind}", bound="a distance")
         losses, least = [], -1.0
         worst = Tight(0.0, Fraction(0), None)
         for radius in self._radii(radii):

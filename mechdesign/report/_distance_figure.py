@@ -38,7 +38,7 @@ def epsilon_by_distance(audits: Mapping[str, Audit], radii: ArrayLike | None = N
         The figure.
 
     Raises:
-        InputError: No audit, more than five, an audit of a policy graph, or wrong radii.
+        InputError: No audit, more than five, or wrong radii.
 
     Example:
         >>> from mechdesign.measures import audit

@@ -176,9 +176,11 @@ def test_wrong_radii(radii: object) -> None:
         FOUND.epsilon_by_distance(radii)
 
 
-def test_radii_of_a_policy_graph_are_refused() -> None:
-    with pytest.raises(InputError, match="need distances"):
-        md.audit(np.eye(2), graph=nx.path_graph(2)).epsilon_by_distance([1])
+def test_edges_of_a_policy_graph_have_the_distance_1() -> None:
+    found = md.audit([[0.75, 0.25], [0.25, 0.75]], graph=nx.path_graph(2))
+    half, one = found.epsilon_by_distance([0.5, 1])
+    assert (half.pairs, half.epsilon) == (0, 0.0)
+    assert (one.pairs, one.epsilon) == (2, found.epsilon)
 
 
 @pytest.mark.parametrize(
