@@ -12,7 +12,13 @@ TO_DO = {"attacks", "audit", "cache", "databases", "leakage", "traces"}
 DONE = [page for page in PAGES if page.stem not in TO_DO]
 MAX_WORDS = 600
 MAX_COLUMNS = 88
-PARTS = ("**Use it when**", "**Do not use it when**", "\n## What is guaranteed\n", "\n## What it costs\n", "\n## See also\n")
+PARTS = (
+    "**Use it when**",
+    "**Do not use it when**",
+    "\n## What is guaranteed\n",
+    "\n## What it costs\n",
+    "\n## See also\n",
+)
 
 
 def words(page):
