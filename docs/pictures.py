@@ -131,6 +131,16 @@ def dithering() -> Figure:
     return figure
 
 
+def figure_answers() -> Figure:
+    """Show the figure of the page on notebooks and figures."""
+    city = md.Domain.grid(columns=6, rows=4, width=6.0, height=4.0, unit="km")
+    distance = md.distances.euclidean(city)
+    visits = [1, 1, 2, 1, 1, 1, 1, 4, 9, 5, 1, 1, 1, 3, 7, 4, 2, 1, 1, 1, 2, 6, 3, 1]
+    stated = [md.MetricPrivacy(epsilon=1, distance=distance)]
+    problem = md.Problem(md.Prior.from_counts(visits), distance, stated, secrets=city, observables=city)
+    return md.figures.answers(md.design(problem))
+
+
 def trace() -> Figure:
     """Show a released trace beside the true one."""
     city = md.Domain.grid(columns=9, rows=9, width=9.0, height=9.0, unit="km")
@@ -175,6 +185,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),
     "dithering": (dithering, "png"),
+    "figure_answers": (figure_answers, "png"),
     "trace": (trace, "png"),
     "databases": (databases, "png"),
 }
