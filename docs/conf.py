@@ -22,6 +22,7 @@ extensions = [
     "generated",
     "docstrings",
     "peers",
+    "browser",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
