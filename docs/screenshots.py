@@ -18,19 +18,17 @@ sys.path.append(str(DOCS / "_ext"))
 
 from town import first, town  # noqa: E402
 
-SIZE = "1280,860"
 
-
-def photograph(problem: md.Problem, target: Path) -> None:
-    """Write a picture of the top of the report of a design."""
+def photograph(problem: md.Problem, target: Path, height: int, section: str = "") -> None:
+    """Write a picture of the report of a design, from the top or from a section."""
     with tempfile.TemporaryDirectory() as folder:
         md.report.save(md.design(problem), f"{folder}/design")
-        page = Path(folder, "design", "report.html").as_uri()
-        options = ["--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size={SIZE}"]
+        page = Path(folder, "design", "report.html").as_uri() + section
+        options = ["--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size=1280,{height}"]
         browser = os.environ.get("CHROMIUM", "chromium")
         subprocess.run([browser, *options, f"--screenshot={target}", page], check=True, capture_output=True)
 
 
 if __name__ == "__main__":
-    photograph(town(1.0), DOCS / "pictures" / "report_town.png")
-    photograph(first(), DOCS / "pictures" / "report_first.png")
+    photograph(town(1.0), DOCS / "pictures" / "report_town.png", 640, "#answers")
+    photograph(first(), DOCS / "pictures" / "report_first.png", 760)
