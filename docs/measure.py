@@ -1,4 +1,4 @@
-"""Measure what the documentation quotes: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
+"""Measure the numbers on the pages: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
 
 ``first_minute`` installs into fresh environments and runs the README's first command; ``highs`` and ``sizes`` run the
 benchmarks' own problems; ``same_epsilon``, ``requirements`` and ``epsilons`` design for the town of the landing page;
@@ -305,7 +305,7 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure what is named, or write the README's tables."""
+    """Run the named measurements, or write the README's tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *MEASUREMENTS])
     parser.add_argument("--readme", action="store_true")

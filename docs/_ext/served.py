@@ -97,7 +97,7 @@ class SampleReport(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives, and what is made before pages are read."""
+    """Register the directives, and make the files before pages are read."""
     app.add_directive("wheel", Wheel)
     app.add_directive("sample-report", SampleReport)
     app.connect("builder-inited", make_files)
