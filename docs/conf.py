@@ -24,6 +24,7 @@ extensions = [
     "docstrings",
     "peers",
     "served",
+    "browser",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
