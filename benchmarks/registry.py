@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["BENCHMARKS", "GAP_SPREAD", "MEASUREMENTS", "SECONDS_SPREAD", "Benchmark"]
 
-MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers")
-"""Measurements of docs/measure.py for the tables of the README."""
+MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers", "same_epsilon", "requirements", "epsilons", "costs")
+"""Measurements of docs/measure.py for README and site."""
 
 # Factors by which the values of these measurements may differ, for seconds and for certified gaps.
 SECONDS_SPREAD, GAP_SPREAD = 2.0, 10.0

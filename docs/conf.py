@@ -15,6 +15,7 @@ release = version = installed("mechdesign")
 
 extensions = [
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "mathml",
@@ -22,6 +23,7 @@ extensions = [
     "generated",
     "docstrings",
     "peers",
+    "served",
     "browser",
 ]
 exclude_patterns = ["_build", "README.md"]
@@ -51,6 +53,7 @@ html_theme = "furo"
 html_title = f"mechdesign {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
@@ -59,6 +62,19 @@ pygments_style = "friendly"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
+DESCRIPTION = (
+    "mechdesign computes the channel with the least error that a privacy requirement allows, proves both facts, and "
+    "exports channel and proof."
+)
+myst_html_meta = {
+    "description": DESCRIPTION,
+    "property=og:title": "mechdesign",
+    "property=og:type": "website",
+    "property=og:description": DESCRIPTION,
+}
+
+# Prompts and output are not copied.
+copybutton_exclude = ".linenos, .gp, .go"
 
 default_role = "py:obj"
 add_module_names = False

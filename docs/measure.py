@@ -1,10 +1,11 @@
-"""Measure what the documentation quotes: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
+"""Measure the numbers on the pages: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
 
 ``first_minute`` installs into fresh environments and runs the README's first command; ``highs`` and ``sizes`` run the
-benchmarks' own problems; ``bench`` runs the suites of ``mechdesign bench`` in ``build/bench``, where it goes on after a
-stop, and keeps their tables in ``benchmarks/results``; ``peers`` installs and times libqif. Run it on a machine that
-has nothing else to do; the load found is kept with the numbers. The README's tables are then written anew by
-``python docs/measure.py --readme``.
+benchmarks' own problems; ``same_epsilon``, ``requirements`` and ``epsilons`` design for the town of the landing page;
+``costs`` measures time and memory by the number of cells, each in a separate process; ``bench`` runs the suites of
+``mechdesign bench`` in ``build/bench``, where it goes on after a stop, and keeps tables in ``benchmarks/results``;
+``peers`` installs and times libqif. Run it on a machine that has nothing else to do; the load found is kept with the
+numbers. ``python docs/measure.py --readme`` then rewrites the table of the README.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -28,14 +31,17 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
+from mechdesign.measures._baselines import baselines
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
 sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 
 from stored import RESULTS, with_tables  # noqa: E402
+from town import town  # noqa: E402
 
 from block_scenes import SCENES, problem  # noqa: E402
+from block_sizes import problem as grid_problem  # noqa: E402
 from scenes import scene, side_by_side  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
@@ -153,12 +159,134 @@ def peers() -> Table:
     return ["metric privacy, ε = 0.6 per cell", "libqif", "mechdesign", "ε too high by", "certified"], rows, values
 
 
+def same_epsilon() -> Table:
+    """Compare the mean errors of mechanisms at the same ε, for the town of the landing page."""
+    epsilon = 1.0
+    asked = town(epsilon)
+    made = md.design(asked)
+    names = {
+        "planar Laplace, truncated": "planar Laplace, moved to the nearest cell",
+        "planar Laplace, remapped": "planar Laplace, each output replaced by the best answer",
+        "exponential mechanism": "exponential mechanism",
+        "exponential mechanism, remapped": "exponential mechanism, each output replaced by the best answer",
+        "no information: always the same answer": "always the same answer",
+    }
+    # The mean length of planar Laplace noise is 2/ε; its outputs are points of the plane.
+    errors = {"planar Laplace, any point of the plane": 2 / epsilon}
+    found = {item.name: item for item in baselines(asked)}
+    errors |= {label: found[name].cost for name, label in names.items()}
+    least = made.certificate.expected_cost
+    values = {"optimal": least, "optimal, gap": made.certificate.relative_gap} | errors
+    values |= {f"{label}, less": 1 - least / error for label, error in errors.items()}
+    rows = [["**optimal channel**", f"**{least:.2f} km**", ""]]
+    rows += [[label, f"{error:.2f} km", f"{1 - least / error:.0%}"] for label, error in errors.items()]
+    return ["ε = 1 per km, 48 cells", "mean error", "the optimum is lower by"], rows, values
+
+
+def requirements() -> Table:
+    """Design for each kind of requirement, for the town of the landing page."""
+    asked = town(1.0)
+    cells, distance, prior = asked.secrets, asked.cost, asked.prior
+    assert cells is not None
+    x, y = cells.points.T
+    district = (x > 4) + 2 * (y > 3)
+    anchors = md.Domain.anchors(columns=17, rows=13, width=8.0, height=6.0, unit="km")
+    metric = md.MetricPrivacy(1, distance)
+    floor = md.DistortionPrivacy("1.3", distance)
+    stated: dict[str, list[Any]] = {
+        "metric, ε = 1 per km": [metric],
+        "threshold, ε = 1 within 1.5 km": [md.ThresholdPrivacy(1, distance, 1.5)],
+        "graph, ε = 1 between cells that touch": [md.GraphPrivacy(1, md.graphs.neighbours8(cells))],
+        "graph, ε = 1 within each of four districts": [md.GraphPrivacy(1, md.graphs.categories(district))],
+        "distortion, best attack off by 1.3 km": [floor],
+        "metric and distortion together": [metric, floor],
+    }
+    problems = {
+        name: md.Problem(prior, distance, kinds, secrets=cells, observables=cells) for name, kinds in stated.items()
+    }
+    problems["continuous, ε = 1 per km, anchors 500 m apart"] = md.Problem.from_visits(
+        cells.points, cells, requirements=[md.ContinuousPrivacy(1, anchors)], cost="euclidean", weights=prior
+    )
+    rows, values = [], {}
+    for name, each in problems.items():
+        # Distortion alone bounds no pair, which a warning says.
+        with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
+            made = md.design(each, tolerance=1e-3)
+        revealed = len(made.certificate.revealed)
+        values |= {name: made.certificate.expected_cost, f"{name}, gap": made.certificate.relative_gap}
+        rows.append([name, f"{made.certificate.expected_cost:.2f} km", f"{revealed} of {len(each.prior)}"])
+    return ["requirement", "mean error", "secrets that an answer reveals"], rows, values
+
+
+def epsilons() -> Table:
+    """Sweep ε for the town of the landing page."""
+    rows, values = [], {}
+    nothing = next(item.cost for item in baselines(town(1.0)) if item.name.startswith("no information"))
+    for epsilon in (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0):
+        made = md.design(town(epsilon), tolerance=1e-4)
+        found = made.certificate.expected_cost
+        values |= {f"{epsilon:g}": found, f"{epsilon:g}, gap": made.certificate.relative_gap}
+        factors = [f"{x:.3g}" if x < 1000 else f"{x:,.0f}" for x in np.exp(epsilon * np.array([0.5, 1.0, 2.0]))]
+        rows.append([f"{epsilon:g} per km", *factors, f"{found:.2f} km", f"{1 - found / nothing:.0%}"])
+    values["nothing"] = nothing
+    rows.append(["0: always the same answer", "1", "1", "1", f"{nothing:.2f} km", "0%"])
+    head = ["ε", "factor at 0.5 km", "at 1 km", "at 2 km", "mean error", "below always the same answer"]
+    return head, rows, values
+
+
+def costs() -> Table:
+    """Measure design and verification of metric privacy between all pairs, each size in a separate process."""
+    rows, values = [], {}
+    for columns, lines in ((8, 6), (10, 10), (20, 10)):
+        command = [sys.executable, __file__, "--one", f"{columns}x{lines}"]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found = json.loads(output.splitlines()[-1])
+        cells = columns * lines
+        values |= {f"{cells}, {name}": value for name, value in found.items()}
+        row = [
+            f"{cells}",
+            f"{cells * (cells - 1) * cells:,}",
+            _seconds(found["design"]),
+            f"{found['memory'] / 1e9:.1f} GB",
+        ]
+        rows.append([*row, _seconds(found["verify"]), f"{found['bundle'] / 1e6:.1f} MB", f"{found['gap']:.0e}"])
+    head = ["cells", "inequalities", "design, processor time", "memory", "verify, processor time", "bundle", "gap"]
+    return head, rows, values
+
+
+def _measure_one(grid: str) -> dict[str, float]:
+    """Design, save and verify the problem of a grid; the peak memory is that of this process."""
+    columns, lines = (int(part) for part in grid.split("x"))
+    asked = grid_problem(columns, lines, "euclidean", "differential")
+    begun = time.process_time()
+    made = md.design(asked, solver="block", options={"symmetry": False})
+    designed = time.process_time()
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        made.save(f"{folder}/bundle")
+        size = sum(file.stat().st_size for file in Path(folder, "bundle").iterdir())
+        saved = time.process_time()
+        md.verify(f"{folder}/bundle")
+        verified = time.process_time()
+    return {
+        "design": designed - begun,
+        "memory": peak,
+        "verify": verified - saved,
+        "bundle": size,
+        "gap": made.certificate.relative_gap,
+    }
+
+
 MEASUREMENTS: dict[str, Callable[[], Table]] = {
     "first_minute": first_minute,
     "highs": highs,
     "sizes": sizes,
     "bench": bench,
     "peers": peers,
+    "same_epsilon": same_epsilon,
+    "requirements": requirements,
+    "epsilons": epsilons,
+    "costs": costs,
 }
 
 
@@ -177,11 +305,15 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure what is named, or write the README's tables."""
+    """Run the named measurements, or write the README's tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *MEASUREMENTS])
     parser.add_argument("--readme", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(_measure_one(arguments.one)))
+        return
     for name in arguments.names:
         # Before the load is our own.
         kept = {"command": f"python docs/measure.py {name}", "machine": machine()}

@@ -17,6 +17,10 @@ from PIL import Image
 
 import mechdesign as md
 
+sys.path.append(str(Path(__file__).parent / "_ext"))
+
+from town import first, town
+
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, TALLEST = 960, 4000
 
@@ -45,6 +49,16 @@ def design_page(folder: Path) -> Path:
     return folder / "town/report.html"
 
 
+def page_of(problem: md.Problem) -> Callable[[Path], Path]:
+    """Return a function that makes the page of a problem's design."""
+
+    def make(folder: Path) -> Path:
+        md.report.save(md.design(problem), folder / "design")
+        return folder / "design/report.html"
+
+    return make
+
+
 def sweep_page(folder: Path) -> Path:
     """Return the page of a sweep."""
     md.sweep.run(md.sweep.parse(SWEEP), folder / "swept", jobs=1)
@@ -58,6 +72,7 @@ main h1::before, main section > h2::before {
   background: #b3261e; color: #fff; text-align: center; font-weight: bold;
 }
 """
+ANSWERS = "main section:not(:has(#answers)) { display: none; }"
 # A page, and the style that selects and numbers its parts.
 PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "top": (
@@ -69,6 +84,8 @@ PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
         NUMBERED + "main { counter-reset: part 3; } main header, main section:nth-of-type(-n+2), "
         "main section:nth-of-type(n+6) { display: none; }",
     ),
+    "town": (page_of(town(1.0)), ANSWERS),
+    "first": (page_of(first()), ANSWERS),
     "sweep": (sweep_page, "main section:nth-of-type(n+2) { display: none; }"),
 }
 

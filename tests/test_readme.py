@@ -49,6 +49,16 @@ def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
 
 
+def test_it_is_short_and_begins_with_two_commands():
+    assert len(re.findall(r"\w+", README)) <= 1000
+    first = re.search(r"^```\n(.*?)^```", README, flags=re.M | re.S)[1].splitlines()
+    assert first == [
+        "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/mechdesign design",
+        ".venv/bin/pytest",
+    ]
+    assert README.count("<!-- results") == 1
+
+
 def test_measured_numbers_are_those_that_are_stored():
     assert "<!-- results" in README
     assert with_tables(README) == README

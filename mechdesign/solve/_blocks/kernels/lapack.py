@@ -1,6 +1,8 @@
 """The LAPACK of the kernels: called directly where Python has ctypes, and through SciPy's wrappers elsewhere.
 
 WebAssembly outside a browser has no ctypes, and some Pythons have ctypes without CPython's own functions.
+
+Theory: interior_point, Single precision.
 """
 
 from __future__ import annotations
