@@ -83,7 +83,7 @@ def sign(
     prove(found, memory)
     payload = encode_payload(CERTIFICATE, found.sha256, found.schema)
     name = signer.public.identifier
-    kept = _kept_signatures(found, payload, f"{directory / STATEMENT}", overwrite)
+    kept = _find_kept_signatures(found, payload, f"{directory / STATEMENT}", overwrite)
     signatures = merge_signatures(kept, Signature(name, signer.sign(encode_for_signing(payload))))
     if len(signatures) > MAX_SIGNATURES:
         raise ExportError(f"{directory / STATEMENT} would have more than {MAX_SIGNATURES} signatures")
@@ -91,7 +91,7 @@ def sign(
     return name
 
 
-def _kept_signatures(found: Bundle, payload: bytes, path: str, overwrite: bool) -> tuple[Signature, ...]:
+def _find_kept_signatures(found: Bundle, payload: bytes, path: str, overwrite: bool) -> tuple[Signature, ...]:
     """Return the signatures of an older statement with the same payload.
 
     Raises `ExportError` for any other statement, unless it may be overwritten.
