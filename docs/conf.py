@@ -17,6 +17,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "accessible",
     "mathml",
     "results",
     "generated",
@@ -51,6 +52,7 @@ html_theme = "furo"
 html_title = f"mechdesign {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["scrolling.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
