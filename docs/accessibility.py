@@ -30,6 +30,8 @@ WIDTH_PX, HEIGHT_PX = 1280, 900
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 SHOWN_NODES = 4
 TIMEOUT_MS = 120_000
+INDICES = ("genindex.html", "py-modindex.html")
+"""Long lists of links, which are checked with `--all` alone."""
 
 PLANTED = """<!DOCTYPE html><html><head><title>Planted faults</title></head><body><main><h1>Faults</h1>
 <p style="color: #aaa; background: #fff">Words that are too pale.</p>
@@ -63,22 +65,22 @@ class Checker:
 
     def check(self, address: str, name: str, modes: Iterable[str] = MODES) -> Iterator[Finding]:
         """Yield the serious and critical findings of a page."""
-        for mode in modes:
-            size = {"width": WIDTH_PX, "height": HEIGHT_PX}
-            context = self._browser.new_context(color_scheme=mode, viewport=size, bypass_csp=True)
-            try:
-                page = context.new_page()
-                page.set_default_timeout(TIMEOUT_MS)
-                page.goto(address)
-                page.evaluate(self._axe)
-                # Frames, of which no page has any, are not entered.
-                options = {"runOnly": {"type": "tag", "values": list(TAGS)}, "iframes": False}
+        # No page has frames.
+        options = {"runOnly": {"type": "tag", "values": list(TAGS)}, "iframes": False, "resultTypes": ["violations"]}
+        context = self._browser.new_context(viewport={"width": WIDTH_PX, "height": HEIGHT_PX}, bypass_csp=True)
+        try:
+            page = context.new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            page.goto(address)
+            page.evaluate(self._axe)
+            for mode in modes:
+                page.emulate_media(color_scheme=mode)
                 found = page.evaluate("options => axe.run(document, options)", options)
-            finally:
-                context.close()
-            for each in found["violations"]:
-                if each["impact"] in SERIOUS:
-                    yield Finding(name, mode, each["id"], each["impact"], tuple(map(_describe, each["nodes"])))
+                for each in found["violations"]:
+                    if each["impact"] in SERIOUS:
+                        yield Finding(name, mode, each["id"], each["impact"], tuple(map(_describe, each["nodes"])))
+        finally:
+            context.close()
 
 
 def _describe(node: Any) -> str:
@@ -130,13 +132,11 @@ def find_missed(checker: Checker, folder: Path) -> set[str]:
 
 
 def choose_pages(site: Path) -> list[Path]:
-    """Return the pages of a site by kind: those at its top, and in each folder the index and the largest page."""
-    folders = {path.parent for path in site.rglob("*.html")}
-    chosen = set(site.glob("*.html"))
-    for folder in folders - {site}:
-        pages = sorted(folder.glob("*.html"), key=lambda path: (path.stat().st_size, path.name))
-        chosen |= {pages[-1], *(page for page in pages if page.name == "index.html")}
-    return sorted(chosen)
+    """Return a page of each kind of a site: the first one, that of the search, and the largest of each folder."""
+    pages = [path for path in sorted(site.rglob("*.html")) if path.name not in INDICES]
+    largest = {path.parent: path for path in sorted(pages, key=lambda path: (path.stat().st_size, path.name))}
+    first = {path for path in pages if path.parent == site and path.name in ("index.html", "search.html")}
+    return sorted({*largest.values(), *first})
 
 
 def write_reports(folder: Path) -> list[Path]:

@@ -50,12 +50,13 @@ def test_each_mode_is_checked(checker, tmp_path, colour, modes):
 
 
 def test_one_page_of_each_kind_is_chosen(tmp_path):
-    for name, size in {"index": 1, "search": 1, "a/index": 1, "a/small": 2, "a/large": 9, "b/only": 1}.items():
+    sizes = {"index": 1, "search": 1, "top": 5, "genindex": 9, "a/index": 1, "a/small": 2, "a/large": 9, "b/only": 1}
+    for name, size in sizes.items():
         path = tmp_path / f"{name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text("x" * size)
     chosen = [str(path.relative_to(tmp_path)) for path in accessibility.choose_pages(tmp_path)]
-    assert chosen == ["a/index.html", "a/large.html", "b/only.html", "index.html", "search.html"]
+    assert chosen == ["a/large.html", "b/only.html", "index.html", "search.html", "top.html"]
 
 
 @pytest.mark.parametrize(
