@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import re
 import subprocess
@@ -70,6 +71,17 @@ def test_what_is_missing_is_said_in_one_line(variable, value, said, tmp_path, mo
     monkeypatch.setattr(accessibility.shutil, "which", lambda name: None if said.startswith("Chromium") else name)
     with pytest.raises(SystemExit, match=said), accessibility.open_checker():
         pass
+
+
+def test_the_extension_completes_pages():
+    """Its doctests run, and what it does not know stays as it is."""
+    path = PROJECT / "docs" / "_ext" / "accessible.py"
+    extension = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location("accessible", path))
+    spec.loader.exec_module(extension)
+    results = doctest.testmod(extension)
+    assert (results.failed, results.attempted) == (0, 2)
+    definitions = "<dl>\n<dt>term</dt><dd>meaning</dd>\n</dl>"
+    assert extension.replace_parameter_lists(definitions) == definitions
 
 
 def test_without_pages_nothing_is_checked():
