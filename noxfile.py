@@ -22,6 +22,7 @@ IN_PAIRS = ("-n", "2", "--dist", "worksteal")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Built for the processor alone: 0.2 GB to fetch, 0.8 GB on disk.
 PYTORCH = "torch==2.13.0+cpu"
+AXE = "axe-core@4"
 
 
 def run(session: nox.Session, program: str, *arguments: str, **options: object) -> object:
@@ -106,6 +107,24 @@ def docs(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Open the built site in the system's Chromium; skipped where none is installed. The session `docs` builds it."""
     run(session, "pytest", "-m", "browser", "tests/browser", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
+def accessible(session: nox.Session) -> None:
+    """Check one page of each kind, and a report of each kind, with axe-core; skipped where it cannot be fetched.
+
+    The site is that of the session docs. Arguments after `--` go to docs/accessibility.py instead of the site.
+    """
+    folder = Path("build", "axe").absolute()
+    if not shutil.which("chromium") and not shutil.which("google-chrome"):
+        session.skip("Chromium is not installed")
+    if not (folder / "node_modules").exists() and shutil.which("npm"):
+        npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), AXE)
+        session.run(*npm, external=True, success_codes=range(256))
+    if not (folder / "node_modules").exists():
+        session.skip(f"npm cannot fetch {AXE}")
+    pages = session.posargs or ["--reports", "build/reports", "build/site"]
+    run(session, "python", "docs/accessibility.py", *pages, env=ONE_THREAD)
 
 
 @nox.session

@@ -273,6 +273,10 @@ class CertificateError(MechdesignError):
         super().__init__(reason)
 
 
+class SignatureError(CertificateError):
+    """A bundle is not signed with the given key: its statement is missing, malformed, or about another certificate."""
+
+
 class UnverifiedError(CertificateError):
     """Nothing was verified: the folder contains no bundle, or its files cannot be read."""
 
@@ -440,7 +444,7 @@ class CacheWarning(UserWarning):
 
 
 class ExposedFileWarning(UserWarning):
-    """Other users can read a private file, which earlier versions allowed; its mode is kept."""
+    """Other users can read a private file, such as an old ledger or a private key; its mode is kept."""
 
 
 class MissingPageWarning(UserWarning):

@@ -23,6 +23,18 @@ _ONE = r"(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|na
 _NUMBERS = re.compile(rf"{_ONE}(?:, ?{_ONE})*", re.ASCII)
 
 
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object as a dict; raise `ValueError` if a key occurs twice.
+
+    >>> unique_keys([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
 def escape(text: str, *, lines: bool = False) -> str:
     r"""Return a text with unprintable characters escaped as in Python; with `lines`, line ends are kept.
 

@@ -53,26 +53,9 @@ from mechdesign.base._errors import (
 )
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
+from mechdesign.cli._citation import CITATION
 from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, use_open_streams, watch_signals
 from mechdesign.model._requirements._extensions import finding_extensions
-
-CITATION = """\
-mechdesign: optimal privacy mechanisms, designed, proved and exported. Version 0.1.0.
-
-Please cite it together with the papers whose methods you use:
-
-Shokri: Privacy Games: Optimal User-Centric Data Obfuscation.
-    Proceedings on Privacy Enhancing Technologies 2015(2), pages 299-315.
-Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations.
-    IEEE Transactions on Knowledge and Data Engineering 31(7), pages 1281-1295, 2019.
-Cao, Xiao, Takagi, Xiong, Yoshikawa, Shen, Liu, Jin, Xu: PGLP: Customizable and Rigorous Location Privacy through
-    Policy Graph. European Symposium on Research in Computer Security (ESORICS), 2020.
-Xiao, Shen, Liu, Xiong, Jin, Xu: DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model.
-    arXiv preprint, 2016.
-He, Machanavajjhala, Ding: Blowfish Privacy: Tuning Privacy-Utility Trade-offs using Policies.
-    ACM SIGMOD International Conference on Management of Data, 2014.
-"""
-
 
 WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 
@@ -82,6 +65,7 @@ _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Make a design for each of many parameter values, on one machine or a cluster.",
     "verify": "Verify a bundle, from its files alone.",
+    "sign": "Verify a bundle, and sign its certificate.",
     "inspect": "Show the contents of a bundle.",
     "compare": "Compare designs: costs, adversaries, maps side by side.",
     "attack": "Attack a channel in several ways.",
@@ -319,7 +303,9 @@ def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mechdesign")
-@click.option("--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Show the citations.")
+@click.option(
+    "--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Print the citations as BibTeX."
+)
 def main() -> None:
     """Design, prove and export optimal privacy mechanisms.
 

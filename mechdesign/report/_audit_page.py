@@ -16,6 +16,7 @@ from mechdesign.measures._audit import Audit, PairLoss
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._words import decimal, short
 from mechdesign.report import _maps as maps
+from mechdesign.report._guarantee import describe_audit
 from mechdesign.report._pages import figure, render
 from mechdesign.report._scales import error_scale
 from mechdesign.report._style import fitting, headline, in_report_style, new_figure
@@ -48,6 +49,7 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
         worst=[_row(found, pair) for pair in pairs[:_PAIRS]],
         picture=_picture(found, len(pairs)),
         attacks=list(_attacks(found)),
+        guarantee=describe_audit(found),
     )
 
 

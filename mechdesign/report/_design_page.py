@@ -31,6 +31,7 @@ from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
 from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
 from mechdesign.report._explorer import collect_explorer_data, data_block, outline_path, panel_attributes, view
+from mechdesign.report._guarantee import describe_design
 from mechdesign.report._pages import Strong, figure, panels, render
 from mechdesign.report._private import private
 from mechdesign.report._proved import describe_proof, list_unproved
@@ -66,6 +67,7 @@ def html(
         "adversaries": adversaries_table(problem, channel),
         "graph": _policy_graph(problem, certificate),
         "forbidden": certificate.forbidden,
+        "guarantee": describe_design(problem, channel, certificate, origin),
         "costs": list(_costs(problem, certificate)),
         "stands_in": _stands_in(origin),
         "compared": side_by_side(problem, channel, certificate, compared),

@@ -12,6 +12,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.model._words import decimal, short
 from mechdesign.report import _table_figures as pictures
+from mechdesign.report._guarantee import describe_table
 from mechdesign.report._pages import figure, render
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease
@@ -58,6 +59,7 @@ def _facts(publication: Published) -> dict[str, object]:
         "remarks": described.remarks,
         "ranges": bool(publication.ranges),
         "quantiles": bool(publication.quantiles),
+        "guarantee": describe_table(described),
     }
 
 

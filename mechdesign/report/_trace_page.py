@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.model._words import plain, short
 from mechdesign.report import _maps as maps
+from mechdesign.report._guarantee import describe_trace
 from mechdesign.report._pages import figure, render
 from mechdesign.report._trace_figures import has_map, over_time, trace_map
 from mechdesign.traces._released import ReleasedTrace, accuracy
@@ -41,6 +42,7 @@ def _facts(found: ReleasedTrace) -> dict[str, object]:
         "pictures": dict(_pictures(found)),
         "accuracy": [(row.name, f"{short(row.expected, 4)}{unit}") for row in accuracy(found)],
         "meaning": found.history.meaning,
+        "guarantee": describe_trace(found),
     }
 
 

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ReportError
 from mechdesign.model._words import clip, relative, short
+from mechdesign.report._guarantee import describe_sweep
 from mechdesign.report._maps import in_unit, round_ticks
 from mechdesign.report._pages import Strong, figure, render
 from mechdesign.report._style import ACCENT, MUTED, abreast, headline, in_report_style, new_figure
@@ -276,6 +277,7 @@ def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
             if row.state is not State.DONE
         ],
         made=_describe_run(rows),
+        guarantee=describe_sweep(list(sweep.values), sweep.private),
         channel=next((row.values["channel"] for row in rows if row.values.get("channel")), None),
     )
 

@@ -183,9 +183,9 @@ def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
 
     before = verify.prove
 
-    def replaced(found, memory):
+    def replaced(*arguments):
         assert run("design", "other.toml", "-o", "once", "--no-report", "--overwrite").exit_code == 0
-        return before(found, memory)
+        return before(*arguments)
 
     monkeypatch.setattr("mechdesign.cli.verify.prove", replaced)
     assert run("verify", "once").stdout == first

@@ -73,7 +73,7 @@ def test_page_is_well_formed_and_complete(report):
     headings = re.findall(r"<h[12]>(.*?)</h", report)
     assert headings == [
         "City", "Requirements", "Cost", "Prior", "Answers", "What the adversary still does not know",
-            "What is proved, and what is stated", "Provenance",
+            "What is proved, and what is stated", "In the terms of NIST SP 800-226", "Provenance",
         "Verify and sample",
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
