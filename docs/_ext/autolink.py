@@ -1,8 +1,8 @@
 """Links that nobody has to write: names of the package in running text, and the first mention of a glossary term.
 
-A literal such as ``md.design``, ``MetricPrivacy(epsilon=…)``, ``Ledger.spend`` or ``mechdesign verify DIR`` leads to its page in the
-reference, unless it could mean two objects. In the folders of `LINKED`, the first mention of a term leads to the glossary. Headings, code, tables of
-keys and existing links are left alone.
+A literal such as ``md.design``, ``MetricPrivacy(epsilon=…)``, ``Ledger.spend`` or ``mechdesign verify DIR`` leads to
+its page in the reference, unless it could mean two objects. In the folders of `LINKED`, the first mention of a term
+leads to the glossary. Headings, code and existing links are left alone.
 """
 
 from __future__ import annotations
@@ -145,14 +145,24 @@ class LinkTerms(SphinxPostTransform):
         yield nodes.Text(text[done:])
 
 
+_NOT_RUNNING = (
+    nodes.title,
+    nodes.caption,
+    nodes.reference,
+    nodes.FixedTextElement,
+    nodes.literal,
+    nodes.math,
+    nodes.table,
+    addnodes.pending_xref,
+    addnodes.desc,
+    addnodes.toctree,
+)
+
+
 def _is_running(text: nodes.Text) -> bool:
     above, paragraph = text.parent, False
     while above is not None:
-        if isinstance(
-            above, nodes.title | nodes.reference | nodes.FixedTextElement | nodes.literal | nodes.math | nodes.table
-        ):
-            return False
-        if isinstance(above, addnodes.pending_xref | addnodes.desc | nodes.caption | addnodes.toctree):
+        if isinstance(above, _NOT_RUNNING):
             return False
         paragraph |= isinstance(above, nodes.paragraph)
         above = above.parent

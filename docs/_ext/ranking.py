@@ -1,6 +1,7 @@
 """The words of each page, for the ranking of the search: ``search_words.js``, read by ``_static/ranking.js``.
 
-A word counts more in a title than in a heading, more there than in text, and least in code. Pages count by their folder.
+A word counts more in a title than in a heading, more there than in text, and least in code. Each folder of pages has
+a weight.
 """
 
 from __future__ import annotations
@@ -47,28 +48,28 @@ def words_of(text: str, language: SearchLanguage) -> Iterator[str]:
 def counts_of(document: nodes.document, language: SearchLanguage) -> Counter[str]:
     """Return how much each word counts on a page."""
     counts: Counter[str] = Counter()
-
-    def visit(node: nodes.Node, weight: float) -> None:
-        if isinstance(node, nodes.comment | nodes.math | nodes.raw):
-            return
-        if isinstance(node, nodes.Text):
-            for word in words_of(node.astext(), language):
-                counts[word] += weight  # type: ignore[assignment]
-            return
-        if isinstance(node, nodes.Element):
-            if "no-search" in node.get("classes", ()):
-                return
-            if isinstance(node, nodes.meta) and node.get("name") == "keywords":
-                visit(nodes.Text(node["content"]), KEYWORD)
-            if isinstance(node, nodes.title):
-                weight = TITLE if isinstance(node.parent.parent, nodes.document) else HEADING
-            elif isinstance(node, nodes.literal_block | nodes.doctest_block):
-                weight = CODE
-        for child in node.children:
-            visit(child, weight)
-
-    visit(document, TEXT)
+    for text, weight in _texts(document, TEXT):
+        for word in words_of(text, language):
+            counts[word] += weight  # type: ignore[assignment]
     return counts
+
+
+def _texts(node: nodes.Node, weight: float) -> Iterator[tuple[str, float]]:
+    if isinstance(node, nodes.comment | nodes.math | nodes.raw):
+        return
+    if isinstance(node, nodes.Text):
+        yield node.astext(), weight
+    elif isinstance(node, nodes.meta) and node.get("name") == "keywords":
+        yield node["content"], KEYWORD
+    elif isinstance(node, nodes.Element) and "no-search" not in node.get("classes", ()):
+        for child in node.children:
+            yield from _texts(child, _weight(node, weight))
+
+
+def _weight(node: nodes.Element, weight: float) -> float:
+    if isinstance(node, nodes.title):
+        return TITLE if isinstance(node.parent.parent, nodes.document) else HEADING
+    return CODE if isinstance(node, nodes.literal_block | nodes.doctest_block) else weight
 
 
 def read_page(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:

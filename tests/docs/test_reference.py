@@ -20,10 +20,12 @@ ranking = importlib.import_module("ranking")
 reference = importlib.import_module("reference")
 
 # Aliases of types, tables of specifications, and registries that only the command line lists.
-INTERNAL = set(
-    """Between BudgetsFile CONTESTANTS Claim Correlation CountsFile Distance EdgesFile Ends Epsilon FAMILIES Floats GraphTable
-    Hull HullChoice Integers MANIFEST MatrixFile Outside PlacesFile PriorTable ProgressCallback Raw SUITES States Table""".split()
-)
+INTERNAL = {
+    *("Between", "Claim", "Correlation", "Distance", "Ends", "Epsilon", "Floats", "Hull", "HullChoice", "Integers"),
+    *("Outside", "ProgressCallback", "Raw", "States"),
+    *("BudgetsFile", "CountsFile", "EdgesFile", "GraphTable", "MatrixFile", "PlacesFile", "PriorTable", "Table"),
+    *("CONTESTANTS", "FAMILIES", "MANIFEST", "SUITES"),
+}
 
 
 def undocumented(names, internal):
