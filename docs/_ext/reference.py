@@ -147,7 +147,12 @@ class Objects(SphinxDirective):
         head = [nodes.entry("", nodes.paragraph("", word)) for word in ("name", "summary")]
         group += nodes.thead("", nodes.row("", *head))
         group += nodes.tbody("", *rows)
-        return [nodes.table("", group, classes=["objects"])]
+        table = nodes.table("", group, classes=["objects"])
+        domain = self.env.get_domain("py")
+        if overview_of(module) == self.env.docname and domain.data["modules"].get(module) is None:
+            table["ids"].append(f"module-{module}")
+            domain.note_module(module, f"module-{module}", "", "", False)  # type: ignore[attr-defined]
+        return [table]
 
 
 def other_names(name: str, value: Any) -> Iterator[str]:
@@ -207,7 +212,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, con
     outside = f"{_SHORT[first]}.{rest}" if first in _SHORT else _OURS.get(target, target)
     if outside.partition(".")[0] in ("fractions", "matplotlib", "networkx", "numpy", "pathlib", "scipy"):
         elsewhere = node.deepcopy()
-        elsewhere.update({"reftype": "obj", "reftarget": outside})
+        elsewhere["reftype"], elsewhere["reftarget"] = "obj", outside
         return resolve_reference_any_inventory(env, False, elsewhere, content)
     if node["reftype"] != "mod" and (found := find(env, target, node.get("refdoc", ""))):
         name, entry = found
