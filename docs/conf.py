@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
     ("py:class", r"(Border|Column|Ends|Files|Longitudes|PolicyLike|ProgressCallback|R|States)"),
     ("py:class", r"(collections\.abc\.Mapping|dict|tuple)\[str"),
-    ("py:class", r"(dataclasses|filelock|msgspec|types)\..*"),
+    ("py:class", r"(dataclasses|filelock|msgspec|numpy\._typing|types)\..*"),
 ]
 
 # Inventories of other packages, of the names that we use.

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import click
 import reference
 from docutils import nodes
 from sphinx import addnodes
@@ -37,18 +36,22 @@ def place_of(text: str, objects: dict[str, Any]) -> tuple[str, str, str] | None:
     if target := target_of(text, objects):
         return objects[target].docname, objects[target].node_id, target
     if (command := _COMMAND.match(text)) and command[1] in commands():
-        return "reference/command_line", f"mechdesign-{command[1]}", f"mechdesign {command[1]}"
+        return commands()[command[1]], f"mechdesign-{command[1]}", f"mechdesign {command[1]}"
     module = f"mechdesign.{text.partition('.')[2]}"
     overview = reference.overview_of(module) if re.fullmatch(r"(md|mechdesign)\.[\w.]+", text) else None
     return (overview, "", module) if overview else None
 
 
 @cache
-def commands() -> frozenset[str]:
-    """Return the commands of the command line."""
-    from mechdesign.cli import main
-
-    return frozenset(main.list_commands(click.Context(main)))
+def commands() -> dict[str, str]:
+    """Return the page of each command of the command line."""
+    folder = reference.PAGES.parent
+    return {
+        name: f"reference/{page.stem}"
+        for page in folder.glob("command_line*.md")
+        for names in re.findall(r"^```{command-help} (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+        for name in names.split()
+    }
 
 
 def target_of(text: str, objects: dict[str, Any]) -> str | None:

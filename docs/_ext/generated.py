@@ -20,7 +20,10 @@ def help_text(command: click.Command, name: str) -> str:
 
 
 class CommandHelp(SphinxDirective):
-    """``{command-help}`` shows the help of every command, each under a heading of its own."""
+    """``{command-help} NAMES`` shows the help of the named commands, each under a heading."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each command."""
@@ -28,7 +31,7 @@ class CommandHelp(SphinxDirective):
 
         found: list[nodes.Node] = []
         with click.Context(main) as context:
-            for name in main.list_commands(context):
+            for name in self.arguments[0].split():
                 command = main.get_command(context, name)
                 assert command is not None
                 section = nodes.section(ids=[f"mechdesign-{name}"], names=[f"mechdesign {name}"])

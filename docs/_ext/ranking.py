@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.addnodes import desc_annotation, desc_parameterlist, desc_returns
 from sphinx.application import Sphinx
 from sphinx.search import SearchLanguage
 
@@ -22,24 +23,30 @@ TITLE, KEYWORD, HEADING, TEXT, CODE = 12.0, 8.0, 4.0, 1.0, 0.5
 WEIGHTS = {
     "reference/python/mechdesign.": 0.7,
     "reference/python/": 0.6,
+    "reference/index": 0.3,
+    "index": 0.5,
     "notes/": 0.2,
     "project/": 0.6,
     "contributing/": 0.3,
     "extending/": 0.6,
     "architecture": 0.3,
     "theory/": 0.8,
-    "gallery": 0.7,
+    "gallery": 0.5,
 }
 NAME, START = "search_words.js", "const SearchWords = "
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")
+# The words of a name in camel case.
+_HUMP = re.compile(r"[A-Z][a-z]+")
 _GREEK = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "π": "pi"}
 
 
 def words_of(text: str, language: SearchLanguage) -> Iterator[str]:
-    """Yield the stems of a text; of "check-ins" those of check, ins and checkins."""
+    """Yield the stems of a text: of "check-ins" check, ins and checkins, of "LossFunction" its two words, too."""
     for found in _WORD.findall(text):
         parts = re.split(r"[-.]", found)
-        for part in (*parts, "".join(parts)) if len(parts) > 1 else parts:
+        joined = ["".join(parts)] if len(parts) > 1 else []
+        humps = [hump for part in parts for hump in _HUMP.findall(part) if hump != part]
+        for part in (*parts, *joined, *humps):
             word = _GREEK.get(part, part).lower()
             if language.word_filter(word):
                 yield language.stem(word)
@@ -55,7 +62,8 @@ def counts_of(document: nodes.document, language: SearchLanguage) -> Counter[str
 
 
 def _texts(node: nodes.Node, weight: float) -> Iterator[tuple[str, float]]:
-    if isinstance(node, nodes.comment | nodes.math | nodes.raw):
+    # Types in signatures are no words.
+    if isinstance(node, nodes.comment | nodes.math | nodes.raw | desc_parameterlist | desc_annotation | desc_returns):
         return
     if isinstance(node, nodes.Text):
         yield node.astext(), weight
@@ -69,6 +77,8 @@ def _texts(node: nodes.Node, weight: float) -> Iterator[tuple[str, float]]:
 def _weight(node: nodes.Element, weight: float) -> float:
     if isinstance(node, nodes.title):
         return TITLE if isinstance(node.parent.parent, nodes.document) else HEADING
+    if isinstance(node, nodes.term):
+        return HEADING
     return CODE if isinstance(node, nodes.literal_block | nodes.doctest_block) else weight
 
 

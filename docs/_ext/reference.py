@@ -25,6 +25,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.ext.intersphinx import resolve_reference_any_inventory
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
+from sphinx.util.typing import TypeAliasForwardRef
 
 FOLDER = "reference/python"
 PAGES = Path(__file__).parents[1] / FOLDER
@@ -220,14 +221,6 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, con
     return None
 
 
-def plain_aliases(
-    app: Sphinx, what: str, name: str, item: object, options: Any, signature: str | None, returned: str | None
-) -> tuple[str | None, str | None]:
-    """Write aliases in unions as elsewhere: by their names."""
-    texts = (text and re.sub(r"TypeAliasForwardRef\('([\w.]+)'\)", r"~\1", text) for text in (signature, returned))
-    return next(texts), next(texts)
-
-
 def share_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Draw the navigation of these pages once: none of them is in it, so it is the same on all."""
     if page.startswith(f"{FOLDER}/mechdesign."):
@@ -247,7 +240,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("objects", Objects)
     app.connect("builder-inited", write_pages)
     app.connect("env-updated", add_other_names)
-    app.connect("autodoc-process-signature", plain_aliases)
+    # Sphinx 9.0 shows aliases inside of other types by their repr.
+    TypeAliasForwardRef.__repr__ = lambda alias: f"~{alias.name}"  # type: ignore[method-assign]
     app.connect("missing-reference", resolve, priority=400)
     app.connect("html-page-context", share_navigation, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,14 +2,14 @@
 /* Ranks the pages of the site by the words of a query: BM25 over the counts in search_words.js, times the weight of the page.
    Names of the package come first. Sphinx shows the results: this replaces only its ranking. */
 const Ranking = {
-  K: 1.5,
+  K: 8,
   B: 0.6,
-  GREEK: { "ε": "epsilon", "δ": "delta", "ρ": "rho", "π": "pi" },
+  GREEK: new Map(Object.entries({ "ε": "epsilon", "δ": "delta", "ρ": "rho", "π": "pi" })),
 
   /* The groups of index words that each word of a query may mean, with their weights. */
   groups(query) {
     const stemmer = new Stemmer();
-    const stem = (word) => stemmer.stemWord((Ranking.GREEK[word] || word).toLowerCase());
+    const stem = (word) => stemmer.stemWord((Ranking.GREEK.get(word) || word).toLowerCase());
     const known = (word) => Object.hasOwn(SearchWords.words, word);
     const found = [];
     for (const [whole] of query.matchAll(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu)) {
@@ -59,8 +59,13 @@ const Ranking = {
         scores.set(page, [sum + score, matched + 1]);
       }
     }
+    const asked = new Set(groups.flat().map(([word]) => word));
     return [...scores]
-      .map(([page, [sum, matched]]) => [page, sum * weights[page] * (matched / groups.length) ** 3])
+      .map(([page, [sum, matched]]) => {
+        const title = Ranking.groups(SearchWords.titles[page].split(".").pop());
+        const covered = title.filter((group) => group.some(([word]) => asked.has(word))).length / (title.length || 1);
+        return [page, sum * weights[page] * (1 + covered) * (matched / groups.length) ** 3];
+      })
       .sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   },
 
@@ -68,9 +73,10 @@ const Ranking = {
   objects(query) {
     const name = query.trim().replace(/^md\./, "mechdesign.").replace(/\(.*\)$/, "");
     const names = Object.entries(SearchWords.names);
-    const exact = names.filter(([full]) => full === name || full === `mechdesign.${name}`);
+    const top = `mechdesign.${name}`.toLowerCase();
+    const exact = names.filter(([full]) => full === name || full.toLowerCase() === top);
     const found = exact.length ? exact : names.filter(([full]) => /[A-Z._]/.test(name) && full.endsWith(`.${name}`));
-    return found.sort(([a], [b]) => a.split(".").length - b.split(".").length || a.length - b.length);
+    return found.slice(0, 10).sort(([a], [b]) => a.split(".").length - b.split(".").length || a.length - b.length);
   },
 
   /* Results as Sphinx shows them, the best first: [page, title, anchor, description, score, file, kind]. */
