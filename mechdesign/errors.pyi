@@ -24,6 +24,7 @@ from mechdesign.base._errors import LockWarning as LockWarning
 from mechdesign.base._errors import MechdesignError as MechdesignError
 from mechdesign.base._errors import MetricWarning as MetricWarning
 from mechdesign.base._errors import MissingDependencyError as MissingDependencyError
+from mechdesign.base._errors import MissingPageWarning as MissingPageWarning
 from mechdesign.base._errors import MissingTimeWarning as MissingTimeWarning
 from mechdesign.base._errors import OutsideWarning as OutsideWarning
 from mechdesign.base._errors import PriorWarning as PriorWarning

@@ -9,7 +9,7 @@ belong to the user and nobody else can write to them. The parent folders must be
 have the sticky bit. An unsafe cache is ignored, and a `CacheWarning` reports this once.
 
 The environment variable MECHDESIGN_CACHE names another folder; ``off`` turns the cache off. `turning_off` turns it off
-inside a block.
+inside a block. Without the package platformdirs, only MECHDESIGN_CACHE turns it on.
 
 Up to `MAX_REMEMBERED` results stay in the memory of the process, and are found there without a look at the disk. A size
 limit is stored in the cache folder; if a new entry exceeds it, the entries that were unused for longest are removed.
@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._errors import CacheWarning, ExportError, InputError
@@ -131,11 +130,22 @@ def folder() -> Path | None:
     named = os.environ.get(VARIABLE, "").strip()
     if _OFF.get() or named.lower() in ("off", "0", "none"):
         return None
+    if not named:
+        return _default_folder()
     try:
-        return Path(named).expanduser() if named else user_cache_path("mechdesign", appauthor=False)
+        return Path(named).expanduser()
     except RuntimeError as error:
         bound = "a folder, or off"
         raise InputError(VARIABLE, "names the home folder of an unknown user", value=named, bound=bound) from error
+
+
+def _default_folder() -> Path | None:
+    """Return the folder in which the system keeps caches; None without platformdirs, as results can be recomputed."""
+    try:
+        from platformdirs import user_cache_path
+    except ModuleNotFoundError:
+        return None
+    return user_cache_path("mechdesign", appauthor=False)
 
 
 def path_of(kind: str, key: str) -> Path | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import MissingDependencyError
 
 
@@ -33,9 +34,14 @@ def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str
 def picture(kind: str, values: ArrayLike, what: str) -> str:
     """Return a "heat_map", "points_plot", "outline_plot" or "line_plot" of values as HTML, with the label `what`.
 
-    The module of figures is imported only when a notebook displays a value.
+    The module of figures is imported only when a notebook displays a value. Without Matplotlib there is no figure.
     """
-    found: str = getattr(importlib.import_module("mechdesign.report._notebook"), kind)(values, what)
+    try:
+        with explain_missing("a figure"):
+            module = importlib.import_module("mechdesign.report._notebook")
+    except MissingDependencyError:
+        return ""
+    found: str = getattr(module, kind)(values, what)
     return found
 
 

@@ -318,7 +318,7 @@ class ClusterError(MechdesignError):
 
 
 class MissingDependencyError(MechdesignError, ImportError):
-    """A feature needs a package that is not installed; the message names the extra to install."""
+    """A feature needs a package that is not installed; the message contains the line that installs it."""
 
 
 class LeakageExceededError(MechdesignError):
@@ -441,6 +441,10 @@ class CacheWarning(UserWarning):
 
 class ExposedFileWarning(UserWarning):
     """Other users can read a private file, which earlier versions allowed; its mode is kept."""
+
+
+class MissingPageWarning(UserWarning):
+    """A page was left out, because a package that draws it is not installed; all other files were written."""
 
 
 class ExtensionWarning(UserWarning):

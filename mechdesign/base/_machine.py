@@ -42,6 +42,8 @@ def read_lines(path: Path) -> list[str]:
         return []
 
 
+# Some systems without such a limit, such as WASI, report a memory in which Python alone could not run.
+_MIN_MEMORY_BYTES = 64 * 2**20
 _PROC = Path("/proc")
 # Files of a control group, by version: limit, usage, and the field of memory.stat for unused file pages.
 _FILES = {
@@ -74,16 +76,18 @@ def _available() -> int | None:
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        stated = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+    return stated if stated >= _MIN_MEMORY_BYTES else None
 
 
 def _process_headrooms() -> Iterator[int]:
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:
+        # Windows and WebAssembly have no such limits.
         return
-    import resource
-
     held = [int(part) for line in read_lines(_PROC / "self/statm")[:1] for part in line.split()]
     page = os.sysconf("SC_PAGE_SIZE")
     # Positions of the pages of addresses and of data in statm; see proc(5).
@@ -118,6 +122,11 @@ def _number(path: Path) -> int | None:
 def count_processors() -> int:
     """Return the number of processors that this process may use: its affinity, or its quota of time, rounded up."""
     return max(1, min([_bound(), *(math.ceil(quota) for quota in _quotas())]))
+
+
+def is_webassembly() -> bool:
+    """Return whether this is WebAssembly, where neither threads nor processes can be started."""
+    return sys.platform in ("emscripten", "wasi")
 
 
 def count_threads(most: int) -> int:

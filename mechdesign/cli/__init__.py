@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 import click
 
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import (
     BracketWarning,
@@ -35,6 +36,7 @@ from mechdesign.base._errors import (
     LockWarning,
     MechdesignError,
     MetricWarning,
+    MissingPageWarning,
     OutsideWarning,
     PriorWarning,
     RecognisedWarning,
@@ -134,6 +136,7 @@ _SHOWN_WARNINGS = (
     GraphWarning,
     LockWarning,
     MetricWarning,
+    MissingPageWarning,
     OutsideWarning,
     PriorWarning,
     RevealedWarning,
@@ -231,7 +234,7 @@ class _Commands(click.Group):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
-                with _convert_memory_errors():
+                with _convert_memory_errors(), explain_missing("this command"):
                     result = super().invoke(ctx)
                 # Output that does not fit on a full disk raises an error here, not at the exit of Python.
                 sys.stdout.flush()

@@ -37,6 +37,7 @@ from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
 from mechdesign.certify._texts import escape
@@ -320,7 +321,10 @@ def _say(kind: str, style: str, message: str) -> None:
 def load_pictures(module: str) -> None:
     """Import a module that draws; raise `MissingDependencyError` if that fails, as with a broken Matplotlib."""
     try:
-        importlib.import_module(module)
+        with explain_missing("report.html"):
+            importlib.import_module(module)
+    except MissingDependencyError:
+        raise
     except Exception as error:  # Loading another package can raise any error.
         message = f"figures cannot be drawn: {error}. Repair Matplotlib; nothing was solved or spent"
         raise MissingDependencyError(message) from error

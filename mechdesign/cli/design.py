@@ -101,7 +101,7 @@ def design_schedule(
 def _prepare(given: Specification, report: bool) -> None:
     """Load the modules that draw the page, and print the notes on a specification."""
     if report:
-        load_pictures("mechdesign.report._saving")
+        load_pictures("mechdesign.report._design_page")
     for note in given.notes:
         say_note(note)
 

@@ -18,6 +18,8 @@ from mechdesign.synthesis.formats._registry import FORMATS, format_of
 _WRITE_BYTES = 4096
 # Formats that contain the prior.
 _WITH_PRIOR = ("geojson", "json", "mps", "npz")
+# The format of each option.
+_OWNERS = {"all_rows": "mps", "classic": "js"}
 
 
 def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
@@ -44,11 +46,14 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
     "--all-rows", is_flag=True, help="In format mps, write a privacy row for every pair, including implied pairs."
 )
 @click.option(
+    "--classic", is_flag=True, help="In format js, write a classic script, which defines the object mechdesign."
+)
+@click.option(
     "--without-prior", "public", is_flag=True,
     help="Write a folder like DIR to FILE, with a uniform prior instead of a private one, and without a claim of cost.",
 )  # fmt: skip
 @memory_option
-def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
+def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, classic: bool, public: bool) -> None:
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 
     \b
@@ -63,15 +68,16 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     the true prior.
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
-        _without_prior(folder, target, form is not None or all_rows)
+        _without_prior(folder, target, form is not None or all_rows or classic)
         return
     form = _recognise_format(target) if form is None else form
-    if all_rows and "all_rows" not in form.options:
-        raise click.UsageError("--all-rows goes with --format mps")
+    options = {name: True for name, given in (("all_rows", all_rows), ("classic", classic)) if given}
+    for name in options:
+        if name not in form.options:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --format {_OWNERS[name]}")
     if target is not None and target.is_dir():
         raise click.UsageError(f"{target} is a folder, not a file")
     check_outputs(target, inputs={f"DIR, {name}": folder / name for name in SET})
-    options = {"all_rows": True} if all_rows else {}
     require_design(folder)
     design = Design.load(folder)
     exported = Exported(design.problem, design.channel, design.certificate)
@@ -106,7 +112,9 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
-        raise click.UsageError("--without-prior writes a folder, and cannot be combined with --format or --all-rows")
+        raise click.UsageError(
+            "--without-prior writes a folder, and cannot be combined with --format, --all-rows or --classic"
+        )
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(folder)

@@ -157,7 +157,7 @@ def release(
         steps, resampled = given.steps(trace)
         states = steps.states
         folders.check_room(len(states), problem.cost.shape[0])
-        load_pictures("mechdesign.report._saving")
+        load_pictures("mechdesign.report._trace_page")
         from mechdesign.report import _saving as saving
 
         with progress() as live:

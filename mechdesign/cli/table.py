@@ -132,7 +132,7 @@ def release(
             say_note(ADD_UP)
         check_space(folder, given.output_size(report), FILES)
         if report:
-            load_pictures("mechdesign.report._saving")
+            load_pictures("mechdesign.report._table_page")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None

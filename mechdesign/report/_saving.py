@@ -1,7 +1,8 @@
 """Save a value as a bundle, together with its pages and figures.
 
 Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
-bundle, so that the bundle's digests include it.
+bundle, so that the bundle's digests include it. Pages need Matplotlib and Jinja. Without them, bundles are written
+without pages, and a `MissingPageWarning` reports this once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ import numpy as np
 from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import InputError
+from mechdesign.base._dependencies import explain_missing
+from mechdesign.base._errors import InputError, MissingDependencyError, MissingPageWarning
 from mechdesign.base._files import note_readers
-from mechdesign.report import _design_page as design_page
-from mechdesign.report import _table_page as table_page
-from mechdesign.report import _trace_figures as trace_pictures
-from mechdesign.report import _trace_page as trace_page
+from mechdesign.base._warnings import warn
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.synthesis._result import Design
 from mechdesign.tables._files import Publication
@@ -29,6 +28,7 @@ from mechdesign.tables._release import Release
 from mechdesign.traces._released import ReleasedTrace
 
 _PAGE = "report.html"
+_NEEDS = "a page with figures"
 
 
 @singledispatch
@@ -45,6 +45,7 @@ def html(value: object) -> str:
 
     Raises:
         InputError: If values of this type have no page.
+        MissingDependencyError: If Matplotlib or Jinja is not installed.
 
     Example:
         >>> import mechdesign as md
@@ -57,16 +58,22 @@ def html(value: object) -> str:
 
 @html.register
 def _(value: Design) -> str:
+    with explain_missing(_NEEDS):
+        from mechdesign.report import _design_page as design_page
     return design_page.html(value.problem, value.channel, value.certificate, value.origin)
 
 
 @html.register
 def _(value: ReleasedTrace) -> str:
+    with explain_missing(_NEEDS):
+        from mechdesign.report import _trace_page as trace_page
     return trace_page.html(value)
 
 
 @html.register
 def _(value: Publication) -> str:
+    with explain_missing(_NEEDS):
+        from mechdesign.report import _table_page as table_page
     return table_page.html(value)
 
 
@@ -75,20 +82,42 @@ def _(value: Release) -> str:
     return html(Publication(value))
 
 
-@singledispatch
 def pages(value: object) -> dict[str, bytes]:
-    """Return the page on a value, and its figures if they are separate files, by file name."""
-    return {_PAGE: html(value).encode()}
+    """Return the page on a value, and its figures if they are separate files, by file name.
+
+    Warns with `MissingPageWarning`, and returns nothing, if Matplotlib or Jinja is not installed.
+    """
+    try:
+        return _pictures(value) | {_PAGE: html(value).encode()}
+    except MissingDependencyError as error:
+        global _warned
+        if not _warned:
+            _warned = True
+            warn(f"{_PAGE} is left out: {error}", MissingPageWarning, stacklevel=6)
+        return {}
 
 
-@pages.register
+_warned = False
+
+
+@singledispatch
+def _pictures(value: object) -> dict[str, bytes]:
+    """Return the figures of a value that are separate files, by file name."""
+    return {}
+
+
+@_pictures.register
 def _(value: ReleasedTrace) -> dict[str, bytes]:
-    return trace_pictures.public_pictures(value) | {_PAGE: html(value).encode()}
+    with explain_missing(_NEEDS):
+        from mechdesign.report import _trace_figures as trace_pictures
+    return trace_pictures.public_pictures(value)
 
 
 @singledispatch
 def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = True, **options: Any) -> None:
     """Write a design, a released trace, or a release of a table into a folder, with its page.
+
+    Without Matplotlib or Jinja the page is left out, with a `MissingPageWarning` at the first time.
 
     Args:
         value: The design, released trace, or release of a table.
@@ -145,6 +174,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
     Raises:
         ExportError: If the files cannot be written.
         InputError: If there are fewer true states than steps.
+        MissingDependencyError: If Matplotlib is not installed; nothing is written.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md
@@ -161,6 +191,8 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
         >>> (folder / "private" / "true.csv").exists()
         True
     """
+    with explain_missing(_NEEDS):
+        from mechdesign.report import _trace_figures as trace_pictures
     target, true, steps = as_path(folder, "folder"), as_array(truth, "truth", np.int64), len(trace.releases)
     if len(true) < steps:
         raise InputError("truth", "is shorter than the trace", value=len(true), bound=f"{steps} states")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import require_kind
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import (
     BracketWarning,
     ClusterError,
@@ -462,8 +463,9 @@ def _is_killed(error: Exception) -> bool:
 
 def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[TaskOutcome, None, None]:
     # joblib reads environment variables when it is imported, and rejects some of their values.
-    import joblib.parallel
-    from joblib import Parallel, delayed, parallel_config
+    with explain_missing("a sweep in several processes"):
+        import joblib.parallel
+        from joblib import Parallel, delayed, parallel_config
 
     if joblib.parallel.mp is None:
         raise OSError("joblib finds no shared memory, or JOBLIB_MULTIPROCESSING=0 disables it")

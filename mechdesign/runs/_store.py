@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from mechdesign.base._atomic import write_file
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import ExportError, InputError, RecordsError
 from mechdesign.base._locks import why_unlocked
 from mechdesign.base._values import ReadOnlyMapping, cached_property
@@ -262,7 +262,12 @@ class Store:
 
         Yields:
             Whether this process may run it: False if another process has claimed or finished it.
+
+        Raises:
+            MissingDependencyError: If filelock is not installed.
         """
+        with explain_missing("a folder of rows"):
+            from filelock import FileLock, Timeout
         path = self.folder / _LOCKS / f"{key}.lock"
         lock = FileLock(path, timeout=0, thread_local=False)
         try:

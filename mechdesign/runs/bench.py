@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.base import _lazy
 from mechdesign.base._atomic import write_file
 from mechdesign.base._check import as_number, as_path, require_kind
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._version import __version__
 from mechdesign.runs._contestants import CONTESTANTS, Contestant, select_contestants
@@ -20,9 +21,11 @@ from mechdesign.runs._families import FAMILIES, Family, RowPairs
 from mechdesign.runs._identity import processor
 from mechdesign.runs._phases import Verdict, reduce_pairs
 from mechdesign.runs._store import Request, Row, State, Store
-from mechdesign.runs._worker import WorkerOutcome, run_in_worker
 from mechdesign.solve._linear import to_mps
 from mechdesign.synthesis.formats._plain import mps
+
+if TYPE_CHECKING:
+    from mechdesign.runs._worker import WorkerOutcome
 
 __all__ = [
     "CONTESTANTS",
@@ -230,15 +233,16 @@ def run(
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
-        MissingDependencyError: If a named solver is not installed.
+        MissingDependencyError: If a named solver, or a package for the page or the processes, is not installed.
         RecordsError: If the folder contains other files, or the results of another request.
         ExportError: If a file cannot be written; finished rows are kept.
 
     Example:
         >>> run("small", ["auto"], "bench")  # doctest: +SKIP
     """
-    from mechdesign.runs._bench_page import write_report
-
+    with explain_missing("a benchmark"):
+        from mechdesign.runs import _worker  # noqa: F401 - each row needs it
+        from mechdesign.runs._bench_page import write_report
     request = request_of(suite, solvers, time_limit=time_limit, memory=memory, threads=threads)
     store = Store(folder, request, resume=resume)
     total = len(request.identities)
@@ -309,6 +313,8 @@ def _description(
 
 def _row(key: str, description: Mapping[str, Any]) -> Row:
     task = {name: description[name] for name in ("family", "n", "seed", "contestant", "threads", "time_limit")}
+    from mechdesign.runs._worker import run_in_worker
+
     outcome = run_in_worker(task, description["time_limit"], description["memory"], description["threads"])
     state = {"done": State.DONE, "time": State.CENSORED, "memory": State.CENSORED}.get(outcome.ended, State.FAILED)
     found = dict(outcome.found)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mechdesign.base import _lazy
 from mechdesign.base._check import as_integer
+from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import ExportError, InputError, MechdesignError
 from mechdesign.certify import _bundle as bundle
 from mechdesign.runs._engines import (
@@ -24,7 +25,6 @@ from mechdesign.runs._engines import (
     on_cluster,
 )
 from mechdesign.runs._store import Row, State, Store
-from mechdesign.runs._sweep_page import write_report
 from mechdesign.runs._tasks import Sweep, Task, parse, prepare, read
 from mechdesign.synthesis._folders import check_writable
 
@@ -127,6 +127,8 @@ def run(
             not a positive integer.
         ClusterError: If the cluster was lost.
         ExportError: If a row cannot be written, for example on a full disk; earlier rows are kept.
+        MissingDependencyError: If a package for the page, the locks or the engine is not installed; nothing has been
+            run.
 
     Example:
         >>> run("sweep.toml", "designs")  # doctest: +SKIP
@@ -136,6 +138,8 @@ def run(
         jobs = as_integer(jobs, "jobs", 1)
         if dask is not None:
             raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
+    with explain_missing("a sweep"):
+        from mechdesign.runs._sweep_page import write_report
     # joblib rejects an invalid limit even if `jobs` is given.
     most = 1 if jobs == 1 or dask is not None else count_processes()
     processes = jobs or most
@@ -155,7 +159,10 @@ def run(
             else:
                 outcomes = in_this_process(claims.take(missing))
             stopped = _collect(store, claims, outcomes, _Clock(store, progress))
-        return _finish(store, sweep, stopped)
+        store.tabulate()
+        rows, columns = tuple(store.rows()), tuple(store.request.columns)
+        write_report(store.folder, sweep, rows, columns)
+        return Result(store.folder, rows, columns, len(sweep), stopped)
 
 
 class _Claims:
@@ -254,10 +261,3 @@ def _write(store: Store, outcome: TaskOutcome) -> None:
             raise ExportError(f"{folder} cannot be made: {error.strerror or error}") from error
         bundle.write(folder, outcome.files)
     store.write(outcome.row)
-
-
-def _finish(store: Store, sweep: Sweep, stopped: bool) -> Result:
-    rows, columns = tuple(store.rows()), tuple(store.request.columns)
-    store.tabulate()
-    write_report(store.folder, sweep, rows, columns)
-    return Result(store.folder, rows, columns, len(sweep), stopped)

@@ -8,22 +8,29 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from mechdesign.base._machine import count_threads
 from mechdesign.base._process import UpperLimit
 
 
 @functools.cache
-def _controller() -> ThreadpoolController:
-    """Find the BLAS libraries of NumPy and SciPy; the result is cached, because the search takes a millisecond."""
-    found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
-    return found
+def _controller() -> Any:
+    """Find the BLAS libraries of NumPy and SciPy; the result is cached, because the search takes a millisecond.
+
+    The result is None in a Python without ctypes, such as WebAssembly outside a browser, where BLAS has one thread.
+    """
+    try:
+        import ctypes  # noqa: F401 - threadpoolctl needs it
+    except ImportError:
+        return None
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def limit_this_thread(number: int) -> Any:
     """Return a context manager that limits BLAS libraries with a limit per thread (such as OpenMP) in this thread."""
-    return _controller().limit(limits=number)
+    found = _controller()
+    return contextlib.nullcontext() if found is None else found.limit(limits=number)
 
 
 class _Holder:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._machine import is_webassembly
 from mechdesign.solve._apart import SolverState, wait
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
@@ -167,7 +168,8 @@ def _extend(start: Any, program: LinearProgram) -> Any:
 def _run(highs: Any, options: Options) -> bool:
     """Run HiGHS in a new thread, so that Ctrl-C stops only the solve; return whether Ctrl-C was pressed.
 
-    Each thread has its own HiGHS scheduler, whose number of workers is fixed.
+    Each thread has its own HiGHS scheduler, whose number of workers is fixed. In WebAssembly, which has no threads,
+    HiGHS runs in this thread.
     """
     left = options.deadline.left()
     if left is not None and "time_limit" not in options.extra:
@@ -183,6 +185,9 @@ def _run(highs: Any, options: Options) -> bool:
             done.set()
 
     _subscribe(highs, state, options)
+    if is_webassembly():
+        work()
+        return False
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()

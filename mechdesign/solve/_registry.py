@@ -169,5 +169,14 @@ def find(name: str) -> Solver:
     return solver
 
 
+def choose_installed(*names: str) -> str:
+    """Return the first of these solvers whose package is installed; if none is installed, the first of all.
+
+    >>> choose_installed("block", "highs")
+    'block'
+    """
+    return next((name for name in names if _SOLVERS[name].installed), names[0])
+
+
 def _names() -> str:
     return ", ".join(_SOLVERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from mechdesign.base._errors import InputError
+from mechdesign.base._machine import is_webassembly
 from mechdesign.solve._apart import solve_apart
 from mechdesign.solve._block import BlockBackEnd
 from mechdesign.solve._contract import BackEnd, Options, Solution, measure
@@ -22,7 +23,8 @@ def solve(
     FAILED.
 
     Large programs run in a separate process if the solver would exceed its time limit or ignore Ctrl-C (`Solver.apart`,
-    `Solver.deaf`). The process is killed after the limit plus a grace period of one second and 5 % of the limit.
+    `Solver.deaf`). The process is killed after the limit plus a grace period of one second and 5 % of the limit. In
+    WebAssembly, which has no processes, all programs are solved in this process.
 
     Args:
         program: The program.
@@ -48,7 +50,8 @@ def solve(
     if found.takes != "rows":
         raise InputError("solver", "does not take linear programs", value=solver)
     clock = options.deadline.seconds()
-    if program.matrix.nnz >= found.apart and (found.deaf or options.deadline.left() is not None):
+    wanted = found.deaf or options.deadline.left() is not None
+    if program.matrix.nnz >= found.apart and wanted and not is_webassembly():
         answer = solve_apart(found, program, options, start)
     else:
         answer = cast(BackEnd, found.load())(program, options, start)

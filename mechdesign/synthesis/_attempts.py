@@ -28,12 +28,10 @@ from mechdesign.synthesis._rounding import has_tight_floor
 from mechdesign.synthesis._settings import Rows
 
 # The solvers that "auto" chooses from (`mechdesign.solve._registry`).
-SIMPLEX_SOLVER = "highs-simplex"
-"""The solver for small programs, and for programs that are solved repeatedly: it is exact and supports warm starts."""
 BLOCK_SOLVER = "block"
-"""The solver for all other programs: it uses the bounds of all pairs."""
-LAZY_SOLVER = "highs-ipx"
-"""The solver for large row programs: its interior points violate few of the omitted rows."""
+"""The solver for most programs: it uses the bounds of all pairs, and needs no further package."""
+_SIMPLEX_SOLVERS = "highs-simplex", "scipy-ds"
+_LAZY_SOLVERS = "highs-ipx", "scipy-ipm"
 
 RAYS = "rays"
 """The name of the ray method in `rows` and in summaries. The method solves neither row programs nor block programs."""
@@ -55,6 +53,19 @@ _MAX_LAZY_SIZE = 2_200_000
 _MAX_MERGED_EXPONENT = 1e-6
 # Factor of the objective at which a reduced cost within the solver's tolerance is negligible in the certificate.
 _MAGNIFICATION = 1e6
+
+
+def choose_simplex_solver() -> str:
+    """Return the installed solver for small programs, and for programs that are solved repeatedly: it is exact.
+
+    HiGHS also supports warm starts; without the package highspy, SciPy's copy of HiGHS solves these programs.
+    """
+    return registry.choose_installed(*_SIMPLEX_SOLVERS)
+
+
+def choose_lazy_solver() -> str:
+    """Return the installed solver for large row programs: its interior points violate few of the omitted rows."""
+    return registry.choose_installed(*_LAZY_SOLVERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +135,9 @@ def first_attempt(
     forbidden = bool(form.forbidden.any())
     if solver == "auto":
         solver = (
-            SIMPLEX_SOLVER
+            choose_simplex_solver()
             if size + floors <= MAX_SIMPLEX_ROWS
-            else LAZY_SOLVER
+            else choose_lazy_solver()
             if rows != "auto" or forbidden
             else BLOCK_SOLVER
         )
@@ -203,8 +214,10 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
         yield first_attempt(form, BLOCK_SOLVER)
         if alike:
             yield _note_merging(first_attempt(merged, BLOCK_SOLVER))
-    elif first.solver != LAZY_SOLVER if forbidden else _is_worth_a_lazy_attempt(form, stalled):
-        yield first_attempt(form, LAZY_SOLVER)
+        return
+    lazy = choose_lazy_solver()
+    if first.solver != lazy if forbidden else _is_worth_a_lazy_attempt(form, stalled):
+        yield first_attempt(form, lazy)
 
 
 def _is_worth_a_lazy_attempt(form: NormalForm, stalled: bool) -> bool:

@@ -164,7 +164,9 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
 def _require_problem(problem: Problem) -> Problem:
     """Return the argument if it is a `Problem`; raise InputError otherwise."""
     if not isinstance(problem, Problem):
-        raise InputError("problem", "is not a Problem", value=type(problem).__name__)
+        raise InputError(
+            "problem", "is not a Problem", value=type(problem).__name__, bound="a Problem, such as spec.problem()"
+        )
     return problem
 
 

@@ -20,6 +20,7 @@ import scipy.sparse.linalg
 
 from mechdesign.base import _warnings as warned
 from mechdesign.base._errors import InputError, SizeWarning, TooLargeError
+from mechdesign.base._machine import count_threads
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
@@ -36,10 +37,10 @@ from mechdesign.solve._blocks.parallel import single_threaded
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.synthesis._attempts import (
     BLOCK_SOLVER,
-    LAZY_SOLVER,
     MAX_SIMPLEX_ROWS,
     RAYS,
-    SIMPLEX_SOLVER,
+    choose_lazy_solver,
+    choose_simplex_solver,
     takes_blocks,
 )
 from mechdesign.synthesis._pairs import find_few_pairs
@@ -223,9 +224,9 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
     solver = settings.solver
     if solver == "auto":
         solver = (
-            SIMPLEX_SOLVER
+            choose_simplex_solver()
             if every <= MAX_SIMPLEX_ROWS
-            else LAZY_SOLVER
+            else choose_lazy_solver()
             if settings.rows != "auto" or not size.alike
             else BLOCK_SOLVER
         )
@@ -317,7 +318,7 @@ def list_remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) ->
                 'or rows = "rays" for metric privacy between all pairs, which leaves a gap (a few per cent for smooth '
                 f"priors on grids): {rays}"
             )
-        yield f"other solvers need more: {estimate(size, _replace_solver(settings, LAZY_SOLVER), slowness)}"
+        yield f"other solvers need more: {estimate(size, _replace_solver(settings, choose_lazy_solver()), slowness)}"
     elif size.alike and (other := estimate(size, _replace_solver(settings, BLOCK_SOLVER), slowness)).fits:
         yield f"or leave out solver and rows: {other}"
 
@@ -428,6 +429,7 @@ def measure_speed(threads: int = 1) -> Speed:
         slack = grown - values[:, None]
         (weights * grown / slack).sum(axis=0)
 
+    threads = 1 + count_threads(threads - 1)
     works = (lambda: np.linalg.inv(matrix), sweep, lambda: scipy.sparse.linalg.splu(grid))
     with single_threaded():
         return Speed(*(_time(work, threads) for work in works))

@@ -18,7 +18,7 @@ from mechdesign.base._errors import InfeasibleError, SolverError, TimeLimitError
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.synthesis._attempts import LAZY_SOLVER, MAX_SIMPLEX_ROWS, SIMPLEX_SOLVER
+from mechdesign.synthesis._attempts import MAX_SIMPLEX_ROWS, choose_lazy_solver, choose_simplex_solver
 from mechdesign.synthesis._normal import NormalForm
 from mechdesign.synthesis._pairs import find_bounded_pairs
 from mechdesign.synthesis._rows import RowInverse, RowReduction, list_permitted_rows
@@ -48,7 +48,7 @@ def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) ->
     """
     triples = list_permitted_rows(find_bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
-    solver = SIMPLEX_SOLVER if program.rows <= MAX_SIMPLEX_ROWS else LAZY_SOLVER
+    solver = choose_simplex_solver() if program.rows <= MAX_SIMPLEX_ROWS else choose_lazy_solver()
     # Without an interior channel nothing can be certified, so the solver gets at least a minimal time.
     left = None if deadline is None else deadline.left()
     limit = None if left is None else max(left, _MIN_TIME_LIMIT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,18 @@ def machine(tmp_path, monkeypatch):
 
     write(proc__meminfo=f"MemTotal: 1 kB\nMemAvailable: {8 * 2**20} kB\n", proc__self__statm="1000 10 5 1 0 700 0\n")
     return found, write
+
+
+@pytest.mark.parametrize(("pages", "expected"), [(16, None), (2**14 - 1, None), (2**14, 2**26), (2**20, 2**32)])
+def test_a_memory_in_which_python_could_not_run_is_ignored(pages, expected, machine, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "_PROC", tmp_path / "nowhere")
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert free_memory() == expected
+
+
+def test_a_system_without_the_module_resource_has_no_limits(machine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert memory_below_limits() is None
 
 
 def test_without_limits_it_is_what_the_machine_has(machine):

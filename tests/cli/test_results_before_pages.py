@@ -49,7 +49,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
 
 
 def test_what_draws_is_loaded_before_anything_is_solved(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mechdesign.report._saving", None)
+    monkeypatch.setitem(sys.modules, "mechdesign.report._design_page", None)
     monkeypatch.setattr("mechdesign.synthesis._design.synthesise", fail)
     done = run("design", "s.toml", "-o", "out")
     assert (done.exit_code, Path("out").exists()) == (2, False)

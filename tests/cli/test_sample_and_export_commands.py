@@ -89,6 +89,15 @@ def test_the_exported_program_has_the_optimum_that_was_certified(made):
     assert found["all"][1] > found["few"][1]
 
 
+def test_a_classic_script_is_written(made):
+    assert run("export", made, "--classic", "-o", "channel.js").exit_code == 0
+    text = Path("channel.js").read_text(encoding="utf-8")
+    assert text.startswith("var mechdesign = ")
+    assert "const { sample, verify } = mechdesign;" in text
+    assert run("export", made, "-o", "channel.mjs").exit_code == 0
+    assert 'import { sample, verify } from "./channel.mjs";' in Path("channel.mjs").read_text(encoding="utf-8")
+
+
 def test_exports_that_cannot_be(made, tmp_path):
     unknown = run("export", made, "--format", "xml")
     assert unknown.exit_code == 2
@@ -96,6 +105,8 @@ def test_exports_that_cannot_be(made, tmp_path):
     assert run("export", made, "-o", "f.xml").exit_code == 2
     assert run("export", made).exit_code == 2
     assert run("export", made, "--format", "csv", "--all-rows").exit_code == 2
+    classic = run("export", made, "--format", "csv", "--classic")
+    assert (classic.exit_code, "--classic goes with --format js" in classic.stderr) == (2, True)
     assert run("export", made, "--format", "csv", "-o", tmp_path).exit_code == 2
     assert run("export", made, "--format", "csv", "-o", "none/f.csv").exit_code == 2
     assert not Path("none").exists()

@@ -212,6 +212,7 @@ def test_anchors_are_refused_for_their_costs_tell_the_visits() -> None:
         (["--without-prior"], "with -o"),
         (["--without-prior", "-o", "x.csv", "--format", "csv"], "cannot be combined with --format"),
         (["--without-prior", "-o", "x", "--all-rows"], "cannot be combined with --format"),
+        (["--without-prior", "-o", "x", "--classic"], "cannot be combined with --format"),
     ],
 )
 def test_wrong_usage_is_refused(designed: tuple[Path, str], arguments: list[str], says: str) -> None:

@@ -374,6 +374,33 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
         solve(HONEST.program, "cvxpy-scs")
 
 
+@pytest.mark.parametrize("platform", ["emscripten", "wasi"])
+@pytest.mark.parametrize("solver", ["scipy", "scipy-ds", "highs", "highs-ipx"])
+def test_no_thread_and_no_process_is_started_in_webassembly(
+    solver: str, platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("nothing may be started")
+
+    lp = metric_program(6)
+    expected = solve(lp, solver).residuals.objective
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setitem(registry._SOLVERS, solver, replace(registry.find(solver), apart=0, deaf=True))
+    found = solve(lp, solver, Options(deadline=Deadline(60.0)))
+    assert found.status is Status.OPTIMAL
+    assert found.residuals.objective == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_first_installed_solver_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert registry.choose_installed("highs", "scipy") == "highs"
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "highspy" else found(name))
+    assert registry.choose_installed("highs", "scipy") == "scipy"
+    assert registry.choose_installed("highs", "highs-ipx") == "highs"
+
+
 def test_solver_not_installed_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cvxpy.installed_solvers", lambda: ["SCIPY", "OSQP"])
     with pytest.raises(MissingDependencyError, match=r"pip install clarabel\. Installed are OSQP, SCIPY"):

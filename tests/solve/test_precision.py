@@ -17,8 +17,10 @@ from mechdesign.solve._blocks import memory, newton
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels.direct_lapack import DirectLapack
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
+from mechdesign.solve._blocks.kernels.wrapped_lapack import WrappedLapack
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, refine_direction, solve_newton
 from mechdesign.solve._blocks.step import take_step
@@ -39,14 +41,15 @@ def _affine(blocks):
     return Targets(np.zeros_like(blocks.x), np.zeros(blocks.layout.auxiliary.size))
 
 
+@pytest.mark.parametrize("kind_of_lapack", [DirectLapack, WrappedLapack])
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 7, 48, 49, 100, 131, 200])
-def test_factor_inverse_and_solution(size, single):
+def test_factor_inverse_and_solution(size, single, kind_of_lapack):
     rng = np.random.default_rng(size)
     root = rng.standard_normal((size, size + 3))
     matrix = root @ root.T + size * np.eye(size)
     lapack, kind, accuracy = (
-        Lapack(size, single=single),
+        kind_of_lapack(size, single=single),
         np.float32 if single else np.float64,
         1e-4 if single else 1e-12,
     )
@@ -64,10 +67,43 @@ def test_factor_inverse_and_solution(size, single):
     assert np.triu(factor) == pytest.approx(np.triu(np.linalg.inv(matrix)), rel=accuracy, abs=accuracy)
 
 
-def test_matrices_that_fail_in_single_precision_use_double():
+@pytest.mark.parametrize("kind_of_lapack", [DirectLapack, WrappedLapack])
+def test_matrices_that_fail_in_single_precision_use_double(kind_of_lapack):
     matrix = np.ones((3, 3)) + 1e-9 * np.eye(3)
-    assert Lapack(3, single=True).factor(matrix.astype(np.float32)) == np.inf
-    assert Lapack(3).factor(matrix) == 0.0
+    assert kind_of_lapack(3, single=True).factor(matrix.astype(np.float32)) == np.inf
+    assert kind_of_lapack(3).factor(matrix) == 0.0
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("width", [0, 1, 4, 9])
+def test_both_kinds_of_lapack_add_the_same_products(width, single):
+    rng = np.random.default_rng(width)
+    kind = np.float32 if single else np.float64
+    rows, start = rng.standard_normal((5, width)).astype(kind), rng.standard_normal((9, 9)).astype(kind)
+    found = []
+    for kind_of_lapack in (DirectLapack, WrappedLapack):
+        matrix = start.copy()
+        if width:
+            kind_of_lapack(9, single=single).add_product(rows, address(matrix))
+        found.append(np.triu(matrix))
+    assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind_of_lapack", [DirectLapack, WrappedLapack])
+def test_a_matrix_that_is_not_definite_is_regularised_or_refused(kind_of_lapack):
+    nearly = np.ones((2, 2))
+    assert 0.0 < kind_of_lapack(2).factor(nearly) < 1e-2
+    assert kind_of_lapack(2).factor(np.array([[1.0, 2.0], [2.0, 1.0]])) == np.inf
+
+
+def test_a_solve_without_ctypes_gives_the_same_optimum(monkeypatch):
+    program, options = grid(6, 6), Options(threads=1, extra={"arrays": "numpy"})
+    best = solve_by_interior_point(program, options)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy.Lapack", WrappedLapack)
+    found = solve_by_interior_point(program, options)
+    assert found.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(best.upper, rel=1e-6)
+    assert len(found.history) == pytest.approx(len(best.history), abs=2)
 
 
 @pytest.mark.parametrize("arrays", DENSE)

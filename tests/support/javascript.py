@@ -30,13 +30,20 @@ const shown = () => called(() => about);
 const draws_with = (place, text) => called(() => sample(place, { random: (0, eval)(text) }));
 const plain = (place) => called(() => sample(place));
 """
+# A classic script defines one object; `count` changes, so that it is read anew.
+_FROM_SCRIPT = """
+const { most, about, sample, forget, cellOf, verify, expBelow } = mechdesign;
+Object.defineProperty(globalThis, "count", { get: () => mechdesign.count });
+"""
 
 
 class Module:
-    """An exported module, loaded; an error in it is a `RuntimeError`."""
+    """An exported module or classic script, loaded; an error in it is a `RuntimeError`."""
 
     def __init__(self, source: str) -> None:
         self._engine = MiniRacer()
+        if source.lstrip().startswith("var mechdesign"):
+            source += _FROM_SCRIPT
         # What is evaluated here is a script, which cannot export.
         self._engine.eval(re.sub(r"^export ", "", source, flags=re.MULTILINE) + _CALLS)
 

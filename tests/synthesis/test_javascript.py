@@ -31,6 +31,7 @@ from mechdesign.synthesis.formats._registry import FORMATS
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 
 from javascript import Module
+from py_mini_racer import MiniRacer
 
 TOTAL = 1 << EXPONENT
 
@@ -41,8 +42,8 @@ def exported(problem: md.Problem, numerators: np.ndarray[Any, Any]) -> Exported:
     return Exported(problem, Channel(numerators, *labels), certify(evidence))
 
 
-def source(made: Exported) -> str:
-    return b"".join(FORMATS["js"].parts(made)).decode()
+def source(made: Exported, **options: Any) -> str:
+    return b"".join(FORMATS["js"].parts(made, options)).decode()
 
 
 def channel_like(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -404,3 +405,37 @@ def test_damage_is_a_verdict():
     assert module.call("verdict")["holds"] is False
     with pytest.raises(RuntimeError, match="was changed"):
         module.call("plain", {"x": 0.5, "y": 0.5})
+
+
+def test_a_classic_script_answers_as_the_module_does(city: Exported) -> None:
+    text = source(city, classic=True)
+    assert "export " not in re.sub(r"^//.*$", "", text, flags=re.MULTILINE)
+    module, script = Module(source(city)), Module(text)
+    assert script.call("verdict") == module.call("verdict")
+    assert script.call("shown") == module.call("shown")
+    data = np.random.default_rng(3).bytes(80)
+    place = {"lat": 35.68, "lon": 139.75}
+    assert script.draw(place, data) == module.draw(place, data)
+    assert script.call("counted") == module.call("counted") == 10
+    with pytest.raises(RuntimeError, match="RangeError"):
+        script.call("plain", {"lat": 0.0, "lon": 0.0})
+
+
+def test_a_classic_script_defines_one_name_that_cannot_be_changed() -> None:
+    engine = MiniRacer()
+    before = set(json.loads(engine.eval("JSON.stringify(Object.getOwnPropertyNames(globalThis))")))
+    engine.eval(source(small(), classic=True))
+    after = set(json.loads(engine.eval("JSON.stringify(Object.getOwnPropertyNames(globalThis))")))
+    assert after - before == {"mechdesign"}
+    engine.eval("try { mechdesign.verify = () => ({ holds: true }); } catch (error) {}")
+    assert engine.eval("mechdesign.verify().requirements.length") == 1
+    # Another file replaces the object; its owner keeps the former one under a name.
+    engine.eval(source(small(), classic=True))
+    assert engine.eval("mechdesign.count") == 0
+
+
+def test_a_damaged_classic_script_is_refused() -> None:
+    text = source(small(), classic=True)
+    at = text.index('\\"numerators\\":\\"') + len('\\"numerators\\":\\"')
+    module = Module(text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :])
+    assert module.call("verdict")["holds"] is False

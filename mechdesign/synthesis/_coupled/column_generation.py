@@ -32,7 +32,7 @@ from mechdesign.solve._column_generation import (
 )
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.synthesis._attempts import SIMPLEX_SOLVER
+from mechdesign.synthesis._attempts import choose_simplex_solver
 from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -106,7 +106,7 @@ class PartMixtureMaster:
         # Costs are divided by the cost of the constant channels, and floors by their minima, so that all numbers are of
         # order 1.
         scale = cost or 1.0
-        found = solvers.solve(self._program(working, scale), SIMPLEX_SOLVER, self.options)
+        found = solvers.solve(self._program(working, scale), choose_simplex_solver(), self.options)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
             return RestrictedSolution(working, np.zeros(self.minima.size), found.status, found.message, -np.inf)
         if found.status is not Status.OPTIMAL:

@@ -21,7 +21,7 @@ from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMult
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._attempts import SIMPLEX_SOLVER, takes_blocks
+from mechdesign.synthesis._attempts import choose_simplex_solver, takes_blocks
 from mechdesign.synthesis._coupled.column_generation import PartMixture, PricedParts, decompose
 from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal, make_pricing_problem
 from mechdesign.synthesis._parts import AssembledChannel, MultiplierCollector, Part, PartCache
@@ -70,7 +70,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
             kinds.append(PartClass(alone, tuple(floors), settings.rows))
         kinds[number].mass += part.mass
         members.append(_Member(part, number, estimates))
-    name = SIMPLEX_SOLVER if settings.solver == "auto" else settings.solver
+    name = choose_simplex_solver() if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
     outcome, best, rounds = decompose(kinds, minima, name, settings, deadline)
     assert best.point is not None

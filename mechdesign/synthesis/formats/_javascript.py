@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from importlib import resources
@@ -26,22 +27,44 @@ from mechdesign.synthesis.formats._format import Exported, Format
 
 # Names of coordinates in the module; `sample` accepts and returns places with these names.
 _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
+_EXPORT = re.compile(r"^export (const|function|let) (\w+)", flags=re.MULTILINE)
+_LOAD_MODULE = 'import { sample, verify } from "./channel.mjs";'
+_LOAD_SCRIPT = "const { sample, verify } = mechdesign; // after the script element that loads this file"
 
 
-def _contents(exported: Exported) -> Iterator[bytes]:
+def _contents(exported: Exported, classic: bool = False) -> Iterator[bytes]:
     """Yield an ES module without imports: the template `channel.js` with the channel in base64.
 
     The module contains the data for sampling and for checking pair bounds. It contains neither the prior, nor the cost,
-    nor distortion floors, which depend on the prior.
+    nor distortion floors, which depend on the prior. With `classic`, it is a classic script that defines the global
+    object `mechdesign`: browsers load such a script from a file, but no module.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
     template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
+    if classic:
+        template = _convert_to_script(template)
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-    # The data are inserted after the version and the digest, because they may contain text that looks like a
-    # placeholder.
-    for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
+    load = _LOAD_SCRIPT if classic else _LOAD_MODULE
+    # The data are inserted after the other values, because they may contain text that looks like a placeholder.
+    for name, value in (("LOAD", load), ("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
+
+
+def _convert_to_script(module: str) -> str:
+    """Return a classic script that defines an object with the exports of a module.
+
+    >>> print(_convert_to_script("export let count = 0;"), end="")
+    var mechdesign = (() => {
+    "use strict";
+    let count = 0;
+    return Object.freeze({ get count() { return count; } });
+    })();
+    """
+    body = _EXPORT.sub(r"\1 \2", module).rstrip()
+    # Getters show the current value of a variable, as the bindings of a module do.
+    getters = ", ".join(f"get {name}() {{ return {name}; }}" for _, name in _EXPORT.findall(module))
+    return f'var mechdesign = (() => {{\n"use strict";\n{body}\nreturn Object.freeze({{ {getters} }});\n}})();\n'
 
 
 def script_text(text: str) -> str:
@@ -187,4 +210,10 @@ def _encode(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 
-JS = Format("js", "a module for apps: exact sampling, and a check of every pair bound", (".js", ".mjs"), _contents)
+JS = Format(
+    "js",
+    "a module for apps: exact sampling, and a check of every pair bound",
+    (".js", ".mjs"),
+    _contents,
+    options=("classic",),
+)

@@ -1,6 +1,6 @@
 // A certified privacy mechanism in one file: exact sampling, and a check of every pair bound.
 //
-//   import { sample, verify } from "./channel.mjs";
+//   @LOAD@
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //

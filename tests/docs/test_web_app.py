@@ -1,0 +1,76 @@
+"""The page of the web tutorial answers, and refuses a damaged channel, in Chromium: from a file and from a server."""
+
+import functools
+import http.server
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from pages import blocks
+
+import mechdesign as md
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
+
+TUTORIAL = Path(__file__).parents[2] / "docs/tutorials/web_app.md"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="no Chromium on the path"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    files = {block.caption: block.text for block in blocks(TUTORIAL) if block.caption}
+    (folder / "city.toml").write_text(files["city.toml"], encoding="utf-8")
+    design = md.design(md.read_spec(folder / "city.toml").problem())
+    exported = Exported(design.problem, design.channel, design.certificate)
+    FORMATS["js"].write(exported, folder / "channel.js", {"classic": True})
+    page = files["index.html"]
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    # Presses the button when the page has been read.
+    (folder / "pressed.html").write_text(page.replace("</html>", "<script>share.click()</script></html>"), "utf-8")
+    script = (folder / "channel.js").read_text(encoding="utf-8")
+    at = script.index('\\"numerators\\":\\"') + 40
+    other = "A" if script[at] != "A" else "B"
+    (folder / "damaged.js").write_text(script[:at] + other + script[at + 1 :], "utf-8")
+    (folder / "damaged.html").write_text(page.replace('src="channel.js"', 'src="damaged.js"'), "utf-8")
+    return folder
+
+
+def shown(address):
+    """Return what the element `output` of a page shows, and the number of dots on its map."""
+    arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom", address]
+    printed = subprocess.run([BROWSER, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
+    output = printed.split("<output", 1)[1].split(">", 1)[1].split("</output>")[0]
+    return output, printed.split("<svg", 1)[1].split("</svg>")[0].count("<circle")
+
+
+def test_from_a_file(site):
+    assert shown((site / "index.html").as_uri()) == (
+        "Verified: metric privacy, ε per km (great-circle distance), ε = 1",
+        0,
+    )
+    text, dots = shown((site / "pressed.html").as_uri())
+    assert text.startswith("Sent: 45.7")
+    assert dots == 2
+
+
+def test_a_damaged_channel_is_refused(site):
+    text, _ = shown((site / "damaged.html").as_uri())
+    assert text == "Refused: the module was changed: its digest does not match its data"
+
+
+def test_from_a_server(site):
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        text, dots = shown(f"http://127.0.0.1:{server.server_port}/pressed.html")
+        server.shutdown()
+    assert text.startswith("Sent: 45.7")
+    assert dots == 2

@@ -1,0 +1,318 @@
+"""Designing, verifying, saving and auditing need five packages, neither threads nor processes, and no ctypes.
+
+Each test runs fresh interpreters that find the packages of the core, and no other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mechdesign.base._dependencies import OPTIONAL, explain_missing
+from mechdesign.errors import MissingDependencyError
+
+PROJECT = Path(__file__).parents[1]
+CORE = ("numpy", "scipy", "networkx", "msgspec", "threadpoolctl")
+STATED = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# Code that removes threads, processes or ctypes before mechdesign is imported. SciPy itself needs ctypes.
+VARIANTS = {
+    "nothing else": "",
+    "no threads": """
+import _thread, threading
+def refuse(*arguments, **named):
+    raise RuntimeError("can't start new thread")
+_thread.start_new_thread = threading._start_new_thread = refuse
+if hasattr(threading, "_start_joinable_thread"):
+    threading._start_joinable_thread = refuse
+""",
+    "no processes": """
+import os, subprocess, multiprocessing.process
+def refuse(*arguments, **named):
+    raise OSError("this system has no processes")
+os.fork = os.posix_spawn = subprocess.Popen.__init__ = multiprocessing.process.BaseProcess.start = refuse
+""",
+    "no ctypes": """
+import sys
+import scipy.linalg, scipy.optimize, scipy.sparse.csgraph, scipy.sparse.linalg, scipy.spatial, scipy.special
+sys.modules["ctypes"] = sys.modules["_ctypes"] = None
+""",
+}
+
+TOOLS = """
+import sys, pathlib
+import numpy as np
+import mechdesign as md
+
+folder = pathlib.Path(sys.argv[1])
+
+def problem(columns, rows, *requirements, **named):
+    domain = md.Domain.grid(columns=columns, rows=rows, width=columns, height=rows, unit="km")
+    distance = md.distances.euclidean(domain)
+    made = [make(distance) for make in requirements] or [md.MetricPrivacy(0.8, distance)]
+    named = {"prior": md.Prior.uniform(domain.size), "cost": distance} | named
+    return md.Problem(requirements=made, secrets=domain, observables=domain, **named)
+
+def metric(distance):
+    return md.MetricPrivacy(0.8, distance)
+
+def floor(distance):
+    return md.DistortionPrivacy(0.95 * distance.mean(axis=0).min(), distance)
+
+def near(distance):
+    return md.ThresholdPrivacy(0.8, distance, 1.5)
+"""
+
+JOBS = {
+    "small": """
+design = md.design(problem(4, 3))
+assert design.certificate.holds and design.certificate.relative_gap < 1e-6
+assert design.summary.solver == "scipy-ds", design.summary
+""",
+    "small-floor": """
+design = md.design(problem(4, 3, metric, floor))
+assert design.certificate.holds and design.certificate.relative_gap < 1e-6
+""",
+    "blocks": """
+design = md.design(problem(8, 6))
+assert design.summary.solver == "block" and design.certificate.relative_gap < 1e-6
+assert abs(design.certificate.expected_cost - md.design(problem(8, 6), solver="block").certificate.expected_cost) < 1e-6
+""",
+    "blocks-floor": """
+design = md.design(problem(8, 6, metric, floor))
+assert design.summary.solver == "block" and design.certificate.relative_gap < 1e-6
+""",
+    "forbidden answers": """
+domain = md.Domain.grid(columns=6, rows=4, width=6.0, height=4.0, unit="km")
+distance = md.distances.euclidean(domain)
+far = np.where(distance > 6.0, np.inf, distance)
+design = md.design(problem(6, 4, near, cost=far))
+assert design.certificate.holds and design.summary.solver.startswith("scipy"), design.summary
+""",
+    "lazy rows": """
+design = md.design(problem(5, 4), rows="lazy")
+assert design.certificate.relative_gap < 1e-6
+""",
+    "rays": """
+design = md.design(problem(5, 4), rows="rays")
+assert design.certificate.holds
+""",
+    "graph": """
+import networkx
+graph = networkx.grid_2d_graph(3, 3)
+graph = networkx.convert_node_labels_to_integers(graph)
+design = md.design(problem(3, 3, lambda distance: md.GraphPrivacy(0.8, graph)))
+assert design.certificate.holds
+""",
+    "saved and verified": """
+design = md.design(problem(4, 3, metric, floor))
+design.save(folder / "bundle")
+assert md.verify(folder / "bundle").holds
+assert (md.Design.load(folder / "bundle").channel.numerators == design.channel.numerators).all()
+assert not (folder / "bundle" / "report.html").exists()
+assert 0 <= design.sample_at(1.2, 0.7).index < 12
+repr(design), design._repr_html_()
+""",
+    "audit": """
+given = problem(4, 3)
+design = md.design(given)
+found = md.audit(design.channel, distance=given.requirements[0].distance)
+assert 0.79 < found.epsilon <= 0.8 + 1e-12, found
+""",
+    "specification": """
+(folder / "s.toml").write_text('''
+domain.grid = { columns = 4, rows = 3, width = 4.0, height = 3.0 }
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{ kind = "metric", epsilon = "0.8", distance = "euclidean" }]
+''', encoding="utf-8")
+md.read_spec(folder / "s.toml").design().save(folder / "specified")
+assert md.verify(folder / "specified").holds
+""",
+}
+
+END = """
+import json
+allowed = {*sys.stdlib_module_names, "numpy", "scipy", "networkx", "msgspec", "threadpoolctl", "mechdesign"}
+others = {name for name, module in sys.modules.items() if module} - {"cython_runtime", "job"}
+print(json.dumps(sorted({name.partition(".")[0] for name in others if not name.startswith("_")} - allowed)))
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory) -> Path:
+    """Give a folder from which mechdesign and the five packages of its core can be imported."""
+    folder = tmp_path_factory.mktemp("core")
+    for name in CORE:
+        found = importlib.metadata.distribution(name)
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}:
+            (folder / top).symlink_to(Path(str(found.locate_file(top))).resolve())
+    (folder / "mechdesign").symlink_to(PROJECT / "mechdesign")
+    return folder
+
+
+def run(core: Path, code: str, *arguments: str | Path, where: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a fresh interpreter without the packages of this environment."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {"PYTHONPATH": str(core), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-S", "-P", "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=where, timeout=300)
+
+
+def test_what_the_core_needs_is_what_the_project_requires() -> None:
+    required = {re.split(r"[<>=;\[ ]", line)[0] for line in STATED["dependencies"]}
+    assert set(CORE) <= required
+    assert required - set(CORE) <= OPTIONAL
+    extras = {name for kind in ("dask", "fast", "parquet", "torch") for name in STATED["optional-dependencies"][kind]}
+    assert {re.split(r"[<>=;\[ ]", line)[0] for line in extras} <= OPTIONAL
+
+
+def test_the_interpreter_of_these_tests_finds_no_other_package(core, tmp_path) -> None:
+    code = "import importlib.util, sys; print([n for n in sys.argv[1:] if importlib.util.find_spec(n)])"
+    assert run(core, code, *OPTIONAL, "pandas", "pytest", where=tmp_path).stdout == "[]\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_of_the_core(job, variant, core, tmp_path) -> None:
+    done = run(core, VARIANTS[variant] + TOOLS + JOBS[job] + END, tmp_path, where=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == []
+
+
+def test_the_road_from_a_problem_to_a_second_proof(core, tmp_path) -> None:
+    road = TOOLS + JOBS["saved and verified"] + JOBS["audit"] + END
+    done = run(core, road, tmp_path, where=tmp_path)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "[]\n")
+    second = [sys.executable, "-I", "-S", str(PROJECT / "mechdesign/certify/second_verifier.py"), "bundle"]
+    assert subprocess.run(second, capture_output=True, cwd=tmp_path, timeout=300).returncode == 0
+    first = run(core, "import runpy; runpy.run_module('mechdesign.certify')", "bundle", where=tmp_path)
+    assert first.stderr == ""
+
+
+@pytest.mark.parametrize(("variant", "failure"), [("no threads", RuntimeError), ("no processes", OSError)])
+def test_what_the_variants_take_away_is_gone(variant, failure, core, tmp_path) -> None:
+    use = "threading.Thread(target=print).start()" if failure is RuntimeError else "subprocess.Popen(['true'])"
+    done = run(core, f"{VARIANTS[variant]}\nimport threading, subprocess\n{use}", where=tmp_path)
+    assert done.stderr.splitlines()[-1].startswith(failure.__name__)
+
+
+MISSING = {
+    "md.design(problem(2, 1), solver='highs')": "solver 'highs' needs the package highspy: pip install highspy",
+    "md.design(problem(2, 1), solver='highs-ipx')": "pip install highspy",
+    "md.design(problem(2, 1), solver='cvxpy')": "pip install cvxpy",
+    "md.design(problem(2, 1), solver='cvxpy-scs')": "pip install cvxpy",
+    "md.design(problem(2, 1), solver='block', options={'arrays': 'numba'})": r"pip install 'mechdesign\[fast\]'",
+    "md.design(problem(2, 1), solver='block', options={'arrays': 'torch'})": r"pip install 'mechdesign\[torch\]'",
+    "md.report.html(design)": "a page with figures needs the packages jinja2 and matplotlib: pip install jinja2",
+    "md.figures.leakage": "figures.leakage needs the packages jinja2 and matplotlib: pip install jinja2 matplotlib",
+    "md.Ledger(1, path=folder / 'ledger').spend('a', 'b', 0.1)": "a file needs the package filelock: pip install",
+    "md.sweep.run(swept, folder / 'swept', jobs=1)": "a sweep needs the packages jinja2 and matplotlib: pip install",
+    "md.bench.run('small', ['auto'], folder / 'bench')": "a benchmark needs the package psutil: pip install psutil",
+    "export('parquet', design)": r"pip install 'mechdesign\[parquet\]'",
+    "md.Prior.uniform(3).to_pandas()": "pip install pandas",
+}
+
+
+def test_what_needs_another_package_names_the_line_that_installs_it(core, tmp_path) -> None:
+    code = f"""
+from mechdesign.synthesis.formats import FORMATS, Exported
+
+def export(name, design):
+    return FORMATS[name].parts(Exported(design.problem, design.channel, design.certificate))
+
+swept = md.sweep.parse('''
+domain.grid = {{ columns = 2, rows = 1, width = 2.0, height = 1.0 }}
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]
+sweep = {{ "privacy.0.epsilon" = [1, 2] }}
+''')
+design = md.design(problem(2, 1))
+for call in {list(MISSING)}:
+    try:
+        eval(call)
+        print(call, "did not fail")
+    except Exception as error:
+        print(type(error).__name__, " ".join(str(error).split()))
+print(sorted(path.name for path in folder.iterdir()))
+"""
+    done = run(core, TOOLS + code, tmp_path, where=tmp_path)
+    *lines, left = done.stdout.splitlines()
+    assert len(lines) == len(MISSING), done
+    for line, (call, expected) in zip(lines, MISSING.items(), strict=True):
+        assert re.match("MissingDependencyError ", line), (call, line)
+        assert re.search(expected, line), (call, line)
+    assert left == "[]"
+
+
+def test_a_page_that_cannot_be_drawn_is_left_out_and_this_is_said_once(core, tmp_path) -> None:
+    code = """
+md.design(problem(3, 1)).save(folder / "b", files={"report.html": b"the page of another design"})
+design = md.design(problem(2, 1))
+for name in "ab":
+    md.report.save(design, folder / name)
+    assert md.verify(folder / name).holds
+    assert not (folder / name / "report.html").exists()
+"""
+    done = run(core, TOOLS + code, tmp_path, where=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = "MissingPageWarning: report.html is left out: a page with figures needs the packages jinja2 and matplotlib"
+    assert done.stderr.count("MissingPageWarning") == 1
+    assert said in done.stderr
+    assert done.stderr.startswith("<string>:"), "the warning names the line of the caller"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["verify", "x"]])
+def test_the_command_line_names_what_it_needs_in_a_line(arguments, core, tmp_path) -> None:
+    code = "import sys, runpy; sys.argv[0] = 'mechdesign'; runpy.run_module('mechdesign', run_name='__main__')"
+    done = run(core, code, *arguments, where=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("error: the command mechdesign needs the packages click and rich: pip install click rich\n")
+
+
+def test_the_cache_is_off_without_a_folder_for_it(core, tmp_path) -> None:
+    code = """
+from mechdesign.base import _cache
+import os
+print(_cache.folder())
+os.environ["MECHDESIGN_CACHE"] = str(folder)
+print(_cache.folder() == folder)
+"""
+    assert run(core, TOOLS + code, tmp_path, where=tmp_path).stdout == "None\nTrue\n"
+
+
+@pytest.mark.parametrize("package", sorted(OPTIONAL))
+def test_each_package_is_named_where_it_is_missing(package, monkeypatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, package, None)
+    expected = f"the thing needs the packages? .*{package}.*: pip install "
+    with pytest.raises(MissingDependencyError, match=expected) as found, explain_missing("the thing"):
+        importlib.import_module(package)
+    assert isinstance(found.value, ImportError)
+    assert isinstance(found.value.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize(
+    "name", ["no_such_package", "matplotlib.no_such_module", "numpy.no_such_module", "mechdesign.no"]
+)
+def test_other_imports_fail_as_they_always_did(name) -> None:
+    with pytest.raises(ModuleNotFoundError, match="No module named"), explain_missing("the thing"):
+        importlib.import_module(name)
+
+
+def test_an_error_inside_an_installed_package_is_not_hidden() -> None:
+    with pytest.raises(ModuleNotFoundError, match="broken"), explain_missing("the thing"):
+        raise ModuleNotFoundError("broken", name="matplotlib")
+    with pytest.raises(ImportError, match="of another kind"), explain_missing("the thing"):
+        raise ImportError("of another kind", name="matplotlib")
