@@ -24,8 +24,8 @@ from sphinx.domains.python import ObjectEntry
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.intersphinx import resolve_reference_any_inventory
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import TypeAliasForwardRef
 from sphinx.util.nodes import make_refnode
-from sphinx.util.typing import TypeAliasForwardRef
 
 FOLDER = "reference/python"
 PAGES = Path(__file__).parents[1] / FOLDER
