@@ -85,7 +85,7 @@ def _kind(value: Schema) -> str:
     """Return what a value may be, in words; tables are links to their own headings."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        return f"[{name}](#table-{name.lower()})"
+        return f"{{ref}}`{name} <table {name.lower()}>`"
     for choices in ("anyOf", "oneOf"):
         if choices in value:
             return " or ".join(dict.fromkeys(_kind(choice) for choice in value[choices]))

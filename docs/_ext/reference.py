@@ -37,6 +37,7 @@ _SHORT = {"np": "numpy", "nx": "networkx", "sparse": "scipy.sparse"}
 _OURS = {
     "ArrayLike": "numpy.typing.ArrayLike",
     "Figure": "matplotlib.figure.Figure",
+    "Flags": "numpy.ndarray",
     "Floats": "numpy.ndarray",
     "Fraction": "fractions.Fraction",
     "Integers": "numpy.ndarray",
