@@ -104,6 +104,12 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Open the built site in the system's Chromium; skipped where none is installed. The session `docs` builds it."""
+    run(session, "pytest", "-m", "browser", "tests/browser", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build wheel and sdist, and verify a bundle with what was built."""
     session.run("bash", ".ci/wheel", external=True)

@@ -27,6 +27,7 @@ extensions = [
     "autolink",
     "ranking",
     "peers",
+    "browser",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True

@@ -5,18 +5,24 @@ Each function below makes one picture from the package alone; all of them take w
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
+from mechdesign.measures._delta import find_delta
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _leakage_figures as plots
+from mechdesign.report._distance_figure import draw_epsilons
 from mechdesign.report._graph_figures import GraphMarks, policy_picture
 from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
@@ -28,6 +34,16 @@ FOLDER = Path(__file__).parent / "pictures"
 
 GRID = md.Domain.grid(columns=12, rows=9, width=12.0, height=9.0, unit="km")
 DISTANCE = md.distances.euclidean(GRID)
+
+
+def run_page(name: str) -> dict[str, Any]:
+    """Run the Python blocks of a tutorial in a temporary folder, and return its names."""
+    page = (FOLDER.parent / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S):
+            exec(block, names)
+    return names
 
 
 def town() -> md.Prior:
@@ -70,6 +86,26 @@ def attack() -> Figure:
     made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)]), tolerance=1e-5)
     best = md.attack.optimal(made.channel, prior, DISTANCE)
     return plot.error_picture(best.per_secret, prior.probabilities, GRID, "km")
+
+
+def phones() -> Figure:
+    """Show ε and δ by distance of two rules of phones, and of a certified channel with the same mean error."""
+    page, radii = run_page("phones"), [0.5, 1, 1.5, 2, 3, 4, 5]
+    names = ("browser, 5 km", "Android, 2 km", "certified, ε = 1.4 per km")
+    audits = dict(zip(names, (page["browser"], page["android"], page["certified"]), strict=True))
+    figure = new_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    draw_epsilons(left, audits, radii)
+    for style, found in zip(("o-", "s--", "^-."), audits.values(), strict=True):
+        colour = next(line.get_color() for line in left.lines if line.get_marker() == style[0])
+        delta = [find_delta(found, page["RATE"], radius) for radius in radii]
+        right.plot(radii, delta, style, color=colour, markersize=5)
+    right.set_xlim(left=0)
+    right.set_xlabel(left.get_xlabel())
+    right.set_ylabel(f"δ at ε = {page['RATE']} per km")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    headline(figure, "Only the certified channel, whose mean error is that of Android, has a guarantee")
+    return figure
 
 
 def leakage() -> Figure:
@@ -140,14 +176,45 @@ def databases() -> Figure:
     return figure
 
 
+def table() -> Figure:
+    """Show the distribution function that the tutorial on tables rehearses."""
+    page = run_page("table")
+    policy = page["policies"]["ages at most 5 apart"]
+    return md.figures.release(md.tables.release_cumulative(page["ages"], policy, epsilon=0.5, rng=3))
+
+
+def week() -> Figure:
+    """Show leakage and budgets of the three plans for a week."""
+    page = run_page("week")
+    figure = new_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    times = np.arange(1, page["REPORTS"] + 1)
+    for style, (name, budgets) in zip(("o-", "s--", "^-."), page["plans"].items(), strict=True):
+        leaked = md.leakage.temporal(budgets, page["backward"], page["forward"])
+        left.plot(times, leaked, style, markersize=4.5, label=name)
+        right.plot(times, budgets, style[0], markersize=4.5)
+    left.axhline(page["PROMISE"], color="#5b6570", linewidth=0.8, linestyle=(0, (2, 2)))
+    left.annotate("promise", (times[-1], page["PROMISE"]), (0, 3), textcoords="offset points", ha="right", fontsize=8.5)
+    for panel, said in ((left, "leakage of all reports, in nats"), (right, "budget ε of the report, in nats")):
+        panel.set_ylim(bottom=0)
+        panel.set_xlabel("report")
+        panel.set_ylabel(said)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    headline(figure, "Four larger budgets keep the same promise as fourteen small ones")
+    return figure
+
+
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
+    "phones": (phones, "png"),
     "leakage": (leakage, "png"),
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),
     "trace": (trace, "png"),
     "databases": (databases, "png"),
+    "table": (table, "png"),
+    "week": (week, "png"),
 }
 
 

@@ -1,5 +1,6 @@
 from . import attack as attack
 from ._audit import Audit as Audit
+from ._audit import DistanceLoss as DistanceLoss
 from ._audit import PairLoss as PairLoss
 from ._audit import audit as audit
 from ._cost_curve import cost_curve as cost_curve

@@ -40,6 +40,9 @@ from mechdesign.synthesis._settings import SolveSettings
 # If ε times the largest distance is at most this bound, a constant answer is optimal up to this relative cost.
 _NEGLIGIBLE = 1e-9
 
+# The number of radii of `Audit.epsilon_by_distance` by default.
+_RADII = 10
+
 _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
 
 
@@ -63,6 +66,27 @@ class PairLoss:
     epsilon: float
     likely: float
     unlikely: float
+
+
+@dataclass(frozen=True)
+class DistanceLoss:
+    """The privacy loss of all pairs of secrets within a distance.
+
+    Attributes:
+        radius: The largest distance of the pairs.
+        pairs: The number of pairs (s, t) within the radius, in both orders.
+        epsilon: The least ε in nats with p(o|s) <= e^ε p(o|t) for these pairs and all observables, rounded up. It is
+            `math.inf` if an observable of one secret never occurs for another.
+        witness: The pair and the observable that attain ε; None for ε = 0.
+
+    >>> audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 2], [2, 0]]).epsilon_by_distance([2])[0].pairs
+    2
+    """
+
+    radius: float
+    pairs: int
+    epsilon: float
+    witness: Witness | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +170,53 @@ class Audit:
             loss = PairLoss((s, t), o, float(best[pair]), float(self.matrix[s, o]), float(self.matrix[t, o]))
             found.setdefault(frozenset((s, t)), loss)
         return tuple(found.values())
+
+    def epsilon_by_distance(self, radii: ArrayLike | None = None) -> tuple[DistanceLoss, ...]:
+        """Return the least ε for all pairs of secrets within each distance, by exact comparisons.
+
+        The attribute `epsilon` is per unit of distance. Here ε is the loss itself: within the radius, no observable is
+        more than e^ε times as likely for one secret as for another. A channel with metric privacy has at most ε = rate
+        × radius. An infinite ε at a small radius means that neighbours can be distinguished with certainty. The ends of
+        an edge of a policy graph have the distance 1.
+
+        Args:
+            radii: The distances, increasing, in the unit of the distances. By default, ten equal steps up to the
+                largest distance. Pairs count as within the radius up to rounding; see `distances.reach`.
+
+        Returns:
+            The loss for each radius. ε never decreases with the radius.
+
+        Raises:
+            InputError: The radii are not positive or not increasing.
+
+        >>> found = audit([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], distance=[[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+        >>> [each.epsilon for each in found.epsilon_by_distance([0.5, 1])]
+        [0.0, inf]
+        """
+        losses, least = [], -1.0
+        worst = Tight(0.0, Fraction(0), None)
+        for radius in self._radii(radii):
+            most = distances.reach(radius)
+            ring = np.flatnonzero((self.bound.weights > least) & (self.bound.weights <= most))
+            equal = np.ones(len(ring))
+            pairs = ExponentBound("graph", Fraction(1), self.bound.sources[ring], self.bound.targets[ring], equal)
+            found = tight(self._rows, pairs)
+            if worst.bound is not None and (found.bound is None or found.bound > worst.bound):
+                worst = found
+            count = int((self.bound.weights <= most).sum())
+            losses.append(DistanceLoss(radius, count, worst.epsilon, worst.witness))
+            least = most
+        return tuple(losses)
+
+    def _radii(self, radii: ArrayLike | None) -> list[float]:
+        """Return the radii of `epsilon_by_distance` as floats."""
+        if radii is None:
+            largest = float(self.bound.weights.max(initial=0.0))
+            return [largest * step / _RADII for step in range(1, _RADII + 1)] if largest > 0 else []
+        given = as_nonnegative(radii, "radii", 1)
+        require(given > 0, given, "radii", "> 0")
+        require(np.diff(given, prepend=0.0) > 0, given, "radii", "above the radius before it")
+        return [float(radius) for radius in given]
 
     @cached_property
     def exposure(self) -> Floats:

@@ -6,6 +6,7 @@ from ._design_figures import graph as graph
 from ._design_figures import prior as prior
 from ._design_figures import requirements as requirements
 from ._design_figures import trace as trace
+from ._distance_figure import epsilon_by_distance as epsilon_by_distance
 from ._leakage_figures import leakage as leakage
 from ._leakage_figures import leakage_allocation as leakage_allocation
 from ._leakage_figures import leakage_correlation_strength as leakage_correlation_strength

@@ -1,0 +1,217 @@
+"""ε by distance and δ are those of brute force in exact rationals."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.measures import _delta
+from mechdesign.measures._delta import find_delta
+
+LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+TWO = np.array([[0.0, 1.0], [1.0, 0.0]])
+
+
+def rows_of(matrix: np.ndarray) -> list[list[Fraction]]:
+    rows = [[Fraction(value) for value in row] for row in matrix.tolist()]
+    return [[value / sum(row) for value in row] for row in rows]
+
+
+def brute_epsilon(matrix: np.ndarray, distance: np.ndarray, radius: float) -> Decimal | None:
+    """Return the least ε of all pairs within the radius, to 50 digits; None where no ε holds."""
+    rows, worst = rows_of(matrix), Fraction(1)
+    for s, above in enumerate(rows):
+        for t, below in enumerate(rows):
+            if s == t or distance[s, t] > radius:
+                continue
+            for a, b in zip(above, below, strict=True):
+                if a > b == 0:
+                    return None
+                if b:
+                    worst = max(worst, a / b)
+    with localcontext(prec=60):
+        return (Decimal(worst.numerator) / Decimal(worst.denominator)).ln()
+
+
+def brute_delta(matrix: np.ndarray, distance: np.ndarray, epsilon: Fraction, radius: float) -> Fraction:
+    """Return the largest δ of all pairs within the radius, with e^(ε d) to 60 digits."""
+    rows, worst = rows_of(matrix), Fraction(0)
+    for s, above in enumerate(rows):
+        for t, below in enumerate(rows):
+            if s == t or distance[s, t] > radius:
+                continue
+            with localcontext(prec=70):
+                power = epsilon * Fraction(float(distance[s, t]))
+                factor = Fraction((Decimal(power.numerator) / Decimal(power.denominator)).exp())
+            excess = sum((max(a - factor * b, Fraction(0)) for a, b in zip(above, below, strict=True)), Fraction(0))
+            worst = max(worst, excess)
+    return worst
+
+
+def random_channel(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    n, m = int(rng.integers(2, 7)), int(rng.integers(1, 6))
+    matrix = rng.dirichlet(np.full(m, 10 ** rng.uniform(-1, 1)), n)
+    kind = rng.integers(0, 4)
+    if kind == 0:
+        matrix[rng.random((n, m)) < 0.15] = 0.0
+        matrix[:, 0] += matrix.sum(axis=1) == 0
+    elif kind == 1:
+        matrix = matrix[:1] * (1 + rng.integers(-3, 4, (n, m)) * 2.0**-52)
+    elif kind == 2:
+        matrix = np.round(matrix * 8) / 8 + 2.0**-20
+    places = rng.integers(0, 4, (n, 2)).astype(float)
+    distance = md.distances.manhattan(md.Domain.from_points(places)).copy()
+    if rng.random() < 0.2:
+        distance[0, -1] = distance[-1, 0] = np.inf
+    return matrix, distance
+
+
+def compare(matrix: np.ndarray, distance: np.ndarray) -> int:
+    """Compare with brute force; return the number of infinite ε."""
+    found, infinite = md.audit(matrix, distance, weights=True), 0
+    for each in found.epsilon_by_distance([0.5, 1, 2.5, 6]):
+        truth = brute_epsilon(matrix, distance, each.radius)
+        near = (distance <= each.radius) & ~np.eye(len(distance), dtype=bool)
+        assert each.pairs == near.sum()
+        if truth is None:
+            assert each.epsilon == math.inf
+            infinite += 1
+            continue
+        assert truth <= Decimal(repr(each.epsilon))
+        assert truth == each.epsilon == 0 or Decimal(repr(math.nextafter(each.epsilon, 0))) < truth
+        assert (each.witness is None) == (each.epsilon == 0)
+        if each.witness is not None:
+            (s, t), o = each.witness
+            assert near[s, t]
+            rows = rows_of(matrix)
+            assert math.log(rows[s][o] / rows[t][o]) == pytest.approx(each.epsilon, rel=1e-9, abs=1e-15)
+    for epsilon in (Fraction(0), Fraction(1, 3), Fraction(2)):
+        for radius in (1.0, 6.0):
+            exactly = brute_delta(matrix, distance, epsilon, radius)
+            delta = find_delta(found, epsilon, radius)
+            # Rounded up, and not by more than the bound of the exponential and a float need.
+            assert exactly - Fraction(1, 10**50) <= Fraction(repr(delta))
+            assert delta <= float(exactly) * (1 + 2.0**-51) + 1e-37
+    return infinite
+
+
+def compare_many(count: int) -> int:
+    """Compare random channels with brute force; return the number of infinite ε."""
+    rng = np.random.default_rng(41)
+    return sum(compare(*random_channel(rng)) for _ in range(count))
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_channels_against_brute_force_in_rationals(count: int) -> None:
+    assert count / 10 < compare_many(count) < 2 * count
+
+
+@pytest.mark.parametrize("part", ["exp_lower", "_delta_of", "tight"])
+def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    kept = getattr(_delta, part)
+    wrong = {
+        "exp_lower": lambda *given: kept(*given) + (1 << 80),
+        "_delta_of": lambda *given: kept(*given) * Fraction(1000001, 1000000),
+        "tight": lambda *given: md.measures.Tight(0.0, Fraction(0), None),
+    }
+    monkeypatch.setattr(_delta, part, wrong[part])
+    with pytest.raises(AssertionError):
+        compare_many(50)
+
+
+def test_known_values() -> None:
+    """Randomised response at ε = ln 3, and total variation at ε = 0."""
+    response = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
+    assert response.epsilon_by_distance([1])[0].epsilon == response.epsilon
+    assert find_delta(response, 0) == 0.5
+    assert find_delta(response, response.epsilon) == 0.0
+    assert find_delta(response, "0.5") == pytest.approx(0.75 - math.exp(0.5) / 4, rel=1e-15)
+    assert find_delta(md.audit(np.eye(2), TWO), 50) == 1.0
+    assert find_delta(md.audit(np.eye(2), TWO), 1000) == 1.0
+    assert find_delta(md.audit(np.eye(2), TWO * 2), 1, radius=1) == 0.0
+    assert find_delta(md.audit(np.eye(2), graph=nx.path_graph(2)), 1) == 1.0
+    # Pairs at distance 0 count at every radius.
+    same = md.audit([[0.5, 0.5], [0.25, 0.75]], np.zeros((2, 2)))
+    assert same.epsilon_by_distance([0.1])[0].epsilon == pytest.approx(math.log(2))
+    assert same.epsilon_by_distance() == ()
+
+
+def test_a_certified_channel_keeps_ε_times_the_distance() -> None:
+    made = md.design(md.Problem(md.Prior.uniform(4), LINE, [md.MetricPrivacy("0.7", LINE)]))
+    found = md.audit(made.channel, LINE)
+    losses = found.epsilon_by_distance([1, 2, 3])
+    assert [each.pairs for each in losses] == [6, 10, 12]
+    assert all(each.epsilon <= 0.7 * each.radius * (1 + 1e-15) for each in losses)
+    assert find_delta(found, "0.7") == 0.0
+    assert find_delta(found, "0.69") > 0.0
+    assert len(found.epsilon_by_distance()) == 10
+    assert found.epsilon_by_distance()[-1].pairs == 12
+
+
+def test_pairs_at_the_radius_count_whatever_rounding_did() -> None:
+    distance = TWO * (0.1 + 0.2)
+    assert md.audit(np.eye(2), distance).epsilon_by_distance([0.3])[0].epsilon == math.inf
+    assert find_delta(md.audit(np.eye(2), distance), 1, radius=0.3) == 1.0
+
+
+FOUND = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
+
+
+@pytest.mark.parametrize(
+    "radii",
+    [
+        [0], [-1], [1, 1], [2, 1], [math.nan], [math.inf], [[1, 2]], 3, "far", ["a"], [None], {"a": 1}, [True, True],
+        [1, math.nan], [1, -2], [1e400], [1j], object(), [[]], [0.0, 1.0],
+    ],
+)  # fmt: skip
+def test_wrong_radii(radii: object) -> None:
+    with pytest.raises(InputError, match="radii"):
+        FOUND.epsilon_by_distance(radii)
+
+
+def test_edges_of_a_policy_graph_have_the_distance_1() -> None:
+    found = md.audit([[0.75, 0.25], [0.25, 0.75]], graph=nx.path_graph(2))
+    half, one = found.epsilon_by_distance([0.5, 1])
+    assert (half.pairs, half.epsilon) == (0, 0.0)
+    assert (one.pairs, one.epsilon) == (2, found.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ((None, 1), "found"), (([[1.0]], 1), "found"), (("audit", 1), "found"), ((FOUND.matrix, 1), "found"),
+        ((FOUND, -1), "epsilon"), ((FOUND, math.nan), "epsilon"), ((FOUND, math.inf), "epsilon"),
+        ((FOUND, "much"), "epsilon"), ((FOUND, None), "epsilon"), ((FOUND, True), "epsilon"), ((FOUND, [1]), "epsilon"),
+        ((FOUND, "1e500"), "epsilon"), ((FOUND, ""), "epsilon"), ((FOUND, "1/0"), "epsilon"),
+        ((FOUND, 1, -1), "radius"), ((FOUND, 1, math.nan), "radius"), ((FOUND, 1, math.inf), "radius"),
+        ((FOUND, 1, "far"), "radius"), ((FOUND, 1, [1]), "radius"), ((FOUND, 1, True), "radius"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_of_δ(arguments: tuple[object, ...], path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_delta(*arguments)
+    assert caught.value.path == path
+
+
+def test_the_figure_names_channels_without_ε() -> None:
+    rounded = md.audit(np.eye(2), TWO)
+    figure = md.figures.epsilon_by_distance({"rounded": rounded, "response": FOUND}, [1, 2])
+    assert figure.get_suptitle() == "No finite ε at any distance shown: rounded"
+    lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines if len(line.get_xdata())}
+    assert lines["response"][-1] == FOUND.epsilon
+    assert "Least ε" in md.figures.epsilon_by_distance({"response": FOUND}).get_suptitle()
+
+
+@pytest.mark.parametrize(
+    "audits", [{}, [], FOUND, None, {"a": 1}, {1: FOUND}, dict.fromkeys("abcdef", FOUND), {"a": None}, "text"]
+)
+def test_wrong_audits(audits: object) -> None:
+    with pytest.raises(InputError, match="audits"):
+        md.figures.epsilon_by_distance(audits)
