@@ -14,24 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from sphinx.addnodes import desc_annotation, desc_parameterlist, desc_returns
+from sphinx.addnodes import desc_annotation, desc_parameterlist, desc_returns, literal_emphasis
 from sphinx.application import Sphinx
 from sphinx.search import SearchLanguage
 
 TITLE, KEYWORD, HEADING, TEXT, CODE = 12.0, 8.0, 4.0, 1.0, 0.5
 # The first prefix that fits counts.
 WEIGHTS = {
-    "reference/python/mechdesign.": 0.7,
+    "reference/python/mechdesign.": 0.5,
     "reference/python/": 0.6,
     "reference/index": 0.3,
+    "reference/command_line": 0.6,
     "index": 0.5,
     "notes/": 0.2,
-    "project/": 0.6,
+    "project/": 0.4,
     "contributing/": 0.3,
     "extending/": 0.6,
     "architecture": 0.3,
     "theory/": 0.8,
-    "gallery": 0.5,
+    "gallery": 0.3,
 }
 NAME, START = "search_words.js", "const SearchWords = "
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")
@@ -61,9 +62,12 @@ def counts_of(document: nodes.document, language: SearchLanguage) -> Counter[str
     return counts
 
 
+_TYPES = desc_parameterlist | desc_annotation | desc_returns | literal_emphasis
+
+
 def _texts(node: nodes.Node, weight: float) -> Iterator[tuple[str, float]]:
-    # Types in signatures are no words.
-    if isinstance(node, nodes.comment | nodes.math | nodes.raw | desc_parameterlist | desc_annotation | desc_returns):
+    # Types are no words.
+    if isinstance(node, nodes.comment | nodes.math | nodes.raw | _TYPES):
         return
     if isinstance(node, nodes.Text):
         yield node.astext(), weight
@@ -78,7 +82,7 @@ def _weight(node: nodes.Element, weight: float) -> float:
     if isinstance(node, nodes.title):
         return TITLE if isinstance(node.parent.parent, nodes.document) else HEADING
     if isinstance(node, nodes.term):
-        return HEADING
+        return KEYWORD
     return CODE if isinstance(node, nodes.literal_block | nodes.doctest_block) else weight
 
 
