@@ -99,8 +99,9 @@ def processors(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site, every warning an error."""
+    """Build the site, every warning an error, and ask its search."""
     run(session, "sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
+    run(session, "pytest", "tests/docs/test_site.py", env={"MECHDESIGN_SITE": str(Path("build", "site").absolute())})
 
 
 @nox.session

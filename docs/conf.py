@@ -17,12 +17,17 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "accessible",
+    "sphinx.ext.viewcode",
     "mathml",
     "results",
     "generated",
     "docstrings",
+    "reference",
+    "autolink",
+    "ranking",
     "peers",
     "served",
     "browser",
@@ -31,31 +36,36 @@ exclude_patterns = ["_build", "README.md"]
 nitpicky = True
 # Two rooms may each have a `Policy`; a docstring that names one means its own.
 suppress_warnings = ["ref.python"]
-# Types of other packages, whose pages are not read at build time, and type variables.
 nitpick_ignore_regex = [
-    ("py:.*", r"(numpy|np|networkx|nx|scipy|sparse|matplotlib|click|os|pathlib|datetime|fractions|collections)\..*"),
-    ("py:.*", r"(ArrayLike|NDArray|Any|Callable|Iterable|Iterator|Mapping|Sequence|Literal|Path|PathLike|Figure|Axes)"),
-    ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
-    ("py:.*", r"(abc|dataclasses|decimal|enum|typing|types|msgspec|filelock)\..*"),
-    # Types of private files.
-    ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
-    (
-        "py:.*",
-        r"(Files|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str|tuple\[str)",
-    ),
-    # Aliases, and what only the mechanisms of releases from tables know of.
-    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|Additive|Found)"),
-    ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part|Sparsity|Longitudes|Axes|Borders|Outside)"),
-    ("py:class", r"(.*\.)?(Ends|Border)"),
     ("py:obj", r".*"),
+    # Types of private files, and the names of aliases.
+    ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
+    ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|LinearQueries|Longitudes|PlaceOverview)"),
+    ("py:class", r"(PolicyLike|ProgressCallback|R|States|Times)"),
+    ("py:class", r"(collections\.abc\.Mapping|dict|tuple)\[str"),
+    ("py:class", r"(dataclasses|filelock|msgspec|numpy\._typing|types)\..*"),
 ]
+
+# Inventories of other packages, of the names that we use.
+intersphinx_mapping = {
+    name: (address, f"inventories/{name}.txt")
+    for name, address in {
+        "python": "https://docs.python.org/3/",
+        "numpy": "https://numpy.org/doc/stable/",
+        "scipy": "https://docs.scipy.org/doc/scipy/",
+        "networkx": "https://networkx.org/documentation/stable/",
+        "matplotlib": "https://matplotlib.org/stable/",
+    }.items()
+}
 
 html_theme = "furo"
 html_title = f"mechdesign {release}"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_js_files = ["scrolling.js"]
+html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
@@ -81,10 +91,17 @@ myst_html_meta = {
 copybutton_exclude = ".linenos, .gp, .go"
 
 default_role = "py:obj"
-add_module_names = False
+add_module_names = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+# Shown by their names instead of what they stand for.
+autodoc_type_aliases = {
+    "ArrayLike": "numpy.typing.ArrayLike",
+    "Flags": "numpy.ndarray",
+    "Floats": "numpy.ndarray",
+    "Integers": "numpy.ndarray",
+}
 autodoc_default_options = {"members": True, "show-inheritance": False}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

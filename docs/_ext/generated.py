@@ -15,12 +15,15 @@ from sphinx.util.docutils import SphinxDirective
 
 def help_text(command: click.Command, name: str) -> str:
     """Return what ``--help`` prints."""
-    with click.Context(command, info_name=name, terminal_width=92, max_content_width=92) as context:
+    with click.Context(command, info_name=name, terminal_width=78, max_content_width=78) as context:
         return command.get_help(context)
 
 
 class CommandHelp(SphinxDirective):
-    """``{command-help}`` shows the help of every command, each under a heading of its own."""
+    """``{command-help} NAMES`` shows the help of the named commands, each under a heading."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each command."""
@@ -28,7 +31,7 @@ class CommandHelp(SphinxDirective):
 
         found: list[nodes.Node] = []
         with click.Context(main) as context:
-            for name in main.list_commands(context):
+            for name in self.arguments[0].split():
                 command = main.get_command(context, name)
                 assert command is not None
                 section = nodes.section(ids=[f"mechdesign-{name}"], names=[f"mechdesign {name}"])
@@ -37,17 +40,24 @@ class CommandHelp(SphinxDirective):
                 inner = command.commands if isinstance(command, click.Group) else {}
                 listed = {name: command} | {f"{name} {each}": own for each, own in inner.items()}
                 for words, own in listed.items():
+                    self.note_options(f"mechdesign {words}", own, section["ids"][0])
                     section += nodes.literal_block("", help_text(own, f"mechdesign {words}"), language="text")
                 found.append(section)
         return found
+
+    def note_options(self, program: str, command: click.Command, anchor: str) -> None:
+        """Let ``{option}`mechdesign design --solver``` lead to the section of a command."""
+        domain = self.env.get_domain("std")
+        for name in (name for each in command.params if isinstance(each, click.Option) for name in each.opts):
+            domain.add_program_option(program, name, self.env.docname, anchor)  # type: ignore[attr-defined]
 
 
 Schema = Mapping[str, Any]
 
 
 def grammar(schema: Schema) -> Iterator[tuple[str, str]]:
-    """Yield a heading and its Markdown for the whole and for every table of a specification."""
-    yield "The whole", _keys(schema)
+    """Yield a heading and its Markdown for the top level and for every table of a specification."""
+    yield "Top level", _keys(schema)
     for name, table in schema["$defs"].items():
         note = table.get("description", "")
         alternatives = [form["required"] for form in table.get("oneOf", ()) if "required" in form]
@@ -60,7 +70,7 @@ def grammar(schema: Schema) -> Iterator[tuple[str, str]]:
 
 
 def _keys(table: Schema) -> str:
-    lines = ["| key | value | |", "| --- | --- | --- |"]
+    lines = ["| key | value | meaning |", "| --- | --- | --- |"]
     for key, value in table["properties"].items():
         notes = [value.get("description", "")]
         if key in table.get("required", ()):
@@ -75,7 +85,7 @@ def _kind(value: Schema) -> str:
     """Return what a value may be, in words; tables are links to their own headings."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        return f"[{name}](#table-{name.lower()})"
+        return f"{{ref}}`{name} <table {name.lower()}>`"
     for choices in ("anyOf", "oneOf"):
         if choices in value:
             return " or ".join(dict.fromkeys(_kind(choice) for choice in value[choices]))

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats
+from mechdesign.base._arrays import Flags, Floats, Integers, as_array, as_floats
 from mechdesign.base._check import as_integer, as_number, as_positive
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
@@ -30,7 +30,6 @@ INTERCHANGED = "latitude and longitude look interchanged"
 Outside = Literal["refuse", "nearest"]
 """The treatment of outside places: an error ("refuse"), or the nearest cell, place or border point ("nearest")."""
 
-_Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 # Relative tolerance for distances that exceed the reach only because of rounding.
 _REACH_MARGIN = 1e-9
@@ -326,7 +325,7 @@ def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> i
 
 
 def _count_missed(
-    missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside
+    missed: Flags, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside
 ) -> int:
     if outside == "refuse" and missed.any():
         index = int(np.argmax(missed))
@@ -341,13 +340,13 @@ def _check_outside(outside: object) -> None:
         raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))
 
 
-def _within(flat: Floats, borders: Borders) -> _Truths:
+def _within(flat: Floats, borders: Borders) -> Flags:
     low, high = (np.array([[side[end]] for side in borders]) for end in (0, -1))
-    inside: _Truths = np.asarray(((low <= flat) & (flat <= high)).all(axis=0))
+    inside: Flags = np.asarray(((low <= flat) & (flat <= high)).all(axis=0))
     return inside
 
 
-def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Truths]:
+def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, Flags]:
     """Return the member for each place, and a mask of the places that lie in the cell of a member."""
     inside = _within(flat, borders)
     at = [interval(np.clip(value, side[0], side[-1]), side) for value, side in zip(flat, borders, strict=True)]
@@ -439,7 +438,7 @@ class Corners:
 
     indices: Integers
     weights: Floats
-    outside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    outside: Flags
 
 
 @dataclass(frozen=True)

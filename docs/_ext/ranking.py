@@ -1,0 +1,143 @@
+"""The words of each page, for the ranking of the search: ``search_words.js``, read by ``_static/ranking.js``.
+
+A word counts more in a title than in a heading, more there than in text, and least in code. Each folder of pages has
+a weight.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import desc_annotation, desc_parameterlist, desc_returns, literal_emphasis
+from sphinx.application import Sphinx
+from sphinx.search import SearchLanguage
+
+TITLE, KEYWORD, HEADING, TEXT, CODE = 12.0, 8.0, 4.0, 1.0, 0.5
+# The first prefix that fits counts.
+WEIGHTS = {
+    "reference/python/mechdesign.": 0.5,
+    "reference/python/": 0.6,
+    "reference/index": 0.3,
+    "reference/command_line": 0.6,
+    "index": 0.5,
+    "notes/": 0.2,
+    "project/": 0.4,
+    "contributing/": 0.3,
+    "extending/": 0.6,
+    "architecture": 0.3,
+    "theory/": 0.8,
+    "gallery": 0.3,
+}
+NAME, START = "search_words.js", "const SearchWords = "
+_WORD = re.compile(r"\w+(?:[-.]\w+)*")
+# The words of a name in camel case.
+_HUMP = re.compile(r"[A-Z][a-z]+")
+_GREEK = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "π": "pi"}
+
+
+def words_of(text: str, language: SearchLanguage) -> Iterator[str]:
+    """Yield the stems of a text: of "check-ins" check, ins and checkins, of "LossFunction" its two words, too."""
+    for found in _WORD.findall(text):
+        parts = re.split(r"[-.]", found)
+        joined = ["".join(parts)] if len(parts) > 1 else []
+        humps = [hump for part in parts for hump in _HUMP.findall(part) if hump != part]
+        for part in (*parts, *joined, *humps):
+            word = _GREEK.get(part, part).lower()
+            if language.word_filter(word):
+                yield language.stem(word)
+
+
+def counts_of(document: nodes.document, language: SearchLanguage) -> Counter[str]:
+    """Return how much each word counts on a page."""
+    counts: Counter[str] = Counter()
+    for text, weight in _texts(document, TEXT):
+        for word in words_of(text, language):
+            counts[word] += weight  # type: ignore[assignment]
+    return counts
+
+
+_TYPES = desc_parameterlist | desc_annotation | desc_returns | literal_emphasis
+
+
+def _texts(node: nodes.Node, weight: float) -> Iterator[tuple[str, float]]:
+    # Types are no words.
+    if isinstance(node, nodes.comment | nodes.math | nodes.raw | _TYPES):
+        return
+    if isinstance(node, nodes.Text):
+        yield node.astext(), weight
+    elif isinstance(node, nodes.meta) and node.get("name") == "keywords":
+        yield node["content"], KEYWORD
+    elif isinstance(node, nodes.Element) and "no-search" not in node.get("classes", ()):
+        for child in node.children:
+            yield from _texts(child, _weight(node, weight))
+
+
+def _weight(node: nodes.Element, weight: float) -> float:
+    if isinstance(node, nodes.title):
+        return TITLE if isinstance(node.parent.parent, nodes.document) else HEADING
+    if isinstance(node, nodes.term):
+        return KEYWORD
+    return CODE if isinstance(node, nodes.literal_block | nodes.doctest_block) else weight
+
+
+def read_page(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Count the words of a page that is written."""
+    if document is not None and app.builder.search:  # type: ignore[attr-defined]
+        counts = counts_of(document, app.builder.indexer.lang)  # type: ignore[attr-defined]
+        _PAGES[page] = {word: round(count, 1) for word, count in counts.items()}
+
+
+_PAGES: dict[str, dict[str, float]] = {}
+
+
+def load(app: Sphinx) -> None:
+    """Begin with the words of the last build, of which only some pages may be written again."""
+    _PAGES.clear()
+    old = Path(app.outdir) / NAME
+    if old.exists():
+        stored = json.loads(old.read_text(encoding="utf-8").removeprefix(START).rstrip(";\n"))
+        pages = stored["pages"]
+        _PAGES.update({page: {} for page in pages})
+        for word, places in stored["words"].items():
+            for at, count in places:
+                _PAGES[pages[at]][word] = count
+
+
+def write(app: Sphinx, error: Exception | None) -> None:
+    """Write the words of all pages."""
+    if error or app.builder.format != "html":
+        return
+    pages = sorted(set(_PAGES) & app.env.found_docs)
+    words: dict[str, list[tuple[int, float]]] = {}
+    for at, page in enumerate(pages):
+        for word, count in sorted(_PAGES[page].items()):
+            words.setdefault(word, []).append((at, count))
+    objects = app.env.get_domain("py").data["objects"]
+    made = {
+        "pages": pages,
+        "titles": [app.env.titles[page].astext() for page in pages],
+        "weights": [next((each for start, each in WEIGHTS.items() if page.startswith(start)), 1.0) for page in pages],
+        "lengths": [round(sum(_PAGES[page].values())) for page in pages],
+        "words": words,
+        "names": {
+            name: [pages.index(entry.docname), entry.node_id]
+            for name, entry in sorted(objects.items())
+            if not entry.aliased and entry.docname in _PAGES
+        },
+    }
+    text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+    (Path(app.outdir) / NAME).write_text(f"{START}{text};\n", encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the counting."""
+    app.connect("builder-inited", load)
+    app.connect("html-page-context", read_page)
+    app.connect("build-finished", write)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
