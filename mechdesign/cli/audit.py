@@ -357,7 +357,7 @@ def _show(found: Audit, stated: str | None, optimum: bool) -> None:
     console = output()
     show_verdict(audit_headline(found, stated, optimum))
     n, m = found.matrix.shape
-    facts = table("", "", numbers=("",))
+    facts = table("", "")
     facts.show_header = False
     facts.add_row("channel", f"{n} secrets, {m} observables")
     if stated is not None:

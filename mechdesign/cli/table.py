@@ -250,14 +250,15 @@ def _show_plan(title: str, found: Plan) -> None:
     console.print(f"{found.policy}: {found.what}, {queries}", soft_wrap=True)
     console.print(f"{found.neighbours}\n", soft_wrap=True)
     columns = ("expected error per query", "proven limit")
-    shown = table("", "strategy", *columns, "spends", "", numbers=columns)
+    shown = table("", "strategy", *columns, "", numbers=columns)
     for option in found.options:
         style = "bold" if option.taken else ""
         limit = "" if option.limit is None else number(option.limit)
         mark = "→" if option.taken else ""
-        shown.add_row(mark, Text(option.name, style), number(option.error), limit, found.spends, option.detail)
+        shown.add_row(mark, Text(option.name, style), number(option.error), limit, option.detail)
     console.print(shown)
-    console.print("\nErrors are root mean squared errors. → marks the strategy of the release.", soft_wrap=True)
+    said = f"Errors are root mean squared errors of releases that spend {found.spends}. → marks the chosen strategy."
+    console.print(f"\n{said}", soft_wrap=True)
     for remark in found.remarks:
         say_note(remark)
 

@@ -98,7 +98,7 @@ def headline(designs: Sequence[ComparedDesign]) -> str:
     if low.certificate.cost == high.certificate.cost:
         return f"All designs cost {_cost(low, low.certificate.cost)}."
     saved = 1 - low.certificate.cost / high.certificate.cost
-    cheaper = f"{low.name} costs {short(100 * saved, 2)} % less than {high.name}"
+    cheaper = f"{low.name} costs {short(100 * saved, 2)}% less than {high.name}"
     paid = f"{_cost(low, low.certificate.cost)} instead of {_cost(high, high.certificate.cost)}"
     said = f"{cheaper}: {paid}"
     if low.unit != high.unit:
@@ -269,7 +269,7 @@ def _write_change(first: float | None, second: float | None) -> str:
     change = 100 * (second / first - 1)
     if abs(change) < 0.05:
         return "="
-    return f"{'+' if change > 0 else '−'}{short(abs(change), 2 if abs(change) < 100 else 3)} %"
+    return f"{'+' if change > 0 else '−'}{short(abs(change), 2 if abs(change) < 100 else 3)}%"
 
 
 def _only_realised(one: ComparedDesign, name: str) -> float | None:
