@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.measures._audit import Audit
-from mechdesign.model._words import clip, format_bound, short
+from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._headlines import audit_headline, describe_pair, describe_rows, name_secret
 from mechdesign.report._pages import figure, render
@@ -83,11 +83,12 @@ def pairs_picture(found: Audit, count: int = _PAIRS, stated: object = None) -> F
     axes.add_collection(LineCollection(lines, color=_ALARM, linewidth=1.6, zorder=6))
     ends = np.concatenate(lines)
     axes.scatter(ends[:, 0], ends[:, 1], s=12, color=_ALARM, zorder=7, linewidth=0)
-    for secret in sorted({secret for pair in pairs for secret in pair.pair}):
-        axes.annotate(
-            clip(name_secret(found, secret), 12), secrets.points[secret], xytext=(4, 3), textcoords="offset points",
-            fontsize=8, zorder=8, bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
-        )  # fmt: skip
+    if not maps.numbers_cells(secrets):
+        for secret in sorted({secret for pair in pairs for secret in pair.pair}):
+            label = clip(name_secret(found, secret), 12)
+            axes.annotate(
+                label, secrets.points[secret], xytext=(4, 3), textcoords="offset points", fontsize=8, zorder=8
+            )
     if broken:
         headline(made, "An answer can distinguish the secrets at the ends of each line with certainty")
     elif told.any():
@@ -126,8 +127,9 @@ def _picture(found: Audit, count: int, stated: object) -> dict[str, object] | No
 def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
     names = [name for name in _ATTACKS if name != "bayes" or found.error.shape[0] == found.error.shape[1]]
     errors = found.attacks(names)
+    measured = recognise_measure(found.error, found.secrets, found.secrets)
     for name in names:
-        yield name.replace("_", "-"), _ATTACKS[name], short(errors[name], 4)
+        yield name.replace("_", "-"), _ATTACKS[name], measured.with_unit(short(errors[name], 4))
 
 
 def _bound(value: float, *, up: bool = True) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._domain import Domain
-from mechdesign.model._words import clip, percent, plain, power, relative, short
+from mechdesign.model._words import clip, format_bound, percent, plain, power, relative, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._explorer import ExplorerData, name_of
 from mechdesign.report._maps import round_ticks
@@ -91,7 +91,6 @@ def cost_picture(
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.34) * len(points) + 1.1)
     axes = figure.subplots()
     largest = max(point.cost for point in points if point.cost is not None) or 1.0
-    digits = min(12, max(4, 1 - math.floor(math.log10(gap)))) if 0 < gap < 1 else 6
     for line, point in enumerate(points):
         name, value, note, ours = point.name, point.cost, point.note, point.ours
         if value is None:
@@ -101,7 +100,8 @@ def cost_picture(
         axes.plot(
             value, line, "o", markersize=8 if ours else 6.5, color=ACCENT if ours else MUTED, zorder=3, clip_on=False
         )
-        text = short(value, digits if ours else 4) + (f" {unit}" if unit else "") + (f"  ({note})" if note else "")
+        bound = format_bound(value, up=value == cost, digits=6) if ours else short(value, 4)
+        text = bound + (f" {unit}" if unit else "") + (f"  ({note})" if note else "")
         style = {"color": ACCENT if ours else INK, "weight": "bold" if ours else "normal"}
         _annotate(axes, plain(text), (value, line), line, name, xytext=(9, 0), textcoords="offset points", **style)
     _name_lines(axes, [("" if point.cost is None else point.name, point.ours) for point in points])
