@@ -72,8 +72,8 @@ def test_page_is_well_formed_and_complete(report):
     page = Page(report)
     headings = re.findall(r"<h[12]>(.*?)</h", report)
     assert headings == [
-        "City", "Requirements", "Cost", "What this does not promise", "Prior", "Answers", "What the adversary still does not know",
-            "What is proved, and what is stated", "Provenance",
+        "City", "Requirements", "Cost", "What this does not promise", "Prior", "Answers",
+        "What the adversary still does not know", "What is proved, and what is stated", "Provenance",
         "Verify and sample",
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
