@@ -34,7 +34,6 @@ import rich.console
 import rich.table
 import rich.text
 from rich.control import Control
-from rich.padding import Padding
 from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
@@ -106,7 +105,7 @@ class EscapedTable(rich.table.Table):
     ) -> rich.console.RenderResult:
         ranges = [self._measure_column(console, options, column) for column in self.columns]
         if sum(each.minimum for each in ranges) > options.max_width:
-            yield from self._stack_rows()
+            yield from self._stack_rows(options.max_width)
             return
         widths = [each.maximum for each in ranges]
         while sum(widths) > options.max_width:
@@ -116,18 +115,18 @@ class EscapedTable(rich.table.Table):
             column.width = width - self._get_padding_width(column._index)
         yield from super().__rich_console__(console, options)
 
-    def _stack_rows(self) -> Iterator[RenderableType]:
-        """Yield each row as a block of lines."""
-        heads = [column.header for column in self.columns]
+    def _stack_rows(self, width: int) -> Iterator[rich.text.Text]:
+        """Yield each row as lines: its first cell, and below it each other cell after the head of its column."""
+        heads = [str(column.header) for column in self.columns]
         for first, *others in zip(*(list(column.cells) for column in self.columns), strict=True):
-            yield first
-            block = rich.table.Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-            block.add_column(overflow="fold")
-            block.add_column(overflow="fold")
+            yield wrap_text(rich.text.Text() + _as_text(first), width)
             for head, cell in zip(heads[1:], others, strict=True):
                 if str(cell):
-                    block.add_row(head, cell)
-            yield Padding(block, (0, 0, 0, 2))
+                    yield wrap_text(rich.text.Text(f"  {head}: " if head else "  ") + _as_text(cell), width)
+
+
+def _as_text(cell: RenderableType) -> rich.text.Text:
+    return cell if isinstance(cell, rich.text.Text) else Text(str(cell))
 
 
 class Console(rich.console.Console):
