@@ -1,6 +1,6 @@
 """Make the gallery: ``python docs/gallery.py`` writes ``docs/gallery.md`` and its pictures from stored results.
 
-The figures, what they claim and what was found are those of the notebooks (``benchmarks/figures``).
+Figures, claims and findings are those of the notebooks (``benchmarks/figures``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SOURCE = "../notebooks"
 
 HEAD = """# Gallery
 
-The experimental figures of five papers, computed with mechdesign, and figures of our own: the claim, the result, and a
-verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some
+The experimental figures of five papers, computed with mechdesign, and figures of our own. Each has its claim, its
+result, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some
 settings are smaller than in the papers: scenario 1 of Privacy Games, for example, has 48 instead of 300 cells. Each
 picture has its data: the rows that an experiment computed. The notebooks are percent scripts in the folder `notebooks`
 of the source (open them with Jupytext). `python benchmarks/run.py` computes everything again and lists the differences.

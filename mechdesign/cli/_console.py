@@ -88,8 +88,8 @@ class Text(rich.text.Text):
 class EscapedTable(rich.table.Table):
     """A table whose texts are escaped as in `Text`, and whose words are never broken.
 
-    If the words do not fit the console, each row becomes a block: its first cell, and below it each other cell with
-    the head of its column.
+    If the words do not fit the console, each row becomes a block. Below its first cell, each other cell is shown
+    after the head of its column.
     """
 
     def add_row(self, *cells: RenderableType | None, **keywords: Any) -> None:

@@ -306,7 +306,7 @@ def write_count(value: float) -> str:
 
 
 def describe_limits(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on what a design does not promise."""
+    """Return sentences on the limits of the promises of a design."""
     return tuple(_limits(problem, certificate))
 
 
