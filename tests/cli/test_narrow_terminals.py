@@ -22,7 +22,7 @@ COMMANDS = (
     "audit m.csv --spec {spec} --epsilon 1/100 --no-header --no-numbered",
     "policy --example districts",
     "table plan --example admissions",
-    "table --example admissions -o released1 --no-report --seed 1",
+    "table --example admissions -o outcome --no-report --seed 1",
     "leakage --example traffic",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "sweep sweep.toml -o swept --jobs 1",
@@ -80,7 +80,7 @@ def test_no_word_is_broken_at_80_columns(command, files, width):
     again = ["--overwrite"] if arguments[0] == "design" and "-o" in arguments else []
     width(1000)
     wide = run(*arguments, *again)
-    for folder in ("released1", "swept", "l.json"):
+    for folder in ("outcome", "swept", "l.json"):
         if folder in arguments and not command.startswith("ledger show"):
             arguments[arguments.index(folder)] = f"x{folder[1:]}"
     width(80)
@@ -88,7 +88,7 @@ def test_no_word_is_broken_at_80_columns(command, files, width):
     assert narrow.exit_code == wide.exit_code, narrow.output
     assert wide.exit_code in (0, 1), wide.output
     known = words(wide.output)
-    for old, new in (("released1", "xeleased1"), ("swept", "xwept"), ("l.json", "x.json")):
+    for old, new in (("outcome", "xutcome"), ("swept", "xwept"), ("l.json", "x.json")):
         known |= {word.replace(old, new) for word in known}
     assert words(narrow.output) <= known
     for line in plain(narrow.stdout).splitlines():

@@ -84,7 +84,7 @@ def test_page_is_well_formed_and_complete(report):
     assert "On this page" in labels
     assert all(len(label) > 40 for label in labels if label != "On this page")
     for expected in (
-        "Holds.",
+        "Private.",
         "metric privacy, ε per km (Euclidean distance)",
         "ε at most 0.6",
         "solve seconds",
@@ -215,7 +215,7 @@ def test_a_channel_that_does_not_hold_is_said_not_to():
     text = html(problem, made, found)
     page = Page(text)
     assert "Does not hold." in page.text
-    assert "Holds." not in page.text
+    assert "Private, and" not in page.text
     assert "Worst pair of secrets: " in page.text
     assert "2 of 3 requirements do not hold" in text
     assert "<h1>Privacy mechanism</h1>" in text
