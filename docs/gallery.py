@@ -23,10 +23,11 @@ SOURCE = "../notebooks"
 HEAD = """# Gallery
 
 The experimental figures of five papers, computed with mechdesign, and figures of our own. Each has its claim, its
-result, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some
-settings are smaller than in the papers: scenario 1 of Privacy Games, for example, has 48 instead of 300 cells. Each
-picture has its data: the rows that an experiment computed. The notebooks are percent scripts in the folder `notebooks`
-of the source (open them with Jupytext). `python benchmarks/run.py` computes everything again and lists the differences.
+result, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left
+out. Some settings are smaller than in the papers: scenario 1 of Privacy Games, for example, has 48 instead of 300
+cells. Each picture has its data: the rows that an experiment computed. The notebooks are percent scripts in the
+folder `notebooks` of the source (open them with Jupytext). `python benchmarks/run.py` computes everything again and
+lists the differences.
 
 % Written by docs/gallery.py: do not edit.
 

@@ -93,7 +93,7 @@ def _name_key(tables: Mapping[str, object], key: str) -> str:
         return key
     unit, name = _find_unit(tables.get("domain")), _NAMES[last]
     if last == "epsilon":
-        return f"{name} per {unit}" if unit and requirement.get("kind") in ("metric", "continuous") else name
+        return f"{name} per {unit}" if unit and "distance" in requirement and "radius" not in requirement else name
     return f"{name} ({unit})" if unit and last != "delta" else name
 
 
