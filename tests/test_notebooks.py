@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from figures import all_figures
+from figures.showing import typeset
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 sys.path.append(str(NOTEBOOKS.parent / "docs"))
@@ -107,5 +109,18 @@ def test_first_mechanism_is_ten_cells():
 def test_the_gallery_is_that_of_the_stored_results():
     page = (NOTEBOOKS.parent / "docs" / "gallery.md").read_text(encoding="utf-8")
     assert page == gallery.markdown(), "run: python docs/gallery.py"
-    for name in all_figures():
-        assert (gallery.PICTURES / f"{name}.png").is_file()
+    for name, figure in all_figures().items():
+        assert (gallery.PICTURES / f"{name}.svg").is_file()
+        data = gallery.PICTURES / f"{figure.experiment.name}.csv"
+        assert data.read_bytes() == gallery.data_csv(figure.experiment.stored().rows), "run: python docs/gallery.py"
+    assert "E_" not in re.sub(r"\$[^$]*\$", "", page)
+
+
+def test_data_of_the_gallery_have_a_cell_for_each_value():
+    text = gallery.data_csv([{"a": 0.1, "b": [1, 2]}, {"a": None, "c": "x, y"}]).decode()
+    assert text.splitlines() == ["a,b,c", '0.1,"[1, 2]",', ',,"x, y"']
+
+
+def test_names_with_subscripts_are_typeset():
+    assert typeset("E_eu under G_k9") == "$E_{\\mathrm{eu}}$ under $G_{\\mathrm{k9}}$"
+    assert typeset("an E_ or GE_eu") == "an E_ or GE_eu"

@@ -155,7 +155,9 @@ def approximation_picture(rows: Rows) -> Picture:
         times.plot(radii, [row["seconds"] for row in own], **style)
         # A constant answer has ε = 0, which a logarithmic axis lacks.
         told = [row for row in own if row["tight_epsilon"] > 0.01]
-        epsilons.plot([row["radius"] for row in told], [row["tight_epsilon"] for row in told], **style)
+        # The ε between two radii is unknown; it does not change gradually.
+        radii, left = [row["radius"] for row in told], [row["tight_epsilon"] for row in told]
+        epsilons.plot(radii, left, **style, drawstyle="steps-post")
     logarithmic(times, "y")
     logarithmic(epsilons, "y")
     label(errors, "radius (km)", "distortion lost (km)", "privacy lost")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure as Picture
+from matplotlib.text import Text
 
 from figures.experiments import Experiment, Rows, Stored
-from mechdesign.report._style import report_style
+from mechdesign.report._style import figure_bytes, report_style
 
 __all__ = ["Figure", "Verdict", "say"]
 
@@ -62,8 +64,14 @@ class Figure:
         """Return the picture of the given rows, by default of the stored rows."""
         with report_style():
             content = io.BytesIO()
-            self.draw((stored or self.experiment.stored()).rows).savefig(content, dpi=dpi, metadata={"Software": None})
+            picture = write_subscripts(self.draw((stored or self.experiment.stored()).rows))
+            picture.savefig(content, dpi=dpi, metadata={"Software": None})
         return content.getvalue()
+
+    def svg(self) -> bytes:
+        """Return the picture of the stored rows as SVG, with the same bytes every time."""
+        with report_style():
+            return figure_bytes(write_subscripts(self.draw(self.experiment.stored().rows)))
 
     def show(self, stored: Stored | None = None) -> None:
         """Display claim, picture, finding and verdict in a notebook."""
@@ -74,6 +82,27 @@ class Figure:
         say(f"**{self.title}.** *The claim:* {self.claim}")
         display(Image(self.png(stored), alt=self.alt))
         say(f"*Found:* {verdict.found}\n\n**Verdict: the claim {verdict.outcome}.**\n\n<small>{stored.origin}</small>")
+
+
+# Subscripts of the names of errors and policies, such as E_eu and G_k9.
+_SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
+_NAME = re.compile(r"\b([EG])_([0-9a-z]+)\b")
+
+
+def write_subscripts(picture: Picture) -> Picture:
+    """Replace names such as E_eu by letters with subscripts, in all texts of a picture."""
+    for text in picture.findobj(Text):
+        text.set_text(_NAME.sub(lambda name: name[1] + name[2].translate(_SUBSCRIPTS), text.get_text()))
+    return picture
+
+
+def typeset(text: str) -> str:
+    r"""Return a text with names such as E_eu as formulas.
+
+    >>> typeset("the error E_eu falls")
+    'the error $E_{\\mathrm{eu}}$ falls'
+    """
+    return _NAME.sub(r"$\1_{\\mathrm{\2}}$", text)
 
 
 def say(text: str) -> None:

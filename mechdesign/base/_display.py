@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -13,13 +13,21 @@ from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import MissingDependencyError
 
 
-def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str:
-    """Return HTML with a title, a table of facts (plain text) and a figure (HTML) next to it.
+def card(
+    title: str,
+    facts: Iterable[tuple[str, str]],
+    picture: str = "",
+    heads: Sequence[str] = (),
+    rows: Iterable[Sequence[str]] = (),
+) -> str:
+    """Return HTML with a title, a table of facts and a figure (HTML) next to it, and a table of `rows` below `heads`.
+
+    All texts are plain texts; only `picture` is HTML.
 
     >>> card("Prior", [("secrets", "<3")]).count("&lt;3")
     1
     """
-    rows = "".join(
+    listed = "".join(
         f'<tr><th style="text-align:left;font-weight:normal;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</th>'
         f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
         for name, value in facts
@@ -27,8 +35,18 @@ def card(title: str, facts: Iterable[tuple[str, str]], picture: str = "") -> str
     return (
         f'<div style="margin:4px 0"><div style="font-weight:600;margin-bottom:4px">{escape(title)}</div>'
         '<div style="display:flex;flex-wrap:wrap;gap:12px 24px;align-items:flex-start">'
-        f'<table style="border-collapse:collapse;margin:0">{rows}</table>{picture}</div></div>'
+        f'<table style="border-collapse:collapse;margin:0">{listed}</table>{picture}</div>{_table(heads, rows)}</div>'
     )
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as HTML, or an empty text without `heads`."""
+    if not heads:
+        return ""
+    style = ' style="text-align:left;padding:1px 14px 1px 0"'
+    head = "".join(f"<th{style}>{escape(each)}</th>" for each in heads)
+    body = "".join(f"<tr>{''.join(f'<td{style}>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<table style="border-collapse:collapse;margin:8px 0 0"><tr>{head}</tr>{body}</table>'
 
 
 def picture(kind: str, values: ArrayLike, what: str) -> str:

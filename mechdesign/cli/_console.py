@@ -23,12 +23,13 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
+import rich.cells
 import rich.console
 import rich.table
 import rich.text
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
     from mechdesign.model._words import Measure
+    from mechdesign.report._headlines import Headline
     from mechdesign.synthesis._result import Design
 
 
@@ -84,7 +86,11 @@ class Text(rich.text.Text):
 
 
 class EscapedTable(rich.table.Table):
-    """A table whose texts are escaped as in `Text`."""
+    """A table whose texts are escaped as in `Text`, and whose words are never broken.
+
+    If the words do not fit the console, each row becomes a block. Below its first cell, each other cell is shown
+    after the head of its column.
+    """
 
     def add_row(self, *cells: RenderableType | None, **keywords: Any) -> None:
         """Add a row."""
@@ -93,6 +99,34 @@ class EscapedTable(rich.table.Table):
     def add_column(self, header: RenderableType = "", *arguments: Any, **keywords: Any) -> None:
         """Add a column."""
         super().add_column(Text(header) if isinstance(header, str) else header, *arguments, **keywords)
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        ranges = [self._measure_column(console, options, column) for column in self.columns]
+        if sum(each.minimum for each in ranges) > options.max_width:
+            yield from self._stack_rows(options.max_width)
+            return
+        widths = [each.maximum for each in ranges]
+        while sum(widths) > options.max_width:
+            wide = [place for place, each in enumerate(ranges) if widths[place] > each.minimum]
+            widths[max(wide, key=widths.__getitem__)] -= 1
+        for column, width in zip(self.columns, widths, strict=True):
+            column.width = width - self._get_padding_width(column._index)
+        yield from super().__rich_console__(console, options)
+
+    def _stack_rows(self, width: int) -> Iterator[rich.text.Text]:
+        """Yield each row as lines: its first cell, and below it each other cell after the head of its column."""
+        heads = [str(column.header) for column in self.columns]
+        for first, *others in zip(*(list(column.cells) for column in self.columns), strict=True):
+            yield wrap_text(rich.text.Text() + _as_text(first), width)
+            for head, cell in zip(heads[1:], others, strict=True):
+                if str(cell):
+                    yield wrap_text(rich.text.Text(f"  {head}: " if head else "  ") + _as_text(cell), width)
+
+
+def _as_text(cell: RenderableType) -> rich.text.Text:
+    return cell if isinstance(cell, rich.text.Text) else Text(str(cell))
 
 
 class Console(rich.console.Console):
@@ -108,11 +142,61 @@ class Console(rich.console.Console):
         """Raise `BrokenPipeError`, which the command line handles; without this method, rich would exit with 1."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **keywords: Any) -> None:
+        """Print objects; with `soft_wrap`, texts end their lines between words on a terminal, and nowhere else."""
+        if soft_wrap and self.is_terminal:
+            texts = [self.render_str(each) if isinstance(each, str) else each for each in objects]
+            objects = tuple(wrap_text(each, self.width) for each in texts)
+        super().print(*objects, soft_wrap=soft_wrap, **keywords)
+
     def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
         """Return a text as rich shows it, with escaped characters."""
         inner = text.strip("\n")
         start = text.index(inner) if inner else len(text)
         return super().render_str(text[:start] + escape(inner) + text[start + len(inner) :], **keywords)
+
+
+# A command between backticks stays on one line.
+_WORD = re.compile(r"`[^`\n]*`\S*|\S+")
+_COMMAND_OR_WORD = re.compile(r"\S+")
+# The start of a line, below which its other lines are indented: a bullet, a label and its spaces, or spaces.
+_START = re.compile(r"- |[^\s:]+ {2,}| +|")
+
+
+def wrap_text(text: rich.text.Text, width: int) -> rich.text.Text:
+    """Return a text whose lines have at most `width` characters, unless a word is longer; words are not broken.
+
+    >>> print(wrap_text(rich.text.Text("files     city: channel.npz, certificate.json"), 30))
+    files     city: channel.npz,
+              certificate.json
+    """
+    lines = [piece for line in text.split("\n", allow_blank=True) for piece in _wrap_line(line, width)]
+    return rich.text.Text("\n").join(lines)
+
+
+def _wrap_line(line: rich.text.Text, width: int) -> Iterator[rich.text.Text]:
+    if rich.cells.cell_len(line.plain) <= width:
+        yield line
+        return
+    said = line.plain
+    indent = len(cast(re.Match[str], _START.match(said)).group())
+    words = [
+        part
+        for word in _WORD.finditer(said, indent)
+        for part in ([word] if len(word.group()) <= width - indent else _COMMAND_OR_WORD.finditer(said, *word.span()))
+    ]
+    start, end = 0, indent
+    for number, word in enumerate(words):
+        room = width if start == 0 else width - indent
+        if number and rich.cells.cell_len(said[start : word.end()]) > room:
+            yield _indent(line[start:end], indent if start else 0)
+            start = word.start()
+        end = word.end()
+    yield _indent(line[start:], indent if start else 0)
+
+
+def _indent(line: rich.text.Text, count: int) -> rich.text.Text:
+    return rich.text.Text(" " * count) + line
 
 
 def output() -> Console:
@@ -174,8 +258,25 @@ def say_warning(
 
 
 def number(value: float) -> str:
-    """Write a number with 10 significant digits."""
-    return f"{value:.10g}"
+    """Write a number with 4 significant digits; JSON and files have all digits."""
+    # Imported late, as below, because most commands start without these modules.
+    from mechdesign.model._words import short
+
+    return short(value, 4)
+
+
+def at_most(value: float) -> str:
+    """Write an upper bound with 4 significant digits, rounded up; values below 0 are rounded to the nearest."""
+    from mechdesign.model._words import format_bound
+
+    return format_bound(value, up=True, digits=4)
+
+
+def at_least(value: float) -> str:
+    """Write a lower bound with 4 significant digits, rounded down; values below 0 are rounded to the nearest."""
+    from mechdesign.model._words import format_bound
+
+    return format_bound(value, up=False, digits=4)
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> EscapedTable:
@@ -198,32 +299,33 @@ def certificate_tables(
     `names` are the names of the requirements, `bounded` the numbers of pairs that they bound, and `measured` the unit
     of the cost, if known.
     """
-    requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
+    from mechdesign.report._headlines import write_achieved
+
+    requirements = table("requirement", "required", "achieved", "holds", numbers=("required", "achieved"))
     for index, checked in enumerate(certificate.requirements):
         name = names[index] if names else f"{checked.kind} privacy"
         if checked.radius and not names:
             name += f", radius {checked.radius}"
         symbol = "≥" if checked.at_least else f"{checked.symbol} ≤"
-        realised = Text(number(checked.realised))
         requirements.add_row(
             Text(name),
             f"{symbol} {checked.nominal}",
-            realised,
+            Text(write_achieved(checked)),
             Text("yes", "green") if checked.holds else Text("no", "red"),
         )
     if certificate.requirements:
         yield requirements
     costs = table("cost", "", numbers=("",))
 
-    def format_cost(value: float) -> str:
-        return number(value) if measured is None else measured.with_root(value, number)
+    def format_cost(value: float, write: Callable[[float], str] = at_most) -> str:
+        return write(value) if measured is None else measured.with_root(value, write)
 
     for name, value, counts in (
         ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
         ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
     ):
         costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(format_cost(value)))
-    costs.add_row("no channel costs less than", Text(format_cost(certificate.lower_bound)))
+    costs.add_row("no channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)
@@ -237,14 +339,20 @@ def certificate_tables(
     yield costs
 
 
+def show_verdict(found: Headline) -> None:
+    """Show a verdict, with its first words in green or red, and an empty line."""
+    text = Text.assemble((found.short, "bold green" if found.good else "bold red"), " ", found.long)
+    output().print(text, soft_wrap=True)
+    output().print()
+
+
 def show_next(commands: Mapping[str, str]) -> None:
-    """Show possible next steps: commands, or files to open, each with a description."""
-    shown = EscapedTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-    for command, meaning in commands.items():
-        shown.add_row(Text(command, "cyan"), meaning)
+    """Show possible next steps: commands, or files to open, each on its own line above its description."""
     console = output()
     console.print("\nnext", style="bold")
-    console.print(shown)
+    for command, meaning in commands.items():
+        console.print(Text(command, "cyan"), no_wrap=True, crop=False, overflow="ignore")
+        console.print(f"    {meaning}", soft_wrap=True)
 
 
 def say_gap(made: Design, tolerance: float, which: str = "") -> None:

@@ -12,7 +12,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import InputError, TimeLimitError
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
-from mechdesign.cli._console import output, progress, say_private_folders, table
+from mechdesign.cli._console import number, output, progress, say_private_folders, table
 from mechdesign.cli._places import label_option, read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
@@ -32,7 +32,7 @@ _ATTACKS = {
 _BY_PROGRAM = ("minimax", "pairwise_minimax")
 _SLOW, _OPTION = "pairwise_minimax", "pairwise"
 _PAIRS = (
-    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value is not\n"
+    "\nThe pairwise attack minimises one probability times an error, not a sum over guesses. Its value is not "
     "comparable with the error of the optimal attack, and may be smaller."
 )
 
@@ -53,6 +53,7 @@ _PAIRS = (
     is_flag=True,
     help="Also run the pairwise min-max attack, which takes minutes for more than 50 secrets.",
 )
+@click.option("--all", "every", is_flag=True, help="Also show the value that each attack minimises.")
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
 @layout_options()
 @memory_option
@@ -64,6 +65,7 @@ def attack(
     label: str | None,
     time_limit: float,
     pairwise: bool,
+    every: bool,
     as_json: bool,
 ) -> None:
     """Attack the channel in DIR in several ways, and show the error of each attack.
@@ -93,28 +95,27 @@ def attack(
         shown = {"measure": measured.name, "unit": measured.unit, "errors": errors, "expected_errors": expected}
         click.echo(json.dumps(shown, indent=2))
         return
-    rows = table("attack", "knows", "expected error", "minimises", "which is", numbers=("expected error",))
+    columns = ("attack", "knows", "expected error", *(("minimises", "which is") if every or pairwise else ()))
+    rows = table(*columns, numbers=("expected error",))
     for name, made in found.items():
         title, attacker, kind = _ATTACKS[name]
         if made is None:
             why = f"not found in {time_limit:g} s" if name in _BY_PROGRAM else "not for these guesses"
-            rows.add_row(title, attacker, "–", kind, why)
+            rows.add_row(*(title, attacker, f"– ({why})", kind, "")[: len(columns)])
             continue
-        average = measured.with_root(expected[name] or 0.0, _short)
-        reached = measured.with_root(float(made.distortion), _short) if name in _BY_PROGRAM else ""
-        rows.add_row(title, attacker, average, kind, reached)
+        average = measured.with_root(expected[name] or 0.0, number)
+        reached = measured.with_root(float(made.distortion), number) if name in _BY_PROGRAM else ""
+        rows.add_row(*(title, attacker, average, kind, reached)[: len(columns)])
     console = output()
     console.print(
-        f"All know the channel. Errors in {measured.name or 'the unit of the first distortion requirement'}:\n"
+        f"All know the channel. Errors in {measured.name or 'the unit of the first distortion requirement'}:\n",
+        soft_wrap=True,
     )
     console.print(rows)
     console.print(
-        _PAIRS if pairwise else f"\nThe pairwise min-max attack, which may take minutes, runs with --{_OPTION}."
+        _PAIRS if pairwise else f"\nThe pairwise min-max attack, which may take minutes, runs with --{_OPTION}.",
+        soft_wrap=True,
     )
-
-
-def _short(value: float) -> str:
-    return f"{value:.6g}"
 
 
 def _attack(

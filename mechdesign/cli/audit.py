@@ -21,7 +21,16 @@ from mechdesign.base._files import write_output
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
-from mechdesign.cli._console import Text, number, output, say_note, say_private_folders, table
+from mechdesign.cli._console import (
+    at_least,
+    at_most,
+    number,
+    output,
+    say_note,
+    say_private_folders,
+    show_verdict,
+    table,
+)
 from mechdesign.cli._places import label_option, read_weights
 from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
@@ -343,33 +352,31 @@ def _audit_to_json(found: Audit, stated: str | None, optimum: bool) -> dict[str,
 
 
 def _show(found: Audit, stated: str | None, optimum: bool) -> None:
-    from mechdesign.report._audit_page import sentences
+    from mechdesign.report._headlines import audit_headline, describe_pair, describe_rows
 
     console = output()
+    show_verdict(audit_headline(found, stated, optimum))
     n, m = found.matrix.shape
-    facts = table("", "", numbers=("",))
+    facts = table("", "")
+    facts.show_header = False
     facts.add_row("channel", f"{n} secrets, {m} observables")
-    facts.add_row("tight ε", Text(number(found.epsilon) if math.isfinite(found.epsilon) else "none holds"))
     if stated is not None:
-        holds = found.holds(stated)
-        facts.add_row(f"ε = {stated}", Text("holds" if holds else "does not hold", "green" if holds else "red"))
+        facts.add_row("required ε", stated)
+    facts.add_row("achieved (tight) ε", at_most(found.epsilon) if math.isfinite(found.epsilon) else "none holds")
     if found.cost is not None:
-        facts.add_row(f"{found.objective} cost", number(found.cost))
+        facts.add_row(f"{found.objective} cost", at_most(found.cost))
         if optimum and found.optimum is not None:
-            facts.add_row("no channel with this ε costs less than", number(found.optimum))
+            facts.add_row("no channel with this ε costs less than", at_least(found.optimum))
     guesses = np.array_equal(found.error, distances.hamming(n))
     facts.add_row("best attack guesses wrong" if guesses else "error of the best attack", number(found.distortion))
     console.print(facts)
-    console.print()
-    for sentence in sentences(found):
-        console.print(sentence, soft_wrap=True)
     pairs = found.worst_pairs(5)
     if pairs:
         shown = table("secrets", "answer", "p(o|s)", "p(o|t)", "ε needed", numbers=("p(o|s)", "p(o|t)", "ε needed"))
-        names = [str(index) for index in range(n)] if found.secrets is None else list(found.secrets.labels)
         for pair in pairs:
-            needed = f"{pair.epsilon:.8g}" if math.isfinite(pair.epsilon) else "none holds"
-            two = " and ".join(names[secret] for secret in pair.pair)
-            shown.add_row(Text(two), str(pair.observable), f"{pair.likely:.6g}", f"{pair.unlikely:.6g}", needed)
+            shown.add_row(*describe_pair(found, pair))
         console.print()
         console.print(shown)
+    console.print()
+    for sentence in describe_rows(found):
+        console.print(sentence, soft_wrap=True)

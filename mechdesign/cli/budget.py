@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from mechdesign.cli._arguments import cache_option, layout_options, memory_option, naming_options, show_values_option
-from mechdesign.cli._console import errors, output, say_note, table
+from mechdesign.cli._console import at_least, errors, number, output, say_note, table
 from mechdesign.cli._correlations import (
     apply_mixture,
     check_figure,
@@ -135,8 +135,8 @@ def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
     shown = table("release", *found, numbers=tuple(found))
     rows = [dict(_name_releases(several)) for _, several in found.values()]
     for name in rows[0]:
-        shown.add_row(name, *(f"{row[name]:.10g}" for row in rows))
-    shown.add_row("all, for any number of releases", *(f"{one:.10g}" for one, _ in found.values()))
+        shown.add_row(name, *(f"{at_least(row[name])}" for row in rows))
+    shown.add_row("all, for any number of releases", *(f"{at_least(one)}" for one, _ in found.values()))
     output().print(shown)
 
 
@@ -203,7 +203,7 @@ def _least_cost(
     if (seen := remove_smoothing(before, after)) is not None and not given:
         with suppress_warnings():
             counted = best_budgets(alpha, weighted, *seen, **limits)
-        say_note(f"from the counts alone the least cost is {counted.cost:.6g}, not {best.cost:.6g}")
+        say_note(f"from the counts alone the least cost is {number(counted.cost)}, not {number(best.cost)}")
     if (other := apply_mixture(before, after)) is not None:
         say_note(other.note)
         if given:
@@ -259,7 +259,7 @@ def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
     console = output()
     shown = table("release", "ε", numbers=("ε",))
     for name, epsilon in _runs(best.epsilons.tolist()):
-        shown.add_row(name, f"{epsilon:.10g}" if epsilon else "left out")
+        shown.add_row(name, at_least(epsilon) if epsilon else "left out")
     console.print(shown)
     console.print()
     costs = table("", "cost", numbers=("cost",))
@@ -271,7 +271,7 @@ def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
         ("the best budgets under mixture", under_mixture),
     ):
         if value is not None:
-            costs.add_row(name, f"{value:.6g}")
+            costs.add_row(name, number(value))
     console.print(costs)
     what = "release" if best.window == 1 else f"{best.window} successive releases"
     console.print(f"\nNo {what} leak{'s' if best.window == 1 else ''} more than {best.alpha:g}.")

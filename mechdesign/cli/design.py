@@ -22,15 +22,17 @@ from mechdesign.cli._console import (
     STALLED,
     STOPPED,
     Text,
+    at_least,
+    at_most,
     certificate_tables,
     load_pictures,
-    number,
     output,
     progress,
     say_gap,
     say_note,
     say_private,
     show_next,
+    show_verdict,
     table,
 )
 from mechdesign.model._locate import DEGREES, PLANE
@@ -139,10 +141,10 @@ def _show_schedule(
     for epsilon, certificate in certificates.items():
         reached = certificate.expected_cost if objective == "expected" else certificate.worst_cost
         shown.add_row(
-            f"{float(epsilon):.6g}",
+            exact_text(epsilon),
             _ranges(schedule.steps(epsilon)),
-            number(reached),
-            number(certificate.lower_bound),
+            at_most(reached),
+            at_least(certificate.lower_bound),
             f"{certificate.relative_gap:.3g}",
             folder_name(epsilon),
         )
@@ -338,12 +340,14 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:
     from mechdesign.model._problem_words import claim_names, cost_measure
+    from mechdesign.report._headlines import design_headline
     from mechdesign.report._proved import count_bounded_pairs
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
     summary = made.summary
     console = output()
+    show_verdict(design_headline(problem, certificate))
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
     names = claim_names(problem)
@@ -352,8 +356,9 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     ):
         console.print(shown)
         console.print()
-    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
-    console.print(f"time      {_parts(summary)}, {certified:.1f} s until certified, {finished:.1f} s in all")
+    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})", soft_wrap=True)
+    times = f"{_parts(summary)}, {certified:.1f} s until certified, {finished:.1f} s in all"
+    console.print(f"time      {times}", soft_wrap=True)
     files = ", ".join(name for name in SET if (Path(folder) / name).is_file())
     console.print(f"files     {folder}: {files}", soft_wrap=True)
 

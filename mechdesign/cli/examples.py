@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mechdesign.base._errors import InputError
-from mechdesign.cli._console import output, table
+from mechdesign.cli._console import output, show_next, table
 from mechdesign.specification.examples import EXAMPLES, find, text_of
 
 
@@ -19,16 +19,24 @@ def examples(name: str | None) -> None:
     if name is not None:
         click.echo(_text(name), nl=False)
         return
-    shown = table("example", "what it shows", "takes about", "run it")
+    shown = table("example", "what it shows", "takes about")
     for example in EXAMPLES:
-        command = f"mechdesign {example.commands[0]} --example {example.name}"
-        shown.add_row(example.name, example.summary, example.takes, command)
+        shown.add_row(example.name, example.summary, example.takes)
     console = output()
     console.print(shown)
-    console.print("\nTimes are for two cores without Numba. Print an example to change it:", soft_wrap=True)
-    console.print("mechdesign examples city > city.toml, then mechdesign design city.toml", soft_wrap=True)
-    traces = ", ".join(f"mechdesign examples {each.trace} > {each.trace}" for each in EXAMPLES if each.trace)
-    console.print(f"The data of a release are in a separate file: {traces}", soft_wrap=True)
+    said = "Times are for two cores without Numba. The data of a release are in a separate file."
+    console.print(f"\n{said}", soft_wrap=True)
+    commands = {f"mechdesign {each.commands[0]} --example {each.name}": f"run {each.name}" for each in EXAMPLES}
+    commands |= {
+        "mechdesign examples city > city.toml": "print an example, to change it",
+        "mechdesign design city.toml": "run the changed example",
+    }
+    commands |= {
+        f"mechdesign examples {each.trace} > {each.trace}": f"print the data of {each.name}"
+        for each in EXAMPLES
+        if each.trace
+    }
+    show_next(commands)
 
 
 def _text(name: str) -> str:

@@ -62,7 +62,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
         require_design(each)
     check_outputs(page, inputs={f"{each}, {name}": each / name for each in directories for name in SET})
     # Imported late, since `inspect` does not need it.
-    from mechdesign.report._compare_page import attack_design, differences, html, rows
+    from mechdesign.report._compare_page import attack_design, differences, headline, heads, html, rows
 
     read = [Design.load(each) for each in directories]
     designs = [
@@ -74,15 +74,17 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     said = say_private_folders(listed, "this comparison")
     names = [each.name for each in designs]
     if as_json:
-        lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
+        # The last column, for people only, is the difference of two designs.
+        lines = {line[0]: dict(zip(names, line[1:], strict=False)) for line in found}
         say_json({"designs": names, "differences": notes, "table": lines})
     else:
-        shown = table("", *names, numbers=names)
+        shown = table(*heads(designs), numbers=heads(designs)[1:])
         for line in found:
             shown.add_row(*line)
+        output().print(f"{headline(designs)}\n", style="bold", soft_wrap=True)
+        output().print(shown)
         for note in notes:
             say_note(note)
-        output().print(shown)
     if page is not None:
         write_output(page, [html(designs, said).encode()])
         if not as_json:

@@ -26,7 +26,7 @@ from mechdesign.cli._arguments import (
     show_values_option,
     time_options,
 )
-from mechdesign.cli._console import output, say_note, show_next, table
+from mechdesign.cli._console import at_most, output, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
 from mechdesign.data._budgets import read_budgets
 from mechdesign.model._open_chain import ENDS
@@ -182,7 +182,7 @@ def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) ->
     for name in found["nats"]:
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
         values = (facts[name] for facts in found.values())
-        shown.add_row(meaning, *(f"{value:.6g}" if math.isfinite(value) else "no bound" for value in values))
+        shown.add_row(meaning, *(at_most(value) if math.isfinite(value) else "no bound" for value in values))
     output().print(shown)
 
 
@@ -205,8 +205,8 @@ def _facts(
 def _next(example: str) -> dict[str, str]:
     return {
         f"mechdesign leakage --example {example} --plot leakage.svg": "draw this leakage",
-        f"mechdesign examples {example} > P.csv": "a matrix of your own: change it, then show",
-        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of releases under this matrix, and",
+        f"mechdesign examples {example} > P.csv": "a matrix of your own: change it",
+        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of releases under this matrix",
         "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which no release leaks more than 1",
     }
 
@@ -233,7 +233,7 @@ def _print_table(columns: dict[str, Floats]) -> None:
         if step is None:
             shown.add_row("…", *(f"{count - 40} more" if name == "epsilon" else "" for name in columns))
         else:
-            shown.add_row(str(step), *(f"{values[step]:.6g}" for values in columns.values()))
+            shown.add_row(str(step), *(at_most(values[step]) for values in columns.values()))
     console = output()
     console.print(shown)
     console.print()

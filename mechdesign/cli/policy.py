@@ -14,7 +14,7 @@ from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
-from mechdesign.cli._console import Text, output, progress, say_note, show_next, table
+from mechdesign.cli._console import Text, number, output, progress, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure
 from mechdesign.synthesis._folders import check_writable
 
@@ -164,7 +164,7 @@ def _describe_hull(body: SensitivityHull, unit: str) -> str:
     if body.dimension == 0:
         return "the origin alone: no noise"
     power = {1: "", 2: "²", 3: "³"}.get(body.dimension, f"^{body.dimension}")
-    size = f"{_SIZES.get(body.dimension, 'volume')} {body.volume:.6g}" + (f" {unit}{power}" if unit else "")
+    size = f"{_SIZES.get(body.dimension, 'volume')} {number(body.volume)}" + (f" {unit}{power}" if unit else "")
     return f"dimension {body.dimension}, {len(body.vertices)} vertices, {size}"
 
 

@@ -15,7 +15,7 @@ import click
 
 from mechdesign.base._deadline import Progress, promising
 from mechdesign.base._errors import InputError, ReportError
-from mechdesign.certify._exact import as_decimal, exact_text, text_up
+from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
@@ -38,6 +38,7 @@ from mechdesign.cli._console import (
     say_warning,
     show_next,
     show_spending,
+    show_verdict,
     table,
     wait_option,
 )
@@ -299,19 +300,21 @@ def _find_unused_folder(directory: Path) -> Path:
 
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
+    from mechdesign.report._headlines import trace_headline, write_odds
     from mechdesign.report._trace_page import revealing
     from mechdesign.traces._released import accuracy
 
     together = found.composition
     console = output()
+    show_verdict(trace_headline(found))
     console.print(Text(found.title or "Released trace", "bold"))
     count = together.releases
     console.print(f"{count} step{'s' * (count != 1)} of {found.domain.size} states, {found.mechanism}\n")
     shown = table("all steps together", "")
     shown.add_row("ε", exact_text(together.epsilon))
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
-    bound = f"at most {text_up(as_decimal(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
-    shown.add_row("any two possible trajectories", bound)
+    odds = f"a factor of at most {write_odds(together.bound)}" if math.isfinite(together.bound) else "no bound"
+    shown.add_row("odds of any two possible trajectories", odds)
     proved = Text("yes", "green") if found.certified else Text("no", "yellow")
     shown.add_row("every step proved in exact arithmetic", proved)
     if said := revealing(found):
@@ -339,6 +342,7 @@ def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
         f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
-        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the trace, then",
-        f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it",
+        f"mechdesign examples {trace} > my.csv": "a trace of your own: replace its states",
+        "mechdesign release my.toml my.csv": "release it",
     }

@@ -13,7 +13,7 @@ import click
 
 from mechdesign.base._deadline import promising
 from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._console import STOPPED, Text, errors, number, output, say_note, show_next, table
+from mechdesign.cli._console import STOPPED, Text, at_least, at_most, errors, number, output, say_note, show_next, table
 
 if TYPE_CHECKING:
     from mechdesign.runs._tasks import Sweep
@@ -131,7 +131,8 @@ def _show(asked: Sweep, result: Result, seconds: float) -> None:
     shown = table(*asked.values, "status", *numbers, numbers=numbers)
     for row in result.rows[:_MOST_SHOWN]:
         values = [row.values.get(name) for name in ("cost", "lower_bound", "relative_gap", "tight_epsilon")]
-        texts = [number(value) if isinstance(value, float) else "" for value in values]
+        write = (at_most, at_least, number, at_most)
+        texts = [each(value) if isinstance(value, float) else "" for each, value in zip(write, values, strict=True)]
         texts[2] = f"{values[2]:.3g}" if isinstance(values[2], float) else ""
         style = "" if row.state is State.DONE else "yellow"
         shown.add_row(*(Text(str(cell(row.values[key]))) for key in asked.values), Text(row.state, style), *texts)

@@ -23,6 +23,7 @@ from mechdesign.cli._console import (
     say_warning,
     show_next,
     show_spending,
+    show_verdict,
     table,
     wait_option,
 )
@@ -196,8 +197,11 @@ def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecif
 
 
 def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
+    from mechdesign.report._headlines import table_headline
+
     release, console = found.release, output()
     described = release.description
+    show_verdict(table_headline(release))
     console.print(Text(found.title or described.what, "bold"))
     console.print(f"{described.policy}: {described.what}, {len(release):,} answers", soft_wrap=True)
     console.print(f"{described.neighbours} {described.definition}\n", soft_wrap=True)
@@ -208,9 +212,7 @@ def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
         for each in found.ranges[:_ROWS]:
             estimate = each.estimate
             ends = f"{number(estimate.low)} to {number(estimate.high)}"
-            shown.add_row(
-                f"{each.first} to {each.last}", f"{estimate.value:.6g}", f"{estimate.standard_error:.4g}", ends
-            )
+            shown.add_row(f"{each.first} to {each.last}", number(estimate.value), number(estimate.standard_error), ends)
         console.print(shown)
     elif found.quantiles:
         shown = table("probability", "value", "interval", numbers=("probability", "value", "interval"))
@@ -234,8 +236,8 @@ def _show_answers(found: Publication) -> None:
     )
     for index in range(min(len(release), _ROWS)):
         labels = [Text(str(column[index])) for column in release.labels.values()]
-        ends = f"{release.low[index]:.6g} to {release.high[index]:.6g}"
-        shown.add_row(*labels, f"{release.answers[index]:.6g}", f"{release.standard_errors[index]:.4g}", ends)
+        ends = f"{number(release.low[index])} to {number(release.high[index])}"
+        shown.add_row(*labels, number(release.answers[index]), number(release.standard_errors[index]), ends)
     output().print(shown)
     if len(release) > _ROWS:
         output().print(f"… and {len(release) - _ROWS:,} more")
@@ -248,14 +250,15 @@ def _show_plan(title: str, found: Plan) -> None:
     console.print(f"{found.policy}: {found.what}, {queries}", soft_wrap=True)
     console.print(f"{found.neighbours}\n", soft_wrap=True)
     columns = ("expected error per query", "proven limit")
-    shown = table("", "strategy", *columns, "spends", "", numbers=columns)
+    shown = table("", "strategy", *columns, "", numbers=columns)
     for option in found.options:
         style = "bold" if option.taken else ""
-        limit = "" if option.limit is None else f"{option.limit:.6g}"
+        limit = "" if option.limit is None else number(option.limit)
         mark = "→" if option.taken else ""
-        shown.add_row(mark, Text(option.name, style), f"{option.error:.6g}", limit, found.spends, option.detail)
+        shown.add_row(mark, Text(option.name, style), number(option.error), limit, option.detail)
     console.print(shown)
-    console.print("\nErrors are root mean squared errors. → marks the strategy of the release.", soft_wrap=True)
+    said = f"Errors are root mean squared errors of releases that spend {found.spends}. → marks the chosen strategy."
+    console.print(f"\n{said}", soft_wrap=True)
     for remark in found.remarks:
         say_note(remark)
 
@@ -264,7 +267,8 @@ def _next(example: str, folder: Path) -> dict[str, str]:
     records = example_for(example, "blowfish").trace
     return {
         f"{folder}/report.html": "the report, with figures: open it in a browser",
-        f"mechdesign blowfish plan --example {example}": "the errors of other strategies",
-        f"mechdesign examples {example} > my.toml": "a specification of your own: change it, and the table, then",
-        f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",
+        f"mechdesign table plan --example {example}": "the errors of other strategies",
+        f"mechdesign examples {example} > my.toml": "a specification of your own: change it",
+        f"mechdesign examples {records} > my.csv": "a table of your own: replace its rows",
+        "mechdesign table my.toml my.csv": "release it",
     }

@@ -19,7 +19,7 @@ from mechdesign.certify._keys import VerifyingKey, read_public_key
 from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._stated import FORMS
 from mechdesign.certify._verify import Verified, prove
-from mechdesign.cli._console import Text, certificate_tables, number, output, table
+from mechdesign.cli._console import Text, at_least, at_most, certificate_tables, output, show_verdict, table
 from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
@@ -88,8 +88,7 @@ def _verify(folder: Path, as_json: bool, memory: float, key: Path | None) -> Non
             said["left_free"] = list(describe_unbounded_pairs(restore_problem(found)[0]))
         click.echo(json.dumps(said, indent=2))
         return
-    console = output()
-    console.print(f"{folder} verifies.\n", style="green", soft_wrap=True)
+    output().print(f"{folder}: every claim verified.", style="green", soft_wrap=True)
     _show(found, verified)
 
 
@@ -136,13 +135,17 @@ def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
         return
     console = output()
     releases = sum(len(design.steps) for design in found)
-    console.print(f"{folder} verifies: {len(found)} designs for {releases} releases.\n", style="green", soft_wrap=True)
+    console.print(
+        f"{folder}: every claim of {len(found)} designs for {releases} releases verified.\n",
+        style="green",
+        soft_wrap=True,
+    )
     first = found[0].certificate.requirements
     kinds = ", ".join(dict.fromkeys(f"{first[place].kind} privacy" for place in places))
     console.print(f"ε is the parameter of {kinds}.", soft_wrap=True)
     shown = table("ε", "releases", "cost", "no less than", "folder", numbers=("releases", "cost", "no less than"))
     for design in found:
-        bounds = (number(design.certificate.cost), number(design.certificate.lower_bound))
+        bounds = (at_most(design.certificate.cost), at_least(design.certificate.lower_bound))
         shown.add_row(exact_text(design.epsilon), str(len(design.steps)), *bounds, design.name)
     console.print(shown)
     if telling := [f"{each.name} ({len(each.certificate.revealed)})" for each in found if each.certificate.revealed]:
@@ -208,11 +211,13 @@ def _others(design: VerifiedDesign, places: Set[int]) -> list[object]:
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more modules than the proof.
     from mechdesign.model._problem_words import claim_names, cost_measure
+    from mechdesign.report._headlines import design_headline
     from mechdesign.report._proved import describe_proof, describe_revealed, describe_unbounded_pairs, list_unproved
     from mechdesign.synthesis._bundle import restore_problem
 
     console, certificate = output(), verified.certificate
     problem, origin = restore_problem(found)
+    show_verdict(design_headline(problem, certificate))
     names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(shown)

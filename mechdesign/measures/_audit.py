@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_amounts, as_floats, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
+from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import suppress_warnings
@@ -33,6 +34,7 @@ from mechdesign.model._problem import OBJECTIVES, Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._words import format_bound
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
@@ -131,6 +133,23 @@ class Audit:
     def __repr__(self) -> str:
         n, m = self.matrix.shape
         return f"Audit({n} secrets, {m} observables, epsilon={self.epsilon!r})"
+
+    def _repr_html_(self) -> str:
+        n, m = self.matrix.shape
+        facts = [("secrets, observables", f"{n}, {m}"), ("tight ε", _write(self.epsilon))]
+        facts += [] if self.cost is None else [(f"{self.objective} cost", f"{self.cost:.4g}")]
+        names = [str(index) for index in range(n)] if self.secrets is None else self.secrets.labels
+        rows = [
+            (
+                " and ".join(names[secret] for secret in pair.pair),
+                str(pair.observable),
+                f"{pair.likely:.4g}",
+                f"{pair.unlikely:.4g}",
+                _write(pair.epsilon),
+            )
+            for pair in self.worst_pairs(5)
+        ]
+        return card("Audit", facts, "", ("worst pairs", "answer", "p(o|s)", "p(o|t)", "ε needed"), rows)
 
     def holds(self, epsilon: object) -> bool:
         """Return whether the channel satisfies the given ε, by exact comparisons.
@@ -309,6 +328,10 @@ class Audit:
     @property
     def _needs_design(self) -> bool:
         return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE
+
+
+def _write(epsilon: float) -> str:
+    return format_bound(epsilon, up=True, digits=4) if math.isfinite(epsilon) else "none holds"
 
 
 @in_own_arithmetic

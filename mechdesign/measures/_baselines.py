@@ -33,11 +33,13 @@ class Reference:
         name: The name of the mechanism.
         cost: The cost of the mechanism.
         note: A note on a requirement that the mechanism violates, or empty.
+        meets: Whether the mechanism meets all requirements.
     """
 
     name: str
     cost: float
     note: str = ""
+    meets: bool = True
 
 
 def combine_bounds(problem: Problem) -> Floats | None:
@@ -98,8 +100,8 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
     least = problem.cost.min(axis=1)
     truth = float(problem.prior @ least if problem.objective == "expected" else least.max())
     return (
-        Reference("no privacy: the best answer for each secret", truth),
-        *(Reference(item.name, item.cost, item.note) for item in compared),
+        Reference("no privacy: the best answer for each secret", truth, meets=not len(problem.claims)),
+        *(Reference(item.name, item.cost, item.note, not item.note) for item in compared),
     )
 
 

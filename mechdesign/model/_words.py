@@ -286,7 +286,7 @@ class Words:
         return decimal(value)
 
     def factor(self, exponent: float) -> str:
-        """Return e raised to the power `exponent`, as a text.
+        """Return e raised to the power `exponent`, rounded up, as a text.
 
         Args:
             exponent: The exponent, such as ε times a distance.
@@ -294,4 +294,7 @@ class Words:
         Returns:
             The formatted factor.
         """
-        return short(math.exp(exponent), 3) if exponent < 30 else f"e^{short(exponent)}"
+        # The margin covers the rounding of exp.
+        if exponent < 30:
+            return format_bound(math.exp(exponent) * (1 + 1e-12), up=True, digits=3)
+        return f"e^{format_bound(exponent, up=True, digits=3)}"

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._domain import Domain
-from mechdesign.model._words import clip, percent, plain, power, relative, short
+from mechdesign.model._words import clip, format_bound, percent, plain, power, relative, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._explorer import ExplorerData, name_of
 from mechdesign.report._maps import round_ticks
@@ -50,7 +50,7 @@ _NARROW_STEP, _NARROW_LINE = 0.72, 46
 
 @dataclass(frozen=True)
 class RequirementBar:
-    """A requirement of a channel with its nominal and its realised value.
+    """A requirement of a channel with its required (nominal) and its achieved (realised) value.
 
     Attributes:
         name: Name of the requirement.
@@ -82,26 +82,29 @@ def cost_picture(
 
     `gap` is the certified relative gap, which is not shown without a lower bound.
     """
-    points = [("this channel, certified", cost, "", True)]
+    points = [_CostLine("this channel, certified", cost, ours=True)]
     if lower_bound is not None:
         note = f"relative gap {power(gap)}" if gap > 0 else "no gap"
-        points.insert(0, ("lower bound: no channel costs less", lower_bound, note, True))
-    points += [(item.name, item.cost, item.note, False) for item in references]
-    # Costs ascend from the bottom; a lower bound equal to the cost stays below it.
-    points.sort(key=lambda point: point[1])
+        points.insert(0, _CostLine("lower bound: no channel costs less", lower_bound, note, ours=True))
+    points += [_CostLine(item.name, item.cost, item.note, item.meets) for item in references]
+    points = _group_lines(points)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.34) * len(points) + 1.1)
     axes = figure.subplots()
-    largest = max(point[1] for point in points) or 1.0
-    digits = min(12, max(4, 1 - math.floor(math.log10(gap)))) if 0 < gap < 1 else 6
-    for line, (name, value, note, ours) in enumerate(points):
+    largest = max(point.cost for point in points if point.cost is not None) or 1.0
+    for line, point in enumerate(points):
+        name, value, note, ours = point.name, point.cost, point.note, point.ours
+        if value is None:
+            axes.text(0, line, name, va="center", color=MUTED, style="italic")
+            continue
         axes.plot([0, value], [line, line], color=RULE, linewidth=0.9, zorder=1)
         axes.plot(
             value, line, "o", markersize=8 if ours else 6.5, color=ACCENT if ours else MUTED, zorder=3, clip_on=False
         )
-        text = short(value, digits if ours else 4) + (f" {unit}" if unit else "") + (f"  ({note})" if note else "")
+        bound = format_bound(value, up=value == cost, digits=6) if ours else short(value, 4)
+        text = bound + (f" {unit}" if unit else "") + (f"  ({note})" if note else "")
         style = {"color": ACCENT if ours else INK, "weight": "bold" if ours else "normal"}
         _annotate(axes, plain(text), (value, line), line, name, xytext=(9, 0), textcoords="offset points", **style)
-    _name_lines(axes, [(name, ours) for name, *_, ours in points])
+    _name_lines(axes, [("" if point.cost is None else point.name, point.ours) for point in points])
     axes.set_ylim(-0.6, len(points) - 0.4)
     axes.set_xlim(0, 1.25 * largest)
     axes.xaxis.set_major_locator(round_ticks(6))
@@ -112,9 +115,32 @@ def cost_picture(
     return figure
 
 
+@dataclass(frozen=True)
+class _CostLine:
+    """A line of the figure of costs: a mechanism, or without a cost the heading of a group."""
+
+    name: str
+    cost: float | None
+    note: str = ""
+    meets: bool = True
+    ours: bool = False
+
+
+def _group_lines(points: Sequence[_CostLine]) -> list[_CostLine]:
+    """Return lines from the bottom to the top: mechanisms that do not meet all requirements are below all others.
+
+    Costs ascend in each group. A lower bound equal to the cost stays below it. Groups have headings if both exist.
+    """
+    groups = [sorted((p for p in points if p.meets == meets), key=lambda p: p.cost or 0.0) for meets in (False, True)]
+    if not groups[0]:
+        return groups[1]
+    heads = ("does not meet all requirements", "meets all requirements")
+    return [line for group, head in zip(groups, heads, strict=True) for line in (*group, _CostLine(head, None))]
+
+
 @in_report_style
 def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
-    """Show each realised value as a share of the nominal value, and the range of shares that the requirement allows."""
+    """Show each achieved value as a share of the required value, and the shares that the requirement allows."""
     n = len(requirements)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.45) * max(n, 1) + 1.15)
     axes = figure.subplots()
@@ -139,14 +165,14 @@ def requirements_picture(requirements: Sequence[RequirementBar]) -> Figure:
             markerfacecolor=ACCENT if item.holds else "white",
         )
         asked = f"{short(item.realised, 6)}, {'at least' if item.at_least else 'at most'} {short(item.nominal, 6)}"
-        asked += " asked for" if item.holds else " asked for: fails"
+        asked += " required" if item.holds else " required: fails"
         style = {"weight": "normal" if item.holds else "bold"}
         _annotate(axes, asked, (1.02, line), line, item.name, xycoords=("axes fraction", "data"), **style)
     _name_lines(axes, [(item.name, False) for item in reversed(requirements)])
     axes.set_ylim(-0.6, max(n, 1) - 0.4)
     axes.set_xlim(0, right)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
-    said = "realised value / nominal value (bar: range in which the requirement holds)"
+    said = "achieved / required (grey bar: the requirement holds)"
     axes.set_xlabel(textwrap.fill(said, _NARROW_LINE) if is_narrow() else said)
     headline(figure, _how_met(requirements, ratios))
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +22,7 @@ from mechdesign.model._problem_words import answers, attack_measure, claimants, 
 from mechdesign.model._words import format_bound, plain, power, short
 from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
 from mechdesign.report._explorer import name_of, panel_attributes, series_block, view
+from mechdesign.report._headlines import write_achieved
 from mechdesign.report._pages import panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
@@ -79,27 +81,77 @@ def differences(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
     return tuple(found)
 
 
+DIFFERENCE = "difference"
+"""Head of the last column for two designs: the change from the first to the second."""
+
+
+def headline(designs: Sequence[ComparedDesign]) -> str:
+    """Return a sentence that compares the costs of the designs, and the errors of the best attack."""
+    if any(not one.certificate.holds for one in designs):
+        names = [one.name for one in designs if not one.certificate.holds]
+        return f"The requirements of {', '.join(names)} do not hold."
+    units = {(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}
+    if len(units) > 1:
+        return "The designs have different units of cost or different objectives: their costs are not comparable."
+    low = min(designs, key=lambda one: one.certificate.cost)
+    high = max(designs, key=lambda one: one.certificate.cost)
+    if low.certificate.cost == high.certificate.cost:
+        return f"All designs cost {_cost(low, low.certificate.cost)}."
+    saved = 1 - low.certificate.cost / high.certificate.cost
+    cheaper = f"{low.name} costs {short(100 * saved, 2)}% less than {high.name}"
+    paid = f"{_cost(low, low.certificate.cost)} instead of {_cost(high, high.certificate.cost)}"
+    said = f"{cheaper}: {paid}"
+    if low.unit != high.unit:
+        return f"{said}."
+    one, other = low.errors["optimal"], high.errors["optimal"]
+    attacked = f"the best attack is off by {_error(low, 'optimal')} instead of {_error(high, 'optimal')}"
+    return f"{said}. {'In return, ' if one < other else 'Also, '}{attacked}."
+
+
+def heads(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
+    """Return the heads of the table: a quantity, the names of the designs, and for two designs their difference."""
+    return ("", *(one.name for one in designs), *([DIFFERENCE] if len(designs) == 2 else []))
+
+
 def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
-    """Return the rows of the table: a quantity, and its value for each design."""
+    """Return the rows of the table: a quantity, its value for each design, and for two designs their difference."""
 
-    def line(name: str, values: Iterator[str]) -> tuple[str, ...]:
-        return (name, *values)
+    def line(name: str, values: Iterator[str], numbers: Sequence[float | None] = ()) -> tuple[str, ...]:
+        last = (_write_change(*numbers) if len(numbers) == 2 else "",) if len(designs) == 2 else ()
+        return (name, *values, *last)
 
+    certificates = [one.certificate for one in designs]
     found = [
         line("secrets, observables", (f"{len(one.problem.prior)}, {one.problem.cost.shape[1]}" for one in designs)),
         line("holds", ("yes" if one.certificate.holds else "no" for one in designs)),
-        line("expected cost", (_cost(one, one.certificate.expected_cost) for one in designs)),
-        line("worst cost", (_cost(one, one.certificate.worst_cost) for one in designs)),
-        line("lower bound", (_cost(one, one.certificate.lower_bound) for one in designs)),
+        line(
+            "expected cost",
+            (_cost(one, one.certificate.expected_cost) for one in designs),
+            [each.expected_cost for each in certificates],
+        ),
+        line(
+            "worst cost",
+            (_cost(one, one.certificate.worst_cost) for one in designs),
+            [each.worst_cost for each in certificates],
+        ),
+        line(
+            "lower bound",
+            (_cost(one, one.certificate.lower_bound, up=False) for one in designs),
+            [each.lower_bound for each in certificates],
+        ),
         line("relative gap", (_gap(one.certificate) for one in designs)),
         line("secrets revealed for certain", (str(len(revealed(one.channel.numerators))) for one in designs)),
     ]
     names = dict.fromkeys(
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)
     )
-    found += [line(name, (_list_realised(one, name) for one in designs)) for name in names]
+    found += [
+        line(name, (_list_realised(one, name) for one in designs), [_only_realised(one, name) for one in designs])
+        for name in names
+    ]
     for name in dict.fromkeys(name for one in designs for name in one.errors):
-        found.append(line(f"error of the {name} attack", (_error(one, name) for one in designs)))
+        errors = [one.errors.get(name) for one in designs]
+        found.append(line(f"error of the {name} attack", (_error(one, name) for one in designs), errors))
     return found
 
 
@@ -109,8 +161,10 @@ def html(designs: Sequence[ComparedDesign], said: str = "") -> str:
         "compare.html",
         title="Comparison: " + ", ".join(plain(each.name) for each in designs),
         said=said,
+        headline=headline(designs),
+        holds=all(each.certificate.holds for each in designs),
         notes=differences(designs),
-        heads=("", *(each.name for each in designs)),
+        heads=heads(designs),
         rows=rows(designs),
         **_pictures(designs),
     )
@@ -208,8 +262,28 @@ def _places(members: Iterable[int], domain: Domain) -> tuple[object, ...]:
     return domain.coordinates is None, domain.unit, places[list(members)].tolist()
 
 
-def _cost(one: ComparedDesign, value: float) -> str:
-    return cost_measure(one.problem).with_unit(short(value, 5))
+def _write_change(first: float | None, second: float | None) -> str:
+    """Return the change from the first to the second number in percent, "=" for equal ones, or "" if undefined."""
+    if first is None or second is None or not (math.isfinite(first) and math.isfinite(second)) or first <= 0:
+        return ""
+    change = 100 * (second / first - 1)
+    if abs(change) < 0.05:
+        return "="
+    return f"{'+' if change > 0 else '−'}{short(abs(change), 2 if abs(change) < 100 else 3)}%"
+
+
+def _only_realised(one: ComparedDesign, name: str) -> float | None:
+    """Return the achieved value of the only requirement with a name, or None."""
+    found = [
+        checked.realised
+        for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
+        if requirement_name(one.problem, requirement) == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _cost(one: ComparedDesign, value: float, *, up: bool = True) -> str:
+    return cost_measure(one.problem).with_unit(format_bound(value, up=up, digits=5))
 
 
 def _gap(certificate: Certificate) -> str:
@@ -224,7 +298,7 @@ def _error(one: ComparedDesign, name: str) -> str:
 
 def _list_realised(one: ComparedDesign, name: str) -> str:
     found = [
-        f"{format_bound(checked.realised, up=not checked.at_least)} ({_format_nominal(checked)})"
+        f"{write_achieved(checked)} ({_format_nominal(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
         if requirement_name(one.problem, requirement) == name
     ]

@@ -32,10 +32,16 @@ from mechdesign.report._channel_figures import most_likely, secret_title
 from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
 from mechdesign.report._explorer import collect_explorer_data, data_block, outline_path, panel_attributes, view
 from mechdesign.report._guarantee import describe_design
+from mechdesign.report._headlines import describe_limits, design_headline, write_achieved
 from mechdesign.report._pages import Strong, figure, panels, render
 from mechdesign.report._private import private
 from mechdesign.report._proved import describe_proof, list_unproved
 from mechdesign.report._style import report_style
+
+# Facts of the provenance that a reader can use; `mechdesign inspect` shows all.
+_SHOWN = (
+    "mechdesign", "numpy", "plan", "solver", "solver_version", "status", "solve_seconds", "certifying_seconds",
+)  # fmt: skip
 
 
 def html(
@@ -58,7 +64,7 @@ def html(
     compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
     facts: dict[str, object] = {
         "title": plain(problem.title).strip() or "Privacy mechanism",
-        "verdict": _verdict(problem, certificate),
+        "verdict": design_headline(problem, certificate),
         "disclosed": describe_disclosure(problem, certificate.revealed or ()),
         "summary": summary(problem, certificate),
         "notes": _on_prior(problem, origin),
@@ -75,7 +81,10 @@ def html(
         "proved": describe_proof(problem, certificate),
         "stated": list(list_unproved(problem, origin)),
         "specification": origin.specification if origin is not None else "",
-        "provenance": [(name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items()],
+        "limits": describe_limits(problem, certificate),
+        "provenance": [
+            (name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items() if name in _SHOWN
+        ],
         "shape": channel.numerators.shape,
         "digest": hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest(),
         "index": index,
@@ -136,14 +145,6 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
         raise InputError("certificate", "belongs to another problem", value=found, bound=f"on requirements {kinds}")
 
 
-def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:
-    if certificate.holds:
-        said = "Every requirement below has been checked in exact arithmetic."
-        return {"good": True, "short": "Holds.", "long": said}
-    pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
-    return {"good": False, "short": "Does not hold.", "long": f"{certificate.reason}.{pair}"}
-
-
 def _stands_in(origin: Origin | None) -> bool:
     """Return whether the design contains a uniform prior in place of a private prior."""
     return origin is not None and origin.prior == STANDS_IN
@@ -161,7 +162,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[
         yield (
             name,
             f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
-            f"{symbol if least else f'{symbol} ='} {format_bound(checked.realised, up=not least)}",
+            f"{symbol if least else f'{symbol} ='} {write_achieved(checked)}",
             "holds" if checked.holds else Strong("does not hold"),
         )
 
@@ -294,14 +295,8 @@ def _pictures(
     }
 
 
-def _pair(problem: Problem, pair: tuple[int, int]) -> str:
-    if problem.secrets is None:
-        return f"{pair[0]} and {pair[1]}"
-    return " and ".join(problem.secrets.labels[index] for index in pair)
-
-
 def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
-    return measured.with_root(value, functools.partial(format_bound, up=up))
+    return measured.with_root(value, functools.partial(format_bound, up=up, digits=5))
 
 
 def _value(value: str | float | int) -> str:

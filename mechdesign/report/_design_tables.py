@@ -17,7 +17,7 @@ from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Words, format_bound, recognise_measure, relative, short
+from mechdesign.model._words import Words, format_bound, recognise_measure, short
 from mechdesign.report._channel_figures import RequirementBar
 from mechdesign.report._pages import Strong
 
@@ -119,7 +119,7 @@ def list_requirement_bars(problem: Problem, certificate: Certificate) -> tuple[R
 
 
 def summary(problem: Problem, certificate: Certificate) -> str:
-    """Return one paragraph for a reader from outside the field."""
+    """Return one paragraph on the guarantees for a reader from outside the field."""
     n, m = problem.cost.shape
     words = Words(problem.secrets)
     promises = [
@@ -130,10 +130,9 @@ def summary(problem: Problem, certificate: Certificate) -> str:
         f"For each of {n} secrets, this mechanism draws one of {m} possible answers at random.",
         *_describe_permitted_answers(problem),
         _join_promises(promises) if promises else "It guarantees nothing about the secret.",
-        _cost(problem, certificate),
     ]
     if promises and not certificate.holds:
-        sentences.insert(-1, "But at least one of these guarantees does not hold, as stated above.")
+        sentences.append("But at least one of these guarantees does not hold, as stated above.")
     return " ".join(sentences)
 
 
@@ -164,19 +163,6 @@ def _describe_realised_floor(problem: Problem, certificate: Certificate, place: 
 def _join_promises(promises: list[str]) -> str:
     first, *rest = promises
     return " ".join([f"Anyone who sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
-
-
-def _cost(problem: Problem, certificate: Certificate) -> str:
-    kind = "on average" if certificate.objective == "expected" else "in the worst case"
-    found = cost_measure(problem)
-    cost = found.with_unit(short(certificate.cost, 4))
-    sentence = f"An answer costs {cost} {kind}" + (f" ({found.name} from the truth)" if found.name else "")
-    gap = certificate.relative_gap
-    if certificate.lower_bound <= 0 < certificate.cost:
-        return f"{sentence}; no lower bound has been proved."
-    bound = "exactly the least possible" if gap <= 0 else f"within {relative(gap)} of the least possible"
-    among = " with the permitted answers" if certificate.forbidden else ""
-    return f"{sentence}, which is proved to be {bound} under these requirements{among}."
 
 
 def side_by_side(

@@ -326,6 +326,12 @@ def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
 _hex = functools.lru_cache(to_hex)
 
 
+def numbers_cells(domain: Domain) -> bool:
+    """Return whether pages show the numbers of the cells of a domain."""
+    cells = domain.cells
+    return is_on_page() and cells is not None and domain.size <= _MOST_NUMBERED and cells.columns <= _MOST_COLUMNS
+
+
 def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
     assert domain.cells is not None
     columns, rows = borders(domain.cells)
@@ -336,7 +342,7 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Non
         colours = map(_hex, map(tuple, scale.cmap(scale.norm(values)).tolist()))
         shown = ["" if hidden else colour for hidden, colour in zip(absent.tolist(), colours, strict=True)]
         axes.add_artist(Cells(columns, rows, shown))
-        if len(values) <= _MOST_NUMBERED and domain.cells.columns <= _MOST_COLUMNS:
+        if numbers_cells(domain):
             _number_cells(axes, domain, values, scale)
     else:
         table = np.ma.masked_where(absent, values).reshape(domain.cells.rows, domain.cells.columns)

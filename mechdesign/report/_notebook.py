@@ -1,8 +1,11 @@
-"""Small figures of values for the cards of `mechdesign.base._display`, in the colours of the notebook."""
+"""Small figures of values for the cards of `mechdesign.base._display`, as images that untrusted notebooks show, too."""
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable
+from html import escape
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,11 +17,12 @@ from numpy.typing import ArrayLike
 from mechdesign.report._style import ACCENT, MUTED, RULE, in_report_style, new_figure, on_page
 from mechdesign.report._svg import inline_svg
 
-# One colour with varying opacity is visible on light and on dark backgrounds.
+# One colour with varying opacity, and greys, are visible on light and on dark backgrounds.
 _COLOUR = "#8250c4"
 _LEVELS, _MOST_CELLS, _MOST_POINTS = 12, 64, 2000
 _SIDE = 2.3
-_VARIABLES = f"--ink:currentColor;--muted:currentColor;--rule:rgba(128,128,128,.4);--accent:{_COLOUR};--font:inherit"
+_VARIABLES = f"--ink:#808080;--muted:#808080;--rule:#80808066;--accent:{_COLOUR};--font:sans-serif"
+_WIDTH = re.compile(r' style="width: ([\d.]+)rem"')
 
 
 def heat_map(values: ArrayLike, what: str, ratio: float = 1.0) -> str:
@@ -82,7 +86,15 @@ def _picture(draw: Callable[[Axes], None], what: str, ratio: float) -> str:
     height = min(_SIDE, _SIDE * ratio)
     with on_page("panels"):
         made = _figure(draw, height / ratio, height)
-    return f'<div style="{_VARIABLES};flex:none">{inline_svg(made, "card", what)}</div>'
+    drawn = inline_svg(made, "card", what)
+    width = _WIDTH.search(drawn)
+    assert width is not None
+    # Notebooks that are not trusted remove SVG elements, but not images.
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" style="{_VARIABLES}"'
+    whole = start + _WIDTH.sub("", drawn, 1).removeprefix("<svg")
+    content = base64.b64encode(whole.encode()).decode()
+    size = f"width:{width.group(1)}rem;max-width:100%;flex:none"
+    return f'<img alt="{escape(what)}" src="data:image/svg+xml;base64,{content}" style="{size}"/>'
 
 
 @in_report_style

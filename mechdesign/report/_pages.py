@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Callable
 from importlib import resources
 
@@ -79,8 +80,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    made.filters["anchor"] = _anchor
     made.tests["strong"] = lambda value: isinstance(value, Strong)
     return made
+
+
+def _anchor(heading: str) -> str:
+    """Return the identifier of the section with a heading; figures have identifiers without a prefix."""
+    return "section-" + "-".join(re.findall(r"\w+", heading.lower()))
 
 
 def _plain(value: object) -> object:

@@ -65,11 +65,14 @@ def probability_scale(values: ArrayLike, label: str) -> Scale:
     return Scale(Normalize(0.0, top), cmap, label, True, percent=True)
 
 
-def error_scale(values: ArrayLike, label: str) -> Scale:
-    """Return the scale for the adversary's errors, linear from 0; its hue differs from the hue of probabilities."""
+def error_scale(values: ArrayLike, label: str, start: float = 0.0) -> Scale:
+    """Return the scale for the adversary's errors, linear from `start`; its hue differs from the hue of probabilities.
+
+    If no value exceeds `start`, the scale begins at 0.
+    """
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
-    return Scale(Normalize(0.0, top), _colours("e"), label, False)
+    return Scale(Normalize(start if start < top else 0.0, top), _colours("e"), label, False)
 
 
 _HUES = {"p": (("magma_r", 0.01, 0.96), ("magma", 0.14, 0.99)), "e": (("viridis_r", 0.0, 1.0), ("viridis", 0.04, 1.0))}

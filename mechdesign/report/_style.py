@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import io
 import os
@@ -71,6 +72,8 @@ Target = Literal["file", "page", "narrow page", "panels"]
 # The target of the figure that is being drawn, which each thread and each asynchronous task sets separately.
 _target: ContextVar[Target] = ContextVar("target", default="file")
 
+# Size of figures in notebooks.
+_SCREEN_DPI, _SIDES = 90, ("width", "height")
 _HEADLINE_SIZE = 11.0
 # Mean width of a character of the headline, in inches.
 _HEADLINE_CHARACTER = 0.0875
@@ -220,6 +223,18 @@ def _thin_out(figure: Figure) -> None:
             locator.set_params(nbins=4)
 
 
+class NotebookFigure(Figure):
+    """A figure that notebooks show as an image without further commands, such as ``%matplotlib inline``."""
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+        """Return the figure as a PNG image, and its size in pixels of the screen."""
+        content = base64.b64encode(figure_bytes(self, "png")).decode()
+        size = {name: round(_SCREEN_DPI * inches) for name, inches in zip(_SIDES, self.get_size_inches(), strict=True)}
+        return {"image/png": content}, {"image/png": size}
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of `width` × `height` inches that arranges its panels itself; see also `on_page`."""
     if is_narrow():
@@ -229,7 +244,7 @@ def new_figure(width: float, height: float) -> Figure:
         figure = Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
         PageCanvas(figure)
         return figure
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
     if is_on_page():
         PageCanvas(figure)
     engine = figure.get_layout_engine()

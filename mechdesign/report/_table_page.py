@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base._arrays import Floats
 from mechdesign.model._words import decimal, short
 from mechdesign.report import _table_figures as pictures
 from mechdesign.report._guarantee import describe_table
+from mechdesign.report._headlines import describe_errors, table_headline, write_count, write_odds
 from mechdesign.report._pages import figure, render
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease
@@ -37,10 +36,9 @@ def _facts(publication: Published) -> dict[str, object]:
     what, count = described.what, len(release)
     return {
         "title": publication.title.strip() or what.capitalize(),
+        "verdict": table_headline(release),
         "unsound": described.unsound,
-        "rehearsal": described.rehearsal,
         "free": free,
-        "spent": "Nothing was spent" if free else f"{described.spent} was spent",
         "said": f"{what[:1].upper() + what[1:]}: {count:,} answer{'s' * (count != 1)}.",
         "policy": described.policy,
         "neighbours": described.neighbours,
@@ -54,7 +52,7 @@ def _facts(publication: Published) -> dict[str, object]:
             ("Noise in steps of", _step(described.step)),
         ],
         "answers": list(_answers(publication)),
-        "error": _spread(release.standard_errors),
+        "error": describe_errors(release),
         "confidence": f"{short(100 * float(described.confidence), 4)} %",
         "remarks": described.remarks,
         "ranges": bool(publication.ranges),
@@ -68,18 +66,10 @@ def _step(step: Fraction) -> str:
 
 
 def _factor(epsilon: Fraction | None) -> str:
-    """Return " = e^ε" as a readable number, or ""."""
+    """Return " = e^ε" as a readable number, rounded up, or ""."""
     if epsilon is None or epsilon > _LARGEST_EXPONENT:
         return ""
-    return f" = {short(math.exp(float(epsilon)), 4)}"
-
-
-def _spread(errors: Floats) -> str:
-    """Return the range of standard errors, or "" for exact answers."""
-    least, largest = float(errors.min(initial=math.inf)), float(errors.max(initial=0.0))
-    if not largest:
-        return ""
-    return _number(largest) if least == largest else f"{_number(least)} to {_number(largest)}"
+    return f" = {write_odds(float(epsilon))}"
 
 
 def _answers(publication: Published) -> Iterator[dict[str, object]]:
@@ -134,7 +124,9 @@ def _range_rows(publication: Published) -> list[tuple[str, ...]]:
 def _cluster_rows(release: ClusteringRelease) -> list[tuple[str, ...]]:
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
     rows = zip(sizes.tolist(), release.centroids.tolist(), strict=True)
-    return [(str(number), _number(size), *map(_number, place)) for number, (size, place) in enumerate(rows)][:_ROWS]
+    return [(str(number), write_count(size), *map(write_count, place)) for number, (size, place) in enumerate(rows)][
+        :_ROWS
+    ]
 
 
 def _answer_rows(release: Release) -> list[tuple[str, ...]]:
@@ -144,8 +136,4 @@ def _answer_rows(release: Release) -> list[tuple[str, ...]]:
 
 
 def _numbers(value: float, error: float, low: float, high: float) -> tuple[str, str, str]:
-    return _number(value), _number(error), f"{_number(low)} to {_number(high)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else short(float(value), 4)
+    return write_count(value), write_count(error), f"{write_count(low)} to {write_count(high)}"

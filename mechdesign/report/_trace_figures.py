@@ -55,7 +55,7 @@ def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], tit
     for axes, (label, series) in zip(
         figure.subplots(len(panels), 1, sharex=True, squeeze=False).flat, panels, strict=True
     ):
-        _draw_series(axes, series)
+        _draw_series(axes, series, last=label == panels[-1][0])
         axes.set_ylabel(label)
     _mark_steps(axes)
     headline(figure, title)
@@ -127,7 +127,7 @@ def _find_extent(domain: Domain, places: Floats) -> tuple[float, float, float, f
     )
 
 
-def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
+def _draw_series(axes: Axes, series: Mapping[str, ArrayLike], last: bool) -> None:
     top = 0.0
     for (name, values), (colour, dash) in zip(series.items(), _STYLES, strict=False):
         numbers = np.asarray(values, dtype=np.float64)
@@ -139,7 +139,9 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
-    put_legend(axes, handlelength=2.2)
+    # On a narrow screen the legend of the last panel is below the label of its axis.
+    place = {"bbox_to_anchor": (0.0, -0.42)} if last and is_narrow() else {}
+    put_legend(axes, handlelength=2.2, **place)
 
 
 def _mark_steps(axes: Axes) -> None:

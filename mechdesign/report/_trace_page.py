@@ -10,10 +10,17 @@ from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.model._words import plain, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._guarantee import describe_trace
+from mechdesign.report._headlines import trace_headline, write_odds
 from mechdesign.report._pages import figure, render
 from mechdesign.report._trace_figures import has_map, over_time, trace_map
 from mechdesign.traces._released import ReleasedTrace, accuracy
 
+# Names of mechanisms in words; other names are shown unchanged.
+_MECHANISMS = {
+    "planar-isotropic": "planar noise of equal strength in all directions",
+    "planar-laplace": "planar Laplace noise",
+    "optimal": "channels of least cost",
+}
 # Maximal number of revealed states that are named.
 _NAMED = 5
 
@@ -25,15 +32,18 @@ def html(found: ReleasedTrace) -> str:
 
 def _facts(found: ReleasedTrace) -> dict[str, object]:
     together, unit = found.composition, f" {found.domain.unit}" if found.domain.unit else ""
-    bound = f"at most {text_up(as_decimal(together.bound), 6)}" if math.isfinite(together.bound) else "no bound"
+    bound = "no bound"
+    if math.isfinite(together.bound):
+        nats = text_up(as_decimal(together.bound), 6)
+        bound = f"a factor of at most {write_odds(together.bound)} ({nats} nats)"
     count = together.releases
     return {
         "title": plain(found.title).strip() or "Released trace",
+        "verdict": trace_headline(found),
         "certified": found.certified,
         "steps": f"{count} step{'s' * (count != 1)}",
         "states": found.domain.size,
-        "mechanism": found.mechanism,
-        "seeded": found.seeded,
+        "mechanism": _MECHANISMS.get(found.mechanism, found.mechanism),
         "finished": found.finished,
         "epsilon": exact_text(together.epsilon),
         "edges": together.graph.number_of_edges(),

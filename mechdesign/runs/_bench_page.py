@@ -223,6 +223,7 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
         about=about,
         said=len(said),
         bad=len(bad),
+        best=_describe_best(rows, float(about["time_limit"])),
         problems=len({(row["family"], row["n"], row["seed"]) for row in rows}),
         solvers=len(set(map(contestant, rows))),
         runs=len(rows),
@@ -239,6 +240,20 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
             ("Python", f"{found['python']} on {found['system']}"),
             ("Packages", ", ".join(f"{name} {version}" for name, version in found["packages"].items())),
         ],
+    )
+
+
+def _describe_best(rows: Results, limit: float) -> str:
+    """Return a sentence on the contestant that solved the most problems, and among these was the fastest."""
+    found = scores(rows, limit) if rows else {}
+    if not found:
+        return ""
+    name, score = max(found.items(), key=lambda pair: (pair[1].solved, -pair[1].censored_mean))
+    return (
+        f"{name} solved the most problems, {score.solved} of {score.runs}, in {_seconds(score.mean)} s on average "
+        "(shifted geometric mean)."
+        if score.solved
+        else "No problem was solved."
     )
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ReportError
-from mechdesign.model._words import clip, relative, short
+from mechdesign.model._words import clip, format_bound, relative, short
 from mechdesign.report._guarantee import describe_sweep
 from mechdesign.report._maps import in_unit, round_ticks
 from mechdesign.report._pages import Strong, figure, render
@@ -71,21 +72,67 @@ def choose_layout(values: Mapping[str, Sequence[Value]], mode: str) -> SweepLayo
     return SweepLayout(first, panels, tuple(key for key in others if key != panels), True)
 
 
+# Names of keys of a requirement, and whether the unit of the domain is their unit, or the unit of their reciprocal.
+_NAMES = {"epsilon": "ε", "delta": "δ", "minimum": "least error", "radius": "radius"}
+
+
+def name_keys(sweep: Sweep) -> dict[str, str]:
+    """Return a name for each swept key, such as "ε per km" for ``privacy.0.epsilon``; other keys keep their path."""
+    named = {key: _name_key(sweep.tables, key) for key in sweep.values}
+    twice = [name for name in named.values() if list(named.values()).count(name) > 1]
+    return {key: key if name in twice else name for key, name in named.items()}
+
+
+def _name_key(tables: Mapping[str, object], key: str) -> str:
+    table, _, rest = key.partition(".")
+    place, _, last = rest.partition(".")
+    listed = tables.get(table)
+    if table != "privacy" or last not in _NAMES or not isinstance(listed, list) or not place.isdecimal():
+        return key
+    requirement = listed[int(place)] if int(place) < len(listed) else None
+    if not isinstance(requirement, Mapping):
+        return key
+    unit, name = _find_unit(tables.get("domain")), _NAMES[last]
+    if last == "epsilon":
+        return f"{name} per {unit}" if unit and "distance" in requirement and "radius" not in requirement else name
+    return f"{name} ({unit})" if unit and last != "delta" else name
+
+
+def _find_unit(domain: object) -> str:
+    """Return the unit of a domain's table: the stated one, km for latitudes and longitudes, or ""."""
+    if not isinstance(domain, Mapping):
+        return ""
+    parts = [domain, *(part for part in domain.values() if isinstance(part, Mapping))]
+    stated = [str(part["unit"]) for part in parts if isinstance(part.get("unit"), str)]
+    if stated:
+        return clip(stated[0])
+    return "km" if any(key in part for part in parts for key in ("south", "latitude")) else ""
+
+
 def hints(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the tooltips of points, by the identifiers of the points."""
     return {_name(row): {"title": _hint(row, keys)} for row in rows}
 
 
 @in_report_style
-def sweep_picture(rows: Sequence[Row], chosen: SweepLayout, unit: str = "") -> Figure:
-    """Show the cost of each row; rows without a cost are crosses at the bottom of their panel."""
+def sweep_picture(
+    rows: Sequence[Row],
+    chosen: SweepLayout,
+    unit: str = "",
+    names: Mapping[str, str] = MappingProxyType({}),
+    cost: str = "cost",
+) -> Figure:
+    """Show the cost of each row; rows without a cost are crosses at the bottom of their panel.
+
+    `names` are names of swept keys, which replace their paths, and `cost` is the name of the cost.
+    """
     first = _positions([row.values[chosen.first] for row in rows])
     panels = list(dict.fromkeys(_value(row, chosen.panels) for row in rows))[:_MOST_PANELS]
     lines = list(dict.fromkeys(_line(row, chosen.lines) for row in rows))
     columns = abreast(min(3, len(panels)))
     count = math.ceil(len(panels) / columns)
     legend = 0.25 * math.ceil(len(lines) / abreast(2)) if 1 < len(lines) <= len(_SERIES) else 0.0
-    figure = new_figure(max(3.0 * columns, 5.5), 2.4 * count + 0.9 + legend)
+    figure = new_figure(max(3.0 * columns, 8.0), 2.4 * count + 0.9 + legend)
     axes = figure.subplots(count, columns, squeeze=False, sharex=True, sharey=True)
     for panel, value in zip(axes.flat, panels, strict=False):
         members = [row for row in rows if _value(row, chosen.panels) == value]
@@ -93,19 +140,27 @@ def sweep_picture(rows: Sequence[Row], chosen: SweepLayout, unit: str = "") -> F
             found = [row for row in members if _line(row, chosen.lines) == line]
             _draw(panel, found, first, number if len(lines) <= len(_SERIES) else 0, chosen)
         if chosen.panels is not None:
-            panel.set_title(f"{clip(chosen.panels, 28)} = {_format_value(value)}", loc="left", fontsize=9)
+            panel.set_title(
+                f"{clip(names.get(chosen.panels, chosen.panels), 28)} = {_format_value(value)}", loc="left", fontsize=9
+            )
         panel.grid(axis="y")
         panel.label_outer()
     for panel in axes.flat[len(panels) :]:
         panel.set_visible(False)
     for panel in axes.flat[max(0, len(panels) - columns) : len(panels)]:
         panel.tick_params(axis="x", labelbottom=True)
-        panel.set_xlabel(clip(chosen.first, 40))
+        panel.set_xlabel(clip(names.get(chosen.first, chosen.first), 40))
     _scale(axes[0, 0], rows, first)
-    figure.supylabel(f"cost{in_unit(unit)}", fontsize=9)
+    figure.supylabel(f"{cost}{in_unit(unit)}", fontsize=9)
     if legend:
         handles = [
-            axes[0, 0].plot([], [], color=colour, marker=marker, label=_name_line(line, chosen.lines))[0]
+            axes[0, 0].plot(
+                [],
+                [],
+                color=colour,
+                marker=marker,
+                label=_name_line(line, [names.get(key, key) for key in chosen.lines]),
+            )[0]
             for line, (colour, marker) in zip(lines, _SERIES, strict=False)
         ]
         figure.legend(handles=handles, loc="outside lower left", ncols=abreast(2), fontsize=8.5)
@@ -258,14 +313,14 @@ def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
         verdict={
             "good": not others,
             "short": f"{done} of {len(sweep)} designs are done.",
-            "long": ", ".join(others) + "." * bool(others),
+            "long": " ".join(filter(None, [", ".join(others) + "." * bool(others), _describe_costs(sweep, rows)])),
         },
         swept=swept,
         mode=sweep.mode,
         private=sweep.private,
         picture=_picture(sweep, rows) if rows else None,
         keys=", ".join(sweep.values),
-        heads=(*sweep.values, *(_HEADS[name] for name in shown)),
+        heads=(*name_keys(sweep).values(), *(_HEADS[name] for name in shown)),
         rows=[
             (*_values(sweep, row), *(_format_cell(row.values.get(name), name) for name in shown))
             for row in rows[:_MOST_ROWS]
@@ -290,8 +345,39 @@ def _picture(sweep: Sweep, rows: Sequence[Row]) -> dict[str, object]:
         "Each point is a design; its numbers appear under the pointer. A bar extends down to the proved lower bound if "
         "the gap is visible. Hollow points were stopped by a limit, and crosses have no channel."
     )
-    draw = functools.partial(sweep_picture, rows, chosen, unit)
+    draw = functools.partial(sweep_picture, rows, chosen, unit, name_keys(sweep), _name_cost(sweep))
     return figure(draw, "costs", "Cost of each design", caption, hints(rows, list(sweep.values)))
+
+
+def _name_cost(sweep: Sweep) -> str:
+    """Return the name of the cost: "expected cost" or "worst cost", or "cost" if the objective is swept."""
+    if any(key == "cost" or key.startswith("cost.objective") for key in sweep.values):
+        return "cost"
+    table = sweep.tables.get("cost")
+    return f"{table.get('objective', 'expected') if isinstance(table, Mapping) else 'expected'} cost"
+
+
+def _describe_costs(sweep: Sweep, rows: Sequence[Row]) -> str:
+    """Return a sentence on the costs at both ends of the first axis, and on the proved gaps."""
+    chosen = choose_layout({key: [cell(value) for value in values] for key, values in sweep.values.items()}, sweep.mode)
+    found = [(row.values[chosen.first], _cost(row), row) for row in rows if _is_number(_cost(row))]
+    units = {str(row.details.get("unit", "")) for *_, row in found}
+    if not found or not all(_is_number(value) for value, *_ in found) or len(units) > 1:
+        return ""
+    name, unit = name_keys(sweep)[chosen.first], units.pop()
+
+    def costs_at(end: float) -> str:
+        costs = [cost for value, cost, _ in found if value == end]
+        low, high = (format_bound(each, up=True, digits=4) for each in (min(costs), max(costs)))
+        return (low if low == high else f"{low} to {high}") + (f" {clip(unit)}" if unit else "")
+
+    first, last = min(float(value) for value, *_ in found), max(float(value) for value, *_ in found)
+    symbol, _, per = name.partition(" per ")
+    behind = f" per {per}" if per else ""
+    said = f"The {_name_cost(sweep)} is {costs_at(first)} at {symbol} = {short(first)}{behind}"
+    said += f", and {costs_at(last)} at {symbol} = {short(last)}{behind}" if last > first else ""
+    gaps = [float(row.values["relative_gap"]) for *_, row in found if _is_number(row.values.get("relative_gap"))]
+    return f"{said}. The largest proved gap is {relative(max(gaps))}." if gaps else f"{said}."
 
 
 def _describe_run(rows: Sequence[Row]) -> list[tuple[str, str]]:

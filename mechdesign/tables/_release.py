@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._atomic import write_file
 from mechdesign.base._check import as_path, require_kind
+from mechdesign.base._display import card
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import to_cell
@@ -96,6 +97,10 @@ class Description:
         return f"ρ = {exact_text(self.rho or Fraction(0))}"
 
 
+# Answers that a notebook shows.
+_MOST_DISPLAYED = 10
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """Noisy answers to queries, which may be published: they depend on the data only through the noisy measurements.
@@ -135,6 +140,19 @@ class Release:
     def __repr__(self) -> str:
         unsound = ", unsound" if self.description.unsound else ""
         return f"{type(self).__name__}({self.description.what}, {len(self)} answers{unsound})"
+
+    def _repr_html_(self) -> str:
+        spent = self.description.spent if self.description.epsilon or self.description.rho else "nothing"
+        facts = [("policy", self.description.policy), ("spent", spent), ("answers", f"{len(self):,}")]
+        rows = [
+            (*(str(column[index]) for column in self.labels.values()), *(f"{column[index]:.4g}" for column in columns))
+            for columns in [(self.answers, self.standard_errors, self.low, self.high)]
+            for index in range(min(len(self), _MOST_DISPLAYED))
+        ]
+        heads = (*self.labels, "answer", "standard error", "low", "high")
+        more = len(self) - len(rows)
+        facts += [("shown", f"all but {more:,}")] if more else []
+        return card(f"Release: {self.description.what}", facts, "", heads, rows)
 
     def __len__(self) -> int:
         return len(self.answers)

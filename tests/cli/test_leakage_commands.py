@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from mechdesign import leakage
 from mechdesign.cli import main
+from mechdesign.cli._console import at_most
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
@@ -45,10 +46,12 @@ def test_table(files: Path) -> None:
     assert lines[0].split() == ["release", "epsilon", "backward", "forward", "temporal"]
     total = leakage.temporal(np.full(10, 0.1), MILD, OTHER)
     assert lines[5].split()[0] == "4"
-    assert float(lines[5].split()[-1]) == pytest.approx(total[4], rel=1e-5)
+    shown = float(lines[5].split()[-1])
+    # Losses are rounded up to 4 digits.
+    assert total[4] <= shown <= total[4] * 1.001
     facts = dict(re.split(r"  +", line.strip()) for line in lines[13:])
-    assert facts["each release, over an infinite horizon"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
-    assert facts["any 3 successive releases together"] == f"{leakage.windows([0.1] * 10, 3, MILD, OTHER).max():.6g}"
+    assert facts["each release, over an infinite horizon"] == at_most(leakage.supremum(0.1, MILD, OTHER))
+    assert facts["any 3 successive releases together"] == at_most(leakage.windows([0.1] * 10, 3, MILD, OTHER).max())
     assert facts["all releases together"] == "1"
 
 
@@ -75,7 +78,7 @@ def test_no_bound(files: Path) -> None:
 def test_budgets_there_and_back(files: Path) -> None:
     result = run("budget", "--alpha", "1", "--steps", "30", "--backward", "B.csv", "--forward", "F.npy", "-o", "b.csv")
     assert result.exit_code == 0, result.output
-    assert re.search(r"1 to 28, each +0\.203872", result.stdout)
+    assert re.search(r"1 to 28, each +0\.2038", result.stdout)
     expected = leakage.allocate_budget(1.0, 30, MILD, OTHER)
     assert leakage.read_budgets("b.csv").tolist() == expected.tolist()
     back = run("leakage", "B.csv", "--forward", "S.npz", "--budgets", "b.csv")
@@ -85,7 +88,7 @@ def test_budgets_there_and_back(files: Path) -> None:
 
 def test_one_budget_for_ever_and_a_plot(files: Path) -> None:
     for_ever = run("budget", "--alpha", "1", "--backward", "B.csv", "--forward", "F.npy")
-    assert re.search(r"all, for any number of releases +0\.203872", for_ever.stdout)
+    assert re.search(r"all, for any number of releases +0\.2038", for_ever.stdout)
     assert re.search(r"^0 +1$", run("budget", "--alpha", "1", "--steps", "1").stdout, re.MULTILINE)
     answer = json.loads(run("budget", "--alpha", "1", "--steps", "3", "--json").stdout)
     assert answer["budgets"] == pytest.approx([1] * 3)

@@ -60,7 +60,7 @@ def test_a_schedule_is_not_one_design(schedule, command):
 def test_a_schedule_is_verified_as_a_whole(schedule):
     result = run("verify", schedule)
     assert result.exit_code == 0, result.stderr
-    assert "many verifies: 2 designs for 3 releases." in result.stdout
+    assert "many: every claim of 2 designs for 3 releases verified." in result.stdout
     found = json.loads(run("verify", schedule, "--json").stdout)
     assert [(each["folder"], each["epsilon"], each["steps"]) for each in found] == [
         ("epsilon-0.5", "0.5", [0, 2]),

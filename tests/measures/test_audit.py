@@ -14,7 +14,9 @@ import wrong_mechanisms as wrong
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.measures._tight import exact_rows
-from mechdesign.report._audit_page import page, pairs_picture, sentences
+from mechdesign.model._words import format_bound
+from mechdesign.report._audit_page import page, pairs_picture
+from mechdesign.report._headlines import audit_headline, describe_rows
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = [[0, 1], [1, 0]]
@@ -256,7 +258,7 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
     shown = page(cut, "1", "Cut <off>")
     assert "ε = 1 does not hold" in shown
     assert "Cut &lt;off&gt;" in shown
-    assert repr(cut.epsilon) in shown
+    assert format_bound(cut.epsilon, up=True) in shown
     assert 'id="pairs"' in shown
     snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance, secrets=domain)
     assert "No finite ε holds" in page(snapped)
@@ -266,14 +268,25 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
 
 
 def test_sentences_say_what_the_sums_mean() -> None:
-    assert sentences(md.audit([[0.5, 0.5]] * 2, TWO))[0] == "Every row sums to exactly 1."
-    counted = sentences(md.audit([[5, 5], [1, 2]], TWO, weights=True))
+    assert describe_rows(md.audit([[0.5, 0.5]] * 2, TWO))[0] == "Every row sums to exactly 1."
+    counted = describe_rows(md.audit([[5, 5], [1, 2]], TWO, weights=True))
     assert "divided by its exact sum" in counted[0]
     assert "The deviation is large" in counted[1]
-    negative = sentences(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
+    negative = describe_rows(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
     assert any("1 entry is negative" in sentence for sentence in negative)
-    same_place = sentences(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
-    assert any("distance 0" in sentence for sentence in same_place)
+    same_place = audit_headline(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
+    assert "distance 0" in same_place.long
+
+
+def test_the_verdict_names_the_claimed_and_the_tight_epsilon_and_the_worst_pair() -> None:
+    found = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
+    assert str(audit_headline(found)).startswith("The tight ε is 1.099. Answer 0 is 3 times as likely for secret 0")
+    assert not audit_headline(found, "1").good
+    assert "ε = 1 does not hold: the tight ε is 1.099." in str(audit_headline(found, "1"))
+    assert "ε = 1 allows 2.72 times" in str(audit_headline(found, "1"))
+    assert audit_headline(found, "1.1").good
+    assert "impossible for secret" in audit_headline(md.audit(np.eye(2), TWO)).long
+    assert "does not distinguish" in audit_headline(md.audit([[0.5, 0.5]] * 2, TWO)).long
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_an_export_verifies_and_comes_back(tmp_path):
     assert md.design(problem).certificate.cost == pytest.approx(design.certificate.cost, rel=1e-9)
     page = (tmp_path / "report.html").read_text()
     assert "continuous privacy, ε per km (Euclidean distance, all points)" in page
-    assert "shift the odds between any two points 1 km apart by a factor of at most 4.95" in page
+    assert "shift the odds between any two points 1 km apart by a factor of at most 4.96" in page
 
 
 def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
