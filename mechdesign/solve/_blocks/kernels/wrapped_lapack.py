@@ -69,19 +69,19 @@ class WrappedLapack:
     def pack(self, factor: int, packed: int) -> None:
         """Copy the factor to the packed array (size (size + 1) / 2,) at `packed`."""
         trttp = lapack.strttp if self._single else lapack.dtrttp
-        self._packed(packed)[:] = trttp(self._matrix(factor).T, uplo="L")[0]
+        self._triangle(packed)[:] = trttp(self._matrix(factor).T, uplo="L")[0]
 
     def solve(self, packed: int, right: int) -> None:
         """Replace the contiguous vector (size,) at `right` by the solution of the system with a packed factor."""
         tpsv = blas.stpsv if self._single else blas.dtpsv
-        triangle, vector = self._packed(packed), self._array(right, (self._size,))
+        triangle, vector = self._triangle(packed), self._array(right, (self._size,))
         for transposed in (0, 1):
             vector[:] = tpsv(self._size, triangle, vector, lower=1, trans=transposed)
 
     def _matrix(self, address: int) -> Any:
         return self._array(address, (self._size, self._size))
 
-    def _packed(self, address: int) -> Any:
+    def _triangle(self, address: int) -> Any:
         return self._array(address, (self._size * (self._size + 1) // 2,))
 
     def _array(self, address: int, shape: tuple[int, ...]) -> Any:
