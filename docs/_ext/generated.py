@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from docutils import nodes
@@ -106,12 +106,12 @@ def _kind(value: Schema) -> str:
 class Grammar(SphinxDirective):
     """``{specification-grammar}`` shows the tables of a specification, with their keys, from the JSON schema.
 
-    Its argument is empty for channels, or ``release`` for releases from tables. A long grammar is shown on two pages: the
-    tables before the one that ``before`` names, and the one that ``since`` names with those after it.
+    Its argument is empty for channels, or ``release`` for releases from tables. A long grammar is shown on two pages:
+    the tables before the one that ``before`` names, and the one that ``since`` names with those after it.
     """
 
     optional_arguments = 1
-    option_spec = {"before": directives.unchanged_required, "since": directives.unchanged_required}
+    option_spec: ClassVar = {"before": directives.unchanged_required, "since": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each table."""
