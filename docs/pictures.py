@@ -139,6 +139,44 @@ def policy() -> Figure:
     return policy_picture(city, np.array(sorted(kept.edges)), shown)
 
 
+def dithering() -> Figure:
+    """Show the probability of one answer along a street, for cells and for anchors."""
+    street = np.linspace(0.0, 8.0, 801)
+    answers = md.Domain.grid(columns=8, rows=2, width=8.0, height=2.0, unit="km")
+    anchors = md.Domain.anchors(columns=9, rows=3, width=8.0, height=2.0, unit="km")
+    visits = np.column_stack([street, np.full_like(street, 0.5)])
+    distance = md.distances.euclidean(answers)
+    cells = md.design(md.Problem(md.Prior.uniform(16), distance, [md.MetricPrivacy(1, distance)]))
+    dithered = md.design(md.Problem.from_visits(visits, answers, [md.ContinuousPrivacy(1, anchors)], cost="euclidean"))
+    answer = answers.cell_of(3.5, 0.5)
+    snapped = cells.channel.matrix[[answers.cell_of(x, 0.5) for x in street], answer]
+    column = dithered.channel.matrix[:, answer].reshape(3, 9)
+    along = np.interp(street, np.arange(9.0), (column[0] + column[1]) / 2)
+    figure = new_figure(7.4, 3.0)
+    axes = figure.subplots()
+    # A line for each cell, so that nothing joins them at the borders.
+    for cell in range(8):
+        axes.plot([cell, cell + 1], [snapped[100 * cell + 50]] * 2, color="#c0392b", linewidth=1.8)
+    axes.plot([], color="#c0392b", label="cells, snapped: jumps at each border")
+    axes.plot(street, along, color="#0b5cad", linewidth=1.8, label="anchors, dithered: no jump")
+    axes.set_xlabel("place along the street, km")
+    axes.set_ylabel("probability of this answer")
+    axes.set_ylim(0)
+    axes.legend(loc="upper right", fontsize=8.5)
+    headline(figure, "Two points a metre apart differ at a border of cells, not between anchors")
+    return figure
+
+
+def figure_answers() -> Figure:
+    """Show the figure of the page on notebooks and figures."""
+    city = md.Domain.grid(columns=6, rows=4, width=6.0, height=4.0, unit="km")
+    distance = md.distances.euclidean(city)
+    visits = [1, 1, 2, 1, 1, 1, 1, 4, 9, 5, 1, 1, 1, 3, 7, 4, 2, 1, 1, 1, 2, 6, 3, 1]
+    stated = [md.MetricPrivacy(epsilon=1, distance=distance)]
+    problem = md.Problem(md.Prior.from_counts(visits), distance, stated, secrets=city, observables=city)
+    return md.figures.answers(md.design(problem))
+
+
 def trace() -> Figure:
     """Show a released trace beside the true one."""
     city = md.Domain.grid(columns=9, rows=9, width=9.0, height=9.0, unit="km")
@@ -211,6 +249,8 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "leakage": (leakage, "png"),
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),
+    "dithering": (dithering, "png"),
+    "figure_answers": (figure_answers, "png"),
     "trace": (trace, "png"),
     "databases": (databases, "png"),
     "table": (table, "png"),

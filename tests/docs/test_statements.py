@@ -54,7 +54,7 @@ def test_the_larger_ratio_of_parallel_edges_overstates(values, norm, tight, apar
 
 
 def test_the_length_of_the_second_verifier():
-    said = re.search(r"one file of some (\d+) lines", (PROJECT / "docs/howto/exports.md").read_text(encoding="utf-8"))
+    said = re.search(r"one file of some (\d+) lines", (PROJECT / "docs/howto/verify.md").read_text(encoding="utf-8"))
     assert said is not None
     lines = (PROJECT / "mechdesign/certify/second_verifier.py").read_text(encoding="utf-8").splitlines()
     assert abs(len(lines) - int(said[1])) <= 0.1 * len(lines)
