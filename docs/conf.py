@@ -102,7 +102,7 @@ autodoc_type_aliases = {
     "Floats": "numpy.ndarray",
     "Integers": "numpy.ndarray",
 }
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 python_maximum_signature_line_length = 88

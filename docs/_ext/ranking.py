@@ -33,6 +33,7 @@ WEIGHTS = {
     "architecture": 0.3,
     "theory/": 0.8,
     "gallery": 0.3,
+    "glossary": 1.5,
 }
 NAME, START = "search_words.js", "const SearchWords = "
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")

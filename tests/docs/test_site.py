@@ -67,7 +67,7 @@ def test_the_check_can_fail(search):
         ("mechdesign.leakage.LossFunction", "reference/python/mechdesign.leakage.LossFunction"),
         ("LossFunction", "reference/python/mechdesign.leakage.LossFunction"),
         ("md.design(problem)", "reference/python/mechdesign.design"),
-        ("verfy", "reference/python/mechdesign.verify"),
+        ("verfy", "try/verify"),
     ],
 )
 def test_names_and_misspelt_words_are_found(search, query, page):
