@@ -1,12 +1,14 @@
-"""Make the gallery: ``python docs/gallery.py`` writes ``docs/gallery.md`` and its pictures from stored results.
+"""Make the gallery: ``python docs/gallery.py`` writes ``docs/gallery.md``, a page for each notebook, and the pictures.
 
-Figures, claims and findings are those of the notebooks (``benchmarks/figures``).
+Figures, claims and findings are those of the notebooks (``benchmarks/figures``), and all numbers are stored results.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 DOCS = Path(__file__).parent
@@ -18,9 +20,10 @@ from mechdesign.base._atomic import write_file  # noqa: E402
 from mechdesign.certify._texts import csv_text  # noqa: E402
 
 PICTURES = DOCS / "pictures" / "gallery"
-SOURCE = "../notebooks"
+PAGES = DOCS / "gallery"
+GENERATED = "% Written by docs/gallery.py: do not edit."
 
-HEAD = """# Gallery
+HEAD = f"""# Gallery
 
 The experimental figures of five papers, computed with mechdesign, and figures of our own. Each has its claim, its
 result, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left
@@ -29,22 +32,31 @@ cells. Each picture has its data: the rows that an experiment computed. The note
 folder `notebooks` of the source (open them with Jupytext). `python benchmarks/run.py` computes everything again and
 lists the differences.
 
-% Written by docs/gallery.py: do not edit.
+{GENERATED}
 
 ## Verdicts
 """
 
 
-def markdown() -> str:
-    """Return the page."""
-    parts = [HEAD, verdicts()]
-    notebook = ""
-    for figure in all_figures().values():
-        if figure.notebook != notebook:
-            notebook = figure.notebook
-            parts.append(f"## {title(notebook)}\n\nNotebook: `notebooks/{notebook}.py`\n")
-        parts.append(entry(figure))
-    return "\n".join(parts)
+def pages() -> dict[str, str]:
+    """Return the Markdown of the pages, by their names in the folder of the documentation."""
+    notebooks = {
+        name: list(figures)
+        for name, figures in itertools.groupby(all_figures().values(), key=lambda figure: figure.notebook)
+    }
+    first = "\n".join([HEAD, verdicts(), contents(notebooks)])
+    return {"gallery.md": first} | {f"gallery/{name}.md": page(name, own) for name, own in notebooks.items()}
+
+
+def page(notebook: str, figures: list[Figure]) -> str:
+    """Return the page with the figures of a notebook."""
+    head = f"# {title(notebook)}\n\nNotebook: `notebooks/{notebook}.py`. [All verdicts](../gallery.md)\n\n{GENERATED}\n"
+    return "\n".join([head, *map(entry, figures)])
+
+
+def contents(notebooks: Iterable[str]) -> str:
+    """Return the table of contents of the gallery."""
+    return "\n".join(["```{toctree}", ":hidden:", "", *(f"gallery/{name}" for name in notebooks), "```", ""])
 
 
 def verdicts() -> str:
@@ -52,7 +64,8 @@ def verdicts() -> str:
     lines = ["| figure | claim | verdict |", "|---|---|---|"]
     for figure in all_figures().values():
         claim = typeset(figure.claim).replace("|", "\\|")
-        lines.append(f"| [{figure.title}](#{anchor(figure)}) | {claim} | {figure.verdict().outcome} |")
+        target = f"gallery/{figure.notebook}.md#{anchor(figure)}"
+        lines.append(f"| [{figure.title}]({target}) | {claim} | {figure.verdict().outcome} |")
     return "\n".join(lines) + "\n"
 
 
@@ -72,9 +85,9 @@ def title(notebook: str) -> str:
 def entry(figure: Figure) -> str:
     """Return claim, picture, finding, verdict and downloads of a figure."""
     verdict = figure.verdict()
-    picture, data = f"pictures/gallery/{figure.name}.svg", f"pictures/gallery/{figure.experiment.name}.csv"
+    picture, data = (f"../pictures/gallery/{name}" for name in (f"{figure.name}.svg", f"{figure.experiment.name}.csv"))
     return f"""({anchor(figure)})=
-### {figure.title}
+## {figure.title}
 
 *Claim:* {typeset(figure.claim)}
 
@@ -110,7 +123,7 @@ def files() -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Write the page, the pictures and their data."""
+    """Write the pages, the pictures and their data."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     written = files()
     for name, content in written.items():
@@ -118,7 +131,9 @@ def main() -> None:
     for path in PICTURES.iterdir():
         if path.name not in written:
             path.unlink()
-    write_file(DOCS / "gallery.md", [markdown().encode()])
+    PAGES.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        write_file(DOCS / name, [text.encode()])
     print(f"{len(written)} files")
 
 
