@@ -363,5 +363,5 @@ def test_the_least_printed_decimal_is_recognised(value: Fraction) -> None:
 
 
 def test_the_page_says_how_to_run_it() -> None:
-    page = (REFERENCE.parents[1] / "docs" / "howto" / "exports.md").read_text(encoding="utf-8")
+    page = (REFERENCE.parents[1] / "docs" / "howto" / "verify.md").read_text(encoding="utf-8")
     assert re.search(r"python .*second_verifier\.py city", page)

@@ -75,7 +75,7 @@ def test_the_command_designs_verifies_and_samples(folder):
     run = CliRunner().invoke
     found = run(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out")])
     assert found.exit_code == 0, found.output
-    assert "continuous privacy, ε per km (Euclidean distance, all points)" in found.output
+    assert "continuous privacy, ε per km (Euclidean distance, all" in found.output
     assert "between neighbouring anchors along x" in found.output
     page = (folder / "out" / "report.html").read_text()
     assert "<h2>Real coordinates</h2>" in page

@@ -246,7 +246,7 @@ def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
 
 def test_reports_speak_of_their_own_policy_only():
     page = saving.html(Publication(md.tables.release_histogram([1], POLICY, 2)))
-    assert "e<sup>ε</sup> = 7.389 times" in page
+    assert "e<sup>ε</sup> = 7.39 times" in page
     assert "The losses of releases under this policy add up" in page
     assert "no claim about releases under other policies" in page
 

@@ -176,7 +176,7 @@ def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
     assert md.tables.load("released").answers.tolist() == [240, 80]
     (entry,) = md.Ledger(path="l.json").entries
     assert (entry.epsilon, entry.number) == (0, md.tables.load("released").description.entry)
-    assert "Nothing was spent" in Path("released/report.html").read_text()
+    assert "nothing was spent" in Path("released/report.html").read_text()
     assert "nothing" in run("plan", "s.toml").stdout
 
 
