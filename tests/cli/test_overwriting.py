@@ -156,7 +156,7 @@ def test_a_report_says_what_may_be_published():
         assert words in page
     assert "rehearsal" not in page
     assert release("--seed", 1, "-o", "rehearsed").exit_code == 0
-    assert "rehearsal and must not be published" in Path("rehearsed/report.html").read_text()
+    assert "A rehearsal with a seed: publish nothing of it." in Path("rehearsed/report.html").read_text()
 
 
 # --- ledgers ---------------------------------------------------------------------------------------------------------

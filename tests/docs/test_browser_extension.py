@@ -11,6 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
@@ -125,6 +126,8 @@ sys.exit(main(["-q", "-W", "-b", "html", "-D", "suppress_warnings=toc,myst,ref",
 def test_a_site_without_npm_says_what_is_missing_in_one_line(tmp_path):
     docs = EXTENSIONS.parent
     environment = os.environ | {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    # The list of fonts is kept, since Matplotlib reports when it makes one.
+    environment["MPLCONFIGDIR"] = matplotlib.get_cachedir()
     built = subprocess.run(
         [sys.executable, "-c", BUILD, str(docs), str(tmp_path / "site")],
         env=environment,
