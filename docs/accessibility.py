@@ -134,7 +134,10 @@ def find_missed(checker: Checker, folder: Path) -> set[str]:
 def choose_pages(site: Path) -> list[Path]:
     """Return a page of each kind of a site: the first one, that of the search, and the largest of each folder."""
     pages = [path for path in sorted(site.rglob("*.html")) if path.name not in INDICES]
-    largest = {path.parent: path for path in sorted(pages, key=lambda path: (path.stat().st_size, path.name))}
+    # Sources have a page for each module, in folders of rooms.
+    kinds = [site / "_modules" if site / "_modules" in path.parents else path.parent for path in pages]
+    by_size = sorted(zip(kinds, pages, strict=True), key=lambda each: (each[1].stat().st_size, each[1].name))
+    largest = dict(by_size)
     first = {path for path in pages if path.parent == site and path.name in ("index.html", "search.html")}
     return sorted({*largest.values(), *first})
 
