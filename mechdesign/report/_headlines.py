@@ -101,7 +101,7 @@ def design_headline(problem: Problem, certificate: Certificate) -> Headline:
             pair = f" Worst pair of secrets: {' and '.join(names)}."
         return Headline(False, "Does not hold.", f"{certificate.reason}.{pair}")
     private = "Private" if certificate.requirements else "Nothing is required"
-    cost = _describe_cost(certificate.cost, cost_measure(problem), certificate.objective)
+    cost = _describe_cost(certificate.cost, cost_measure(problem), certificate.objective, _has_cells(problem))
     if certificate.lower_bound <= 0 < certificate.cost:
         return Headline(True, f"{private}.", f"{cost}. No lower bound of the cost has been proved.")
     gap = certificate.relative_gap
@@ -109,21 +109,29 @@ def design_headline(problem: Problem, certificate: Certificate) -> Headline:
         ", and provably optimal." if gap <= _OPTIMAL_GAP else f", and close to optimal: the gap is {_percent(gap)}."
     )
     among = " and gives only permitted answers" if certificate.forbidden else ""
-    which = f"no mechanism that meets these requirements{among}" if certificate.requirements else f"no mechanism{among}"
+    # The bound holds for the answers of the problem; between anchors it also holds for bounds on neighbours only.
+    answers = "no channel on these anchors" if problem.point_bounds else "no channel with these answers"
+    which = f"{answers} that meets these requirements{among}" if certificate.requirements else f"{answers}{among}"
     least = f"{which} has a lower cost" if gap <= 0 else f"{which} has a cost lower by more than {_percent(gap)}"
     return Headline(True, f"{private}{optimal}", f"{cost}; {least}.")
 
 
-def _describe_cost(cost: float, measured: Measure, objective: str) -> str:
+def _has_cells(problem: Problem) -> bool:
+    """Return whether a place counts as the centre of its cell."""
+    return problem.secrets is not None and problem.secrets.cells is not None and not problem.point_bounds
+
+
+def _describe_cost(cost: float, measured: Measure, objective: str, cells: bool) -> str:
     """Return a clause on a cost, rounded up: a distance, the root of a mean square, or another cost."""
+    centres = ", between centres of cells" if cells else ""
     where = "on average" if objective == "expected" else "in the worst case"
     paid = measured.with_unit(format_bound(cost, up=True, digits=_DIGITS))
     if measured.root:
         root = f"{format_bound(math.sqrt(cost) * (1 + _MARGIN), up=True, digits=_DIGITS)} {measured.root}"
         mean = " (root mean square)" if objective == "expected" else " in the worst case"
-        return f"Answers are off by at most {root}{mean}"
+        return f"Answers are off by at most {root}{mean}{centres}"
     if measured.unit:
-        return f"Answers are off by at most {paid} {where}"
+        return f"Answers are off by at most {paid} {where}{centres}"
     return f"An answer costs at most {paid} {where}"
 
 
@@ -335,7 +343,7 @@ def _limits(problem: Problem, certificate: Certificate) -> Iterator[str]:
         if certificate.objective == "expected"
         else "Expected errors are averages under the prior of the design. They differ if the true frequencies do."
     )
-    if problem.secrets is not None and problem.secrets.cells is not None and not problem.point_bounds:
+    if _has_cells(problem):
         yield (
             "Nothing between cells. A place counts as its cell: two neighbours on both sides of a border, however "
             "close, are as far apart as the two cells."

@@ -250,9 +250,9 @@ def _lines_on_privacy(proposal: Proposal) -> list[str]:
         'distance = "euclidean"',
         "",
         *_lines_on_noise(proposal.worth),
-        f"# An answer changes the odds between two places {math.log(_ODDS_FACTOR) / proposal.epsilon:.2g} km apart by "
-        f"a factor of at most {_ODDS_FACTOR},",
-        "# and less for closer places. A smaller ε protects more, at a higher cost.",
+        f"# An answer changes the odds between cells whose centres are "
+        f"{math.log(_ODDS_FACTOR) / proposal.epsilon:.2g} km apart by a factor of at most {_ODDS_FACTOR}.",
+        "# Places on both sides of a border are in two cells. A smaller ε protects more, at a higher cost.",
         "[[privacy]]",
         'kind = "metric"',
         f"epsilon = {_decimal(proposal.epsilon)}",

@@ -21,7 +21,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.synthesis._bundle import has_substitute_prior
 from mechdesign.synthesis._folders import check_folder, check_writable
 
-_REMEDY = "publish the folder with its prior, or design again without it"
+_REMEDY = "to publish a design, design again without it, or with a uniform prior or one from public data"
 
 
 @dataclass(frozen=True, eq=False)
