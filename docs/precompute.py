@@ -77,7 +77,7 @@ def down(value: float | Fraction) -> str:
 
 
 def odds(epsilon: str) -> str:
-    """Return the factor e^ε by which an answer changes the odds between two places 1 km apart, rounded up.
+    """Return the factor e^ε by which an answer changes the odds between two cells with centres 1 km apart, rounded up.
 
     >>> odds("1"), odds("0.7")
     ('2.719', '2.014')

@@ -69,13 +69,13 @@
     picture.setAttribute("aria-label", design ? `Map of answers for the true cell ${place(cell)}: ${answers}` : "No design");
     const facts = design
       ? [
-          ["An answer changes the odds between two places 1 km apart by a factor of at most", odds[at]],
+          ["An answer changes the odds between two cells with centres 1 km apart by a factor of at most", odds[at]],
           ["Expected error of the answers, at most", `${design.error} km`],
           ["Expected error of the best attack, at least", `${design.attack} km`],
           ["Mean squared error, at most", `${design.cost} km²`],
           ["Relative gap: the mean squared error is proved least, up to", design.gap],
         ]
-      : [["An answer changes the odds between two places 1 km apart by a factor of at most", odds[at]]];
+      : [["An answer changes the odds between two cells with centres 1 km apart by a factor of at most", odds[at]]];
     list.replaceChildren();
     for (const [name, value] of facts) {
       for (const [tag, text] of [["dt", name], ["dd", value]]) {

@@ -57,6 +57,7 @@ def _unzip(path: str, content: bytes) -> dict[str, bytes]:
             if size > MOST_BYTES:
                 raise NoBundleError(f"{path} holds {size} bytes, more than {MOST_BYTES}")
             return {entry.filename: archive.read(entry) for entry in entries}
+    # What zipfile raises for damage, unknown methods of compression (NotImplementedError) and passwords (RuntimeError).
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
         raise NoBundleError(f"{path} is not a readable zip archive: {error}") from error
 
