@@ -197,13 +197,13 @@ def test_places_across_180_degrees() -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ({"lat": 30.0, "lon": 139.7}, "lat 30 is outside the grid, from 35.6 to 35.8"),
-        ({"lat": 139.7, "lon": 35.7}, "lat must be between -90 and 90 degrees"),
+        ({"lat": 30.0, "lon": 139.7}, "lat is outside the grid, from 35.6 to 35.8: tell the user"),
+        ({"lat": 139.7, "lon": 35.7}, "lat must be between -90 and 90 degrees: lat and lon look interchanged"),
         ({"x": 1.0, "y": 1.0}, "lat must be a finite number"),
         ({"lat": "35.7", "lon": 139.7}, "lat must be a finite number"),
-        ({"secret": 12}, "the secret 12 is not known"),
-        ({"secret": -1}, "the secret -1 is not known"),
-        ({"secret": "Ginza"}, "the secret Ginza is not known"),
+        ({"secret": 12}, "the secret is not known: give a label, or an index from 0 to 11"),
+        ({"secret": -1}, "the secret is not known: give a label, or an index from 0 to 11"),
+        ({"secret": "Ginza"}, "the secret is not known: give a label"),
         (None, "give {lat, lon}, {x, y} or {secret}"),
     ],
 )
@@ -405,6 +405,28 @@ def test_damage_is_a_verdict():
     assert module.call("verdict")["holds"] is False
     with pytest.raises(RuntimeError, match="was changed"):
         module.call("plain", {"x": 0.5, "y": 0.5})
+
+
+def test_interchanged_coordinates_are_recognised() -> None:
+    domain = md.Domain.geographic_grid(2, 2, south=45.7, north=45.8, west=4.8, east=4.9)
+    distance = md.distances.euclidean(domain)
+    problem = md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
+    module = Module(source(exported(problem, channel_like(np.exp(-distance / 2)))))
+    with pytest.raises(RuntimeError, match="lat is outside the grid, from 45.7 to 45.8: lat and lon look interchanged"):
+        module.call("plain", {"lat": 4.85, "lon": 45.75})
+    with pytest.raises(RuntimeError, match="tell the user"):
+        module.call("plain", {"lat": 4.85, "lon": 45.85})
+
+
+def test_a_place_far_from_every_secret_learns_the_reach() -> None:
+    domain = md.Domain.from_points(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), unit="km")
+    distance = md.distances.euclidean(domain)
+    problem = md.Problem([0.5, 0.25, 0.25], distance, [md.MetricPrivacy(1, distance)], secrets=domain)
+    module = Module(source(exported(problem, channel_like(np.exp(-distance / 2)))))
+    with pytest.raises(RuntimeError, match="the place is more than 0.5 km from every secret: tell the user"):
+        module.call("cell", {"x": 7.25, "y": 0.0}, {"reach": 0.5})
+    with pytest.raises(RuntimeError, match="the place is more than 2 km from every secret"):
+        module.call("cell", {"x": 7.25, "y": 0.0}, {})
 
 
 def test_a_classic_script_answers_as_the_module_does(city: Exported) -> None:

@@ -15,6 +15,8 @@ const DATA = JSON.parse(TEXT);
 const EARTH_KM = 6371.0088; // the mean radius
 const TWO_49 = 562949953421312;
 const TWO_64 = 18446744073709551616;
+const REMEDY = 'tell the user, or move it to the nearest place with the option outside: "nearest"';
+const INTERCHANGED = "lat and lon look interchanged";
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
 const remembered = new Map();
@@ -61,7 +63,7 @@ export function sample(place, options = {}) {
   if (typeof random !== "function") throw new TypeError("random must be a function that fills a Uint8Array");
   if (typeof remember !== "boolean") throw new TypeError("remember must be true or false");
   if (remember && DATA.lattice !== null)
-    throw new RangeError("remember: a place between anchors has no cell, so its answer cannot be remembered");
+    throw new RangeError("remember: a place between anchors has no cell; keep its answer yourself");
   const secret = secretOf(place, { outside: options.outside, reach: options.reach }, random);
   if (remember && remembered.has(secret)) return answer(remembered.get(secret));
   const drawn = draw(secret, random);
@@ -92,15 +94,14 @@ export function cellOf(place, options = {}) {
   if (DATA.lattice !== null) throw new RangeError("a place between anchors has no single secret: use sample");
   const refuse = refuses(outside);
   const at = coordinates(place, DATA.axes).map((value, axis) => value + 360 * turns(value, axis));
-  if (DATA.borders === null) return nearest(at, limitOf(reach, refuse));
+  if (DATA.borders === null) return nearest(at, limitOf(reach, refuse), reach ?? DATA.reach);
   noReach(reach);
   let beyond = false;
   const [row, column] = at.map((value, axis) => {
     const side = DATA.borders[axis];
     const last = side.length - 1;
     if (side[0] <= value && value <= side[last]) return interval(value, side);
-    if (refuse)
-      throw new RangeError(`${DATA.axes[axis]} ${value} is outside the grid, from ${side[0]} to ${side[last]}`);
+    if (refuse) throw isOutside(axis, "grid", at, DATA.borders);
     beyond = true;
     return interval(value, side);
   });
@@ -109,7 +110,7 @@ export function cellOf(place, options = {}) {
     : column * (DATA.borders[0].length - 1) + row;
   if (DATA.members === null) return cell;
   if (!beyond && DATA.members[cell] >= 0) return DATA.members[cell];
-  if (refuse) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is in a cell that is not a secret`);
+  if (refuse) throw new RangeError(`the place is in a cell that is not a secret: ${REMEDY}`);
   return nearest(at, Infinity);
 }
 
@@ -235,6 +236,7 @@ function dither(place, { outside = "refuse", reach = null }, random) {
   noReach(reach);
   const refuse = refuses(outside);
   const values = coordinates(place, DATA.axes);
+  const sides = DATA.lattice.map(({ ends }) => ends);
   const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
     const { start, length, count, ends } = DATA.lattice[axis];
     const turn = turns(values[axis], axis);
@@ -246,7 +248,7 @@ function dither(place, { outside = "refuse", reach = null }, random) {
     const steps = BigInt(count - 1);
     let numerator = from * BigInt(length[1]) * steps;
     const denominator = bottom * BigInt(start[1]) * BigInt(length[0]);
-    if (refuse && !(ends[0] <= value && value <= ends[1])) throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
+    if (refuse && !(ends[0] <= value && value <= ends[1])) throw isOutside(axis, "anchors", values, sides);
     if (numerator < 0n) numerator = 0n;
     if (numerator > denominator * steps) numerator = denominator * steps;
     let cell = numerator / denominator;
@@ -301,7 +303,7 @@ function secretOf(place, options, random) {
     throw new TypeError("outside and reach apply to places, not to secrets");
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
-    throw new RangeError(`the secret ${String(place.secret)} is not known`);
+    throw new RangeError(`the secret is not known: give a label, or an index from 0 to ${DATA.secrets - 1}`);
   return index;
 }
 
@@ -310,7 +312,8 @@ function coordinates(place, axes) {
     const value = place?.[name];
     if (typeof value !== "number" || !Number.isFinite(value)) throw new TypeError(`${name} must be a finite number`);
     const limit = DATA.degrees ? [90, 180][axis] : Infinity;
-    if (Math.abs(value) > limit) throw new RangeError(`${name} must be between -${limit} and ${limit} degrees`);
+    const hint = name === "lat" && Math.abs(value) <= 180 ? `: ${INTERCHANGED}` : "";
+    if (Math.abs(value) > limit) throw new RangeError(`${name} must be between -${limit} and ${limit} degrees${hint}`);
     return value;
   });
 }
@@ -318,6 +321,15 @@ function coordinates(place, axes) {
 // Return 1 if 360 degrees must be added to a longitude because the secrets lie across the 180th meridian, or else 0.
 function turns(value, axis) {
   return DATA.degrees && axis === 1 && DATA.turn !== null && value < DATA.turn ? 1 : 0;
+}
+
+// Return the error about a place outside. It does not name the coordinates, since apps send errors to servers.
+function isOutside(axis, region, values, sides) {
+  const ends = sides.map((side) => [side[0], side[side.length - 1]]);
+  const swapped = DATA.degrees && ends.every(([from, to], each) => from <= values[1 - each] && values[1 - each] <= to);
+  const [from, to] = ends[axis];
+  const remedy = swapped ? INTERCHANGED : REMEDY;
+  return new RangeError(`${DATA.axes[axis]} is outside the ${region}, from ${from} to ${to}: ${remedy}`);
 }
 
 function interval(value, borders) {
@@ -355,14 +367,17 @@ function spread([first, second], [a, b]) {
   return square(Math.sin(radians(a - first) / 2)) + Math.cos(radians(a)) * Math.cos(radians(first)) * across;
 }
 
-function nearest(at, limit) {
+function nearest(at, limit, reach) {
   let best = 0;
   let least = Infinity;
   DATA.places.forEach((place, index) => {
     const apart = spread(at, place);
     if (apart < least) [best, least] = [index, apart];
   });
-  if (least > limit) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is far from every secret`);
+  if (least > limit) {
+    const distance = `${Number(reach.toPrecision(4))} ${DATA.unit}`.trim();
+    throw new RangeError(`the place is more than ${distance} from every secret: ${REMEDY}`);
+  }
   return best;
 }
 
