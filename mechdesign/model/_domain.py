@@ -129,6 +129,45 @@ class BoundingBox:
         for name, value in (("south", south), ("north", north), ("west", west), ("east", east)):
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def around(cls, latitude: float, longitude: float, width: float, height: float) -> BoundingBox:
+        """Return the box of a given size around a place.
+
+        The sides are latitude ± height/2 and longitude ± width/2, converted by the length of a degree of a great
+        circle, `DEGREE_KM`, which is shorter by the factor cos(latitude) from west to east.
+
+        Args:
+            latitude: The latitude of the centre in degrees, between −90 and 90.
+            longitude: The longitude of the centre in degrees, between −180 and 180.
+            width: The width at the latitude of the centre, in km, positive and less than half the circumference there.
+            height: The height in km, positive; the box ends before the poles.
+
+        Returns:
+            The box. One across the 180th meridian has an `east` above 180.
+
+        Raises:
+            InputError: A number is not finite or out of range, or the box is too large.
+
+        >>> print(BoundingBox.around(45.757, 4.832, width=8, height=6))
+        latitude 45.73 to 45.784, longitude 4.78044 to 4.88356
+        """
+        latitude, longitude = as_number(latitude, "latitude"), as_number(longitude, "longitude")
+        for name, value, limit in (("latitude", latitude, 90), ("longitude", longitude, 180)):
+            if abs(value) > limit:
+                problem = f"is out of range: {INTERCHANGED}" if limit == 90 and abs(value) <= 180 else "is out of range"
+                raise InputError(name, problem, value=value, bound=f"between {-limit} and {limit} degrees")
+        half_height = as_positive(height, "height") / (2 * DEGREE_KM)
+        if not abs(latitude) + half_height < 90:
+            bound = f"less than {2 * DEGREE_KM * (90 - abs(latitude)):.6g} km"
+            raise InputError("height", "reaches a pole", value=height, bound=bound)
+        cosine = math.cos(math.radians(latitude))
+        half_width = as_positive(width, "width") / (2 * DEGREE_KM * cosine)
+        if not half_width < 90:
+            bound = f"less than {180 * DEGREE_KM * cosine:.6g} km"
+            raise InputError("width", "is half the circumference or more", value=width, bound=bound)
+        west = longitude - half_width + (360 if longitude < half_width - 180 else 0)
+        return cls(latitude - half_height, latitude + half_height, west, west + 2 * half_width)
+
     def __str__(self) -> str:
         """Return the sides of the box in words."""
         return self.text(self.south, self.north, self.west, self.east)

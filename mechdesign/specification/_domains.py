@@ -16,7 +16,7 @@ from mechdesign.data._labels import Names
 from mechdesign.data._layout import cell
 from mechdesign.data._maps import COLUMNS
 from mechdesign.data._text import column_text, number, plain_numbers, read_columns
-from mechdesign.model._domain import Domain
+from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._grammar import Either, PlacesFile, Table, says
 from mechdesign.model._locate import DEGREES
 from mechdesign.specification._read import Source
@@ -56,22 +56,35 @@ class GeographicGrid(Table, frozen=True):
     east: Annotated[float, says("the eastern border in degrees.")]
 
 
+class CentredGrid(Table, frozen=True):
+    """A box of cells on the Earth, or of anchors at their corners, given by its centre and its size."""
+
+    columns: Columns
+    rows: Rows
+    latitude: Annotated[float, says("the latitude of the centre of the box in degrees.")]
+    longitude: Annotated[float, says("the longitude of the centre in degrees.")]
+    width: Annotated[float, says("the width of the box in km, at the latitude of its centre.")]
+    height: Annotated[float, says("the height of the box in km.")]
+
+
 if TYPE_CHECKING:
-    AnyGrid = PlaneGrid | GeographicGrid
+    AnyGrid = PlaneGrid | GeographicGrid | CentredGrid
 else:
 
     class AnyGrid(Either):
-        """A grid on a plane, with a size, or on the Earth, with borders."""
+        """A grid on a plane, with a size, or on the Earth, with borders or a centre and a size."""
 
-        choices = (PlaneGrid, GeographicGrid)
+        choices = (PlaneGrid, GeographicGrid, CentredGrid)
 
         @staticmethod
         def kind_of(value: object) -> type:
             keys = set(value) if isinstance(value, Mapping) else set()
-            borders = keys & {"south", "north", "west", "east"}
-            if keys & {"width", "height"} and borders:
-                bound = "either width and height, or south, north, west and east"
-                raise InputError("", f"has both a size and the border {min(borders)}", bound=bound)
+            borders, centre = keys & {"south", "north", "west", "east"}, keys & {"latitude", "longitude"}
+            if other := keys & {"width", "height", "latitude", "longitude"} if borders else set():
+                bound = "a size, a centre and a size, or south, north, west and east"
+                raise InputError("", f"has both {min(other)} and the border {min(borders)}", bound=bound)
+            if centre:
+                return CentredGrid
             return GeographicGrid if borders and "unit" not in keys else PlaneGrid
 
 
@@ -207,9 +220,12 @@ def _grid(table: AnyGrid, source: Source) -> Domain:
     _check_size(max(0, table.columns) * max(0, table.rows), source)
     anchors = source.path[-1] == "anchors"
     with source.keys():
-        if isinstance(table, GeographicGrid):
+        if not isinstance(table, PlaneGrid):
             make = Domain.geographic_anchors if anchors else Domain.geographic_grid
-            return make(table.columns, table.rows, table.south, table.north, table.west, table.east)
+            box = table
+            if isinstance(table, CentredGrid):
+                box = BoundingBox.around(table.latitude, table.longitude, table.width, table.height)
+            return make(table.columns, table.rows, box.south, box.north, box.west, box.east)
         made = Domain.anchors if anchors else Domain.grid
         return made(table.columns, table.rows, table.width, table.height, table.unit)
 

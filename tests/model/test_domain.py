@@ -174,3 +174,55 @@ def test_a_part_keeps_labels_units_and_coordinates() -> None:
     for wrong in ([4, 1], [1, 1], [6], []):
         with pytest.raises(InputError):
             domain.part(wrong)
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude"), [(0.0, 0.0), (45.757, 4.832), (-33.9, 151.2), (70.0, -180.0), (-80.0, 180.0)]
+)
+def test_a_box_around_a_place_has_the_given_size(latitude, longitude):
+    box = BoundingBox.around(latitude, longitude, width=8, height=6)
+    assert (box.south + box.north) / 2 == pytest.approx(latitude, abs=1e-12)
+    turns = ((box.west + box.east) / 2 - longitude) / 360
+    assert turns == pytest.approx(round(turns), abs=1e-12)
+    # Great-circle lengths, by the law of haversines.
+    degree = math.radians(1) * EARTH_RADIUS_KM
+    assert (box.north - box.south) * degree == pytest.approx(6, rel=1e-9)
+    half = math.sin(math.radians(box.east - box.west) / 2) * math.cos(math.radians(latitude))
+    assert 2 * EARTH_RADIUS_KM * math.asin(half) == pytest.approx(8, rel=1e-5)
+    assert box.plane.shorter
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ((91, 0, 1, 1), "latitude", "look interchanged"),
+        ((-139.7, 35.7, 1, 1), "latitude", "look interchanged"),
+        ((400, 0, 1, 1), "latitude", "between -90 and 90"),
+        ((0, 180.5, 1, 1), "longitude", "between -180 and 180"),
+        ((math.nan, 0, 1, 1), "latitude", "not finite"),
+        ((0, math.inf, 1, 1), "longitude", "not finite"),
+        (("45", 0, 1, 1), "latitude", "not a number"),
+        ((True, 0, 1, 1), "latitude", "not a number"),
+        ((0, None, 1, 1), "longitude", "not a number"),
+        ((0, 0, 0, 1), "width", "not positive"),
+        ((0, 0, 1, 0), "height", "not positive"),
+        ((0, 0, -1, 1), "width", "not positive"),
+        ((0, 0, 1, -1), "height", "not positive"),
+        ((0, 0, math.inf, 1), "width", "not finite"),
+        ((0, 0, 1, math.nan), "height", "not finite"),
+        ((0, 0, "8 km", 1), "width", "not a number"),
+        ((89.9, 0, 1, 30), "height", "less than 22.239 km"),
+        ((90, 0, 1, 1), "height", "reaches a pole"),
+        ((0, 0, 20016, 1), "width", "less than 20015.1 km"),
+        ((-89.999, 0, 1, 0.1), "width", "half the circumference"),
+    ],
+)
+def test_wrong_boxes_around_a_place(given, path, words):
+    with pytest.raises(InputError, match=words) as refused:
+        BoundingBox.around(*given)
+    assert refused.value.path == path
+
+
+def test_a_box_may_almost_reach_half_the_circumference_and_a_pole():
+    assert BoundingBox.around(0, 0, 20015, 1).east == pytest.approx(90, abs=1e-3)
+    assert BoundingBox.around(89.9, 0, 1, 22.2).north < 90

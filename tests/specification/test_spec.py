@@ -8,14 +8,14 @@ from typing import get_args, get_type_hints
 import networkx as nx
 import numpy as np
 import pytest
-from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, problem, requirement, write
+from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, METRIC, document, failure, problem, requirement, write
 
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
-from mechdesign.model._domain import Domain
+from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._prior import Prior
 from mechdesign.specification import examples
 from mechdesign.synthesis._design import design
@@ -34,6 +34,18 @@ def test_geographic_grids():
     expected = Domain.geographic_grid(2, 2, 40, 40.2, -74.2, -74)
     assert (secrets.points == expected.points).all()
     assert secrets.geographic == expected.geographic
+
+
+@pytest.mark.parametrize(("form", "count"), [("grid", 4), ("anchors", 4)])
+def test_a_grid_around_a_place(form, count):
+    box = BoundingBox.around(40.1, -74.1, 8, 6)
+    given = "columns = 2, rows = 2, latitude = 40.1, longitude = -74.1, width = 8, height = 6.0"
+    domain = f"domain.{form} = {{ {given} }}"
+    privacy = 'privacy = [{ kind = "continuous", epsilon = 0.1 }]' if form == "anchors" else METRIC
+    secrets = problem(domain=domain, privacy=privacy, cost="cost.distance = 'haversine'").secrets
+    make = Domain.geographic_anchors if form == "anchors" else Domain.geographic_grid
+    assert secrets.size == count
+    assert (secrets.degrees == make(2, 2, box.south, box.north, box.west, box.east).degrees).all()
 
 
 def test_points_labels_and_lines():

@@ -41,6 +41,43 @@ def second(table):
         (document(domain="domain.gird = {}"), "domain.gird", "Did you mean grid?"),
         (document(domain="domain.grid = { columns = 3, rows = 2, width = 3 }"), "domain.grid.height", "is missing"),
         (
+            document(domain="domain.grid = { columns = 3, rows = 2, latitude = 40, width = 3, height = 1 }"),
+            "domain.grid.longitude",
+            "is missing",
+        ),
+        (
+            document(domain="domain.grid = { columns = 3, rows = 2, latitude = 40, longitude = 4, width = 3 }"),
+            "domain.grid.height",
+            "is missing",
+        ),
+        (
+            document(domain="domain.grid = { columns = 3, rows = 2, latitude = 40, south = 4, width = 3 }"),
+            "domain.grid",
+            "has both latitude and the border south",
+        ),
+        (
+            document(
+                domain="domain.grid = { columns = 3, rows = 2, latitude = 4, longitude = 4, width = 3, height = 1, "
+                "unit = 'm' }"
+            ),
+            "domain.grid.unit",
+            "is not a known key",
+        ),
+        (
+            document(
+                domain="domain.grid = { columns = 3, rows = 2, latitude = 139, longitude = 4, width = 3, height = 1 }"
+            ),
+            "domain.grid.latitude",
+            "look interchanged",
+        ),
+        (
+            document(
+                domain="domain.anchors = { columns = 3, rows = 2, latitude = 39, longitude = 4, width = 3, height = 0 }"
+            ),
+            "domain.anchors.height",
+            "is not positive",
+        ),
+        (
             document(domain="domain.grid = { columns = 0, rows = 2, width = 3, height = 1 }"),
             "domain.grid.columns",
             ">= 1",
