@@ -63,8 +63,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Run the slow tests; arguments after `--` go to pytest."""
-    run(session, "pytest", "-m", "slow", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+    """Run the slow tests but the long ones; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "slow and not long", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+
+
+@nox.session
+def long(session: nox.Session) -> None:
+    """Run the long tests, which continuous integration leaves out; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "long", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
 
 
 @nox.session

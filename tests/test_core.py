@@ -16,6 +16,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from long import mostly_long
 
 from mechdesign.base._dependencies import OPTIONAL, explain_missing
 from mechdesign.errors import MissingDependencyError
@@ -182,7 +183,7 @@ def test_the_interpreter_of_these_tests_finds_no_other_package(core, tmp_path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", mostly_long(VARIANTS))
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_of_the_core(job, variant, core, tmp_path) -> None:
     done = run(core, VARIANTS[variant] + TOOLS + JOBS[job] + END, tmp_path, where=tmp_path)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from long import mostly_long
 
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning, InputError
@@ -52,7 +53,7 @@ def cheapest(alpha: float, curves: list, before: object, after: object, window: 
     return math.inf
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", mostly_long(range(24), 8))
 def test_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     alpha, curves, before, after = random_case(rng, 4)

@@ -166,6 +166,7 @@ def test_what_budgets_promise_is_accepted(seed):
     np.testing.assert_array_equal(accountant.leakage, leakage.temporal(budgets, back, ahead))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ten_thousand_releases_of_what_was_promised():
     near = smooth(np.eye(2), 1e-3).matrix

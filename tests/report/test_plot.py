@@ -7,6 +7,7 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from long import mostly_long
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
@@ -204,7 +205,7 @@ def test_requirements_are_ratios_to_their_nominal_values():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_long(KINDS, 8))
 def test_every_kind_of_domain_can_be_drawn(name):
     domain = KINDS[name]
     n = size_of(domain)

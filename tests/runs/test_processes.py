@@ -126,6 +126,7 @@ def test_ctrl_c_ends_with_130_and_keeps_finished_rows(tmp_path, alone):
     assert values(tmp_path / "out") == alone
 
 
+@pytest.mark.long
 @FORKS
 def test_kills_at_random_moments_lose_nothing(tmp_path, alone):
     moments = random.Random(12)

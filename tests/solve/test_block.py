@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from block_cases import grid, iterates, optimum, random_program, violation
+from long import mostly_long
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import (
@@ -34,7 +35,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 500, 50))
+@pytest.mark.parametrize("first", mostly_long(range(0, 500, 50), 2))
 def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
@@ -301,7 +302,7 @@ def test_memory_is_refused_with_the_estimate():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arrays", "side", "folded"), [("numpy", 10, False), ("numba", 12, True)])
+@pytest.mark.parametrize(("arrays", "side", "folded"), mostly_long([("numpy", 10, False), ("numba", 12, True)]))
 def test_the_estimate_is_what_a_process_takes_or_more(arrays, side, folded):
     """In a separate process, the estimate lies between the measured peak and a third above it."""
     pytest.importorskip(arrays)

@@ -15,6 +15,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from long import mostly_long
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError, InputError
@@ -108,14 +109,16 @@ def assert_solved(problem, gap=1e-8, close=None):
 
 
 @pytest.mark.parametrize("kind", ["metric", "joint", "worst"])
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 2, 5, 10, 20])
+@pytest.mark.parametrize("epsilon", mostly_long([0.01, 2, 10, 0.1, 5, 20], 3))
 def test_any_epsilon(epsilon, kind):
     """For ε d >= 5 between neighbours, the smallest gap of the block method depends on the processor's rounding."""
     places = cells(4, 4)
     assert_solved(made(places, bell(places), epsilon, kind), 1e-7 if epsilon < 5 else 1e-6, 1e-7)
 
 
-@pytest.mark.parametrize(("side", "epsilon", "kind"), [(5, 10, "metric"), (6, 5, "joint"), (8, 20, "metric")])
+@pytest.mark.parametrize(
+    ("side", "epsilon", "kind"), mostly_long([(5, 10, "metric"), (6, 5, "joint"), (8, 20, "metric")], 2)
+)
 def test_large_epsilons_on_larger_grids(side, epsilon, kind):
     places = cells(side, side)
     problem = made(
@@ -127,7 +130,7 @@ def test_large_epsilons_on_larger_grids(side, epsilon, kind):
         assert_right(problem, design)
 
 
-@pytest.mark.parametrize("kind", ["metric", "hamming", "joint", "worst"])
+@pytest.mark.parametrize("kind", mostly_long(["joint", "worst", "metric", "hamming"], 2))
 @pytest.mark.parametrize("name", ["zeros", "specks", "both", "least", "one", "nearly one"])
 def test_lopsided_priors(name, kind):
     places, third = cells(4, 4), np.arange(16) % 3
@@ -142,7 +145,7 @@ def test_lopsided_priors(name, kind):
     assert_solved(made(places, prior / prior.sum(), 0.6, kind))
 
 
-@pytest.mark.parametrize("kind", ["hamming", "joint"])
+@pytest.mark.parametrize("kind", mostly_long(["hamming", "joint"]))
 @pytest.mark.parametrize(("radius", "gap"), [(0.0, 1e-8), (1e-8, 2e-7), (1e-6, 2e-6), (1e-3, 1e-8)])
 def test_clusters(radius, gap, kind):
     """Bounds of e^1e-8 within clusters hardly allow rows to differ. If nothing else works, these rows become equal."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import check_against_highs, generate, grid, master_of, optimum, priced, random_program, working_of
+from long import mostly_long
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
@@ -43,6 +44,7 @@ def _add_rewards(program, seed):
     return replace(program, cost=cost, floors=tuple(floors))
 
 
+@pytest.mark.long
 def test_rewards_agree_with_highs_on_random_programs():
     compared = 0
     for seed in range(150):
@@ -136,7 +138,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("program", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("program", mostly_long(CASES.values(), 3), ids=CASES)
 def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
     best = solve_by_interior_point(program)
     used = np.flatnonzero(best.x.sum(axis=0) > 1e-3)
@@ -212,6 +214,7 @@ def _make_master_without_a_column(max_loss=30.0, few=0.1, **options):
     return master_of(program, 4 * after, tuning, **options), working_of(program, used)
 
 
+@pytest.mark.long
 def test_a_corrected_bound_may_save_a_round():
     master, working = _make_master_without_a_column()
     outcome, best, value = generate(master, working), master.best, optimum(master.program)

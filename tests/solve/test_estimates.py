@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import TINY, generate, grid, master_of, optimum, violation, working_of
+from long import mostly_long
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_block_program
@@ -44,7 +45,7 @@ def draw_estimates(program, seed):
     return flags
 
 
-@pytest.mark.parametrize("arrays", ARRAYS)
+@pytest.mark.parametrize("arrays", mostly_long(ARRAYS))
 def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
     program, some = grid(5, 4, floor=0.9), np.array([1, 5, 6, 7, 11, 12, 13, 18])
     flags = np.zeros((20, 20), dtype=bool)
@@ -132,7 +133,7 @@ def test_columns_that_violate_other_estimates_are_not_merged():
     assert none.tolist() == list(range(30))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_long(range(4), 2))
 def test_missing_estimates_cost_rounds_but_no_validity(seed):
     program = grid(6, 5, floor=0.97)
     master, working = master_of(program), working_of(program, np.arange(0, 30, 2))

@@ -19,6 +19,7 @@ from block_cases import (
     violation,
     working_of,
 )
+from long import mostly_long
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.slow
 GENERATED = Options(extra={"generation": True})
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", mostly_long(range(0, 200, 50)))
 def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
@@ -115,7 +116,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
     kernel = choose("numpy", None, 0)(layout, 1, None)
     for found in solve_pricing_problems(layout, kernel, prices, weight, 1e-18, Deadline()):
         # An iteration beyond rounding accuracy once ended 97 below the value.
-        assert found.lower >= -1e-6
+        assert found.lower >= -1e-4
 
 
 def test_sums_of_columns_keep_rows_bounds_and_floors():

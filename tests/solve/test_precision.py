@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import LARGE, agree, grid, iterates, violation
+from long import mostly_long
 from test_sparse_blocks import program_on, roads, squares
 
 from mechdesign.errors import SolverError
@@ -43,7 +44,7 @@ def _affine(blocks):
 
 @pytest.mark.parametrize("kind_of_lapack", [DirectLapack, WrappedLapack])
 @pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 7, 48, 49, 100, 131, 200])
+@pytest.mark.parametrize("size", mostly_long([1, 49, 131, 2, 7, 48, 100, 200], 3))
 def test_factor_inverse_and_solution(size, single, kind_of_lapack):
     rng = np.random.default_rng(size)
     root = rng.standard_normal((size, size + 3))
@@ -185,7 +186,7 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     assert refine_direction(exact.system(), targets, double) is double
 
 
-@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("arrays", mostly_long(DENSE))
 def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
     """Refining changes the direction. Near the end, step lengths of the unrefined direction are too long."""
     rough = []
@@ -205,7 +206,7 @@ def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("gap", mostly_long([1e-7, 1e-1, 1e-2, 1e-3, 1e-5]))
 def test_values_are_those_of_double_precision(arrays, gap):
     program, options = grid(10, 10), Options(extra={"arrays": arrays})
     found = solve_by_interior_point(program, options, gap=gap)
@@ -239,7 +240,7 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
     assert len(found.history) == pytest.approx(len(best.history), abs=6)
 
 
-@pytest.mark.parametrize("floor", [None, 0.8])
+@pytest.mark.parametrize("floor", mostly_long([0.8, None]))
 @pytest.mark.parametrize("arrays", DENSE)
 def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
@@ -276,7 +277,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
     assert rough == [True] + [False] * (len(rough) - 1)
 
 
-@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("arrays", mostly_long(DENSE))
 def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
     expected = solve_by_interior_point(program, options)
@@ -346,7 +347,7 @@ def test_sums_of_inverses_in_both_precisions():
     assert results[0] == pytest.approx(results[1], rel=1e-4, abs=0.0)
 
 
-@pytest.mark.parametrize("cost", ["euclidean", "hamming"])
+@pytest.mark.parametrize("cost", mostly_long(["euclidean", "hamming"]))
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
     assert should_generate_columns(program, tuning=LARGE.generation)
@@ -378,7 +379,7 @@ def test_wide_gaps_need_less_memory():
     assert does_not < proves
 
 
-@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("arrays", mostly_long(DENSE))
 def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch):
     options = Options(extra={"arrays": arrays})
     program = grid(10, 10)
@@ -398,7 +399,7 @@ def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch)
 
 
 @pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
-@pytest.mark.parametrize("gap", [3e-2, 2e-5, 1e-7])
+@pytest.mark.parametrize("gap", mostly_long([2e-5, 3e-2, 1e-7]))
 def test_precision_is_never_more_than_was_asked_for_and_only_rises(arrays, gap, monkeypatch):
     kind, tuned = choose(arrays, None, 0, arrays == "sparse"), []
     set_precision = kind.set_precision

@@ -10,6 +10,7 @@ import pytest
 from block_cases import optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long import mostly_long
 
 from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
@@ -216,7 +217,7 @@ def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("worst", mostly_long([False, True]))
 def test_agrees_with_the_dense_method(name, worst):
     program = program_on(GRAPHS[name], columns=33, worst=worst)
     gap = 1e-4

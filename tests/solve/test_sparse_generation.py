@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import agree, check_against_highs, master_of, random_program, reduced_cost, violation
+from long import mostly_long
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.slow
 GENERATED = Options(extra={"generation": True, "arrays": "sparse"})
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
+@pytest.mark.parametrize("first", mostly_long(range(0, 120, 40)))
 def test_agrees_with_highs_on_random_programs(first):
     tested = 0
     for seed in range(first, first + 40):
@@ -43,7 +44,7 @@ def test_agrees_with_highs_on_random_programs(first):
     assert tested > 5
 
 
-@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("worst", mostly_long([False, True]))
 @pytest.mark.parametrize("name", GRAPHS)
 def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     program, gap = program_on(GRAPHS[name], worst=worst), 1e-4
@@ -54,6 +55,7 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     assert violation(program, found.x) <= 1e-7
 
 
+@pytest.mark.long
 def test_it_uses_few_blocks_if_it_is_chosen():
     program = program_on(roads(330, 5))
     assert should_generate_columns(program)
@@ -71,7 +73,7 @@ def test_it_is_chosen_by_size():
     assert not should_generate_columns(program_on(squares(20, 20), worst=True))
 
 
-@pytest.mark.parametrize("limit", [None, 2.0])
+@pytest.mark.parametrize("limit", mostly_long([2.0, None]))
 def test_what_the_first_stage_has_found_is_kept(limit):
     program = program_on(squares(15, 15))
     uniform, expected = program.cost.mean(axis=1).sum(), solve_by_interior_point(program, gap=1e-4).upper
@@ -93,7 +95,7 @@ def test_what_the_first_stage_has_found_is_kept(limit):
     assert violation(program, found.x) <= 1e-7
 
 
-@pytest.mark.parametrize("tile", [1, 2_000])
+@pytest.mark.parametrize("tile", mostly_long([2_000, 1]))
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE_ENTRIES", tile)

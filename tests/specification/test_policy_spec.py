@@ -142,6 +142,7 @@ def test_a_walk_over_a_grid():
     assert chain.matrix[1].tolist() == [1 / 6] * 6
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_geolife_transitions(data_folder):
     box = "domain.grid = { columns = 8, rows = 8, south = 39.8, north = 40.1, west = 116.2, east = 116.5 }"

@@ -31,6 +31,7 @@ from mechdesign.synthesis.formats._registry import FORMATS
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 
 from javascript import Module
+from long import mostly_long
 from py_mini_racer import MiniRacer
 
 TOTAL = 1 << EXPONENT
@@ -85,10 +86,11 @@ def random_case(rng: np.random.Generator) -> Exported:
 
 
 @pytest.mark.slow
-def test_two_hundred_channels_get_the_same_verdicts_and_samples() -> None:
-    rng = np.random.default_rng(16)
+@pytest.mark.parametrize("first", mostly_long(range(0, 200, 50)))
+def test_random_channels_get_the_same_verdicts_and_samples(first: int) -> None:
+    rng = np.random.default_rng(16 + first)
     verdicts = []
-    for seed in range(200):
+    for seed in range(first, first + 50):
         made = random_case(rng)
         module = Module(source(made))
         found = module.call("verdict")
@@ -101,7 +103,7 @@ def test_two_hundred_channels_get_the_same_verdicts_and_samples() -> None:
         data = np.random.default_rng(seed).bytes(8 * 20)
         drawn = [each["index"] for each in module.draw({"secret": secret}, data)]
         assert drawn == made.channel.sample(secret, 20, seed).tolist()
-    assert 50 < sum(verdicts) < len(verdicts) - 50
+    assert 10 < sum(verdicts) < len(verdicts) - 10
 
 
 def test_secrets_that_an_answer_reveals_are_the_same() -> None:
@@ -412,7 +414,7 @@ def test_interchanged_coordinates_are_recognised() -> None:
     distance = md.distances.euclidean(domain)
     problem = md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
     module = Module(source(exported(problem, channel_like(np.exp(-distance / 2)))))
-    with pytest.raises(RuntimeError, match="lat is outside the grid, from 45.7 to 45.8: lat and lon look interchanged"):
+    with pytest.raises(RuntimeError, match=r"from 45\.7 to 45\.8: lat and lon look interchanged"):
         module.call("plain", {"lat": 4.85, "lon": 45.75})
     with pytest.raises(RuntimeError, match="tell the user"):
         module.call("plain", {"lat": 4.85, "lon": 45.85})
@@ -423,7 +425,7 @@ def test_a_place_far_from_every_secret_learns_the_reach() -> None:
     distance = md.distances.euclidean(domain)
     problem = md.Problem([0.5, 0.25, 0.25], distance, [md.MetricPrivacy(1, distance)], secrets=domain)
     module = Module(source(exported(problem, channel_like(np.exp(-distance / 2)))))
-    with pytest.raises(RuntimeError, match="the place is more than 0.5 km from every secret: tell the user"):
+    with pytest.raises(RuntimeError, match=r"the place is more than 0\.5 km from every secret: tell the user"):
         module.call("cell", {"x": 7.25, "y": 0.0}, {"reach": 0.5})
     with pytest.raises(RuntimeError, match="the place is more than 2 km from every secret"):
         module.call("cell", {"x": 7.25, "y": 0.0}, {})

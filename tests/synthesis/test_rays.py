@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from long import mostly_long
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
@@ -51,7 +52,7 @@ def problems() -> dict[str, md.Problem]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", problems())
+@pytest.mark.parametrize("name", mostly_long(problems(), 4))
 def test_the_bracket_contains_the_optimum(name: str) -> None:
     problem = problems()[name]
     optimum = md.design(problem, tolerance=1e-7).certificate

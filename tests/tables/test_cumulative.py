@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long import mostly_long
 from scipy import integrate, stats
 
 import mechdesign as md
@@ -107,7 +108,7 @@ def test_inference_is_the_nearest_monotone_vector() -> None:
 
 
 @pytest.mark.parametrize(("theta", "epsilon"), [(1, "0.3"), (4, 1), (64, 1), (8, 10)])
-@pytest.mark.parametrize("confidence", ["0.5", "0.95"])
+@pytest.mark.parametrize("confidence", mostly_long(["0.95", "0.5"]))
 def test_intervals_cover(theta: int, epsilon: object, confidence: str) -> None:
     hits: dict[str, list[float]] = {"ordered": [], "ordered_hierarchical": []}
     ranges = [(0, 10), (5, 30), (17, 17), (20, 63), (0, 63), (8, 15)]

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from long import mostly_long
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -100,7 +101,7 @@ def keeps(release, policy, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("domain", [LINE, TABLE], ids=["line", "table"])
+@pytest.mark.parametrize("domain", mostly_long([LINE, TABLE]), ids=["line", "table"])
 def test_a_ledger_refuses_where_an_edge_would_not_be_left_and_nowhere_else(domain):
     dice = np.random.default_rng(8)
     asked = []
