@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check the English of docstrings, comments, messages and theory pages: words, patterns, and the length of sentences.
+"""Check the English of docstrings, comments, messages and pages: words, patterns, and the length of sentences.
 
     python .ci/words.py [FILE OR FOLDER ...] [--names | --sample COUNT --seed SEED]
 
@@ -24,9 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Guides, README and the landing page have readers of another kind, and are checked by their own tests.
-CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
-# The messages of the figures are part of the gallery, which belongs to the guides.
+# Tutorials, README and the landing page have readers of another kind, and are checked by their own tests.
+CHECKED = (
+    "mechdesign", "benchmarks", "docs/theory", "docs/notes", "docs/howto", "docs/gallery",
+    "docs/limits.md", "docs/threat_model.md", "docs/glossary.md", "docs/reference/environment.md",
+)  # fmt: skip
+# The messages of the figures are claims and findings of the gallery, which tests/docs/test_words.py checks.
 MESSAGES_EXCLUDED = ("benchmarks/figures",)
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.

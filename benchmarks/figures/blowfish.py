@@ -54,10 +54,11 @@ def judge_kmeans(rows: Rows) -> Verdict:
     better = sum(ratio < 1 for ratio in ratios)
     worst = max(row["mean"] for row in rows if row["policy"] == DP and row["way"] == PRIVATE)
     found = (
-        f"the objective is less than five times that without privacy in {below} of {len(private)} cases with the "
-        f"sensitivity that holds, and in {below_lemma} of {len(lemma)} with that of Lemma 6.1, which is not private "
-        f"where an edge crosses a cluster. The policy is better than differential privacy in {better} of "
-        f"{len(private)} cases; without a policy the objective is up to {worst:.1f} times as large as without privacy."
+        "with the sensitivity that holds, the objective is less than five times that without privacy in "
+        f"{below} of {len(private)} cases. With the sensitivity of Lemma 6.1, it is in {below_lemma} of {len(lemma)}, "
+        "but that is not private if an edge crosses a cluster. The policy is better than differential privacy in "
+        f"{better} of {len(private)} cases. Without a policy, the objective is up to {worst:.1f} times as large as "
+        "without privacy."
     )
     return Verdict(below, len(private), found)
 
@@ -118,8 +119,8 @@ def judge_attribute(rows: Rows) -> Verdict:
     held = sum(_gain(rows, row) >= 10 for row in small)
     found = (
         f"ten times better in {held} of {len(small)} cases outside the check-ins. With the sensitivity that holds the "
-        f"policy changes the objective by factors of {min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f}; with that "
-        f"of Lemma 6.1, which is not private, of {min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f}."
+        f"policy changes the objective by factors of {min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f}. With that "
+        f"of Lemma 6.1, which is not private, the factors are {min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f}."
     )
     return Verdict(held, len(small), found)
 
@@ -147,8 +148,8 @@ def judge_partition(rows: Rows) -> Verdict:
     found = (
         f"it is below in {held} of {len(own)} cases with the sensitivity that holds, and in "
         f"{sum(_gain(rows, row) > 1 for row in lemma)} of {len(lemma)} with that of Lemma 6.1. With a block for each "
-        f"value nothing is protected and nothing is added: what is left, {min(singles):.2f} to {max(singles):.2f}, "
-        "comes from random starts."
+        f"value nothing is protected, and no noise is added: the remaining factor, {min(singles):.2f} to "
+        f"{max(singles):.2f}, comes from random starts."
     )
     return Verdict(held, len(own), found)
 
@@ -188,8 +189,8 @@ def judge_ranges(rows: Rows) -> Verdict:
     inferred = [row["linear"] / row["inferred"] for row in rows]
     found = (
         f"the error falls with θ in {held} of {len(cases)} cases, and is up to {max(gains):,.0f} times smaller than "
-        f"without a policy. What was planned before any data is met to a factor between {min(planned):.2f} and "
-        f"{max(planned):.2f}; isotonic regression, which costs no privacy, makes the error {min(inferred):.1f} to "
+        f"without a policy. The error is {min(planned):.2f} to {max(planned):.2f} times the error that was planned "
+        f"before any data. Isotonic regression, which costs no privacy, makes the error {min(inferred):.1f} to "
         f"{max(inferred):.0f} times smaller on these data."
     )
     return Verdict(held, len(cases), found)
@@ -221,8 +222,8 @@ FIGURES = (
     Figure(
         "blowfish_1abc",
         "Blowfish, Figures 1(a) to 1(c)",
-        "the objective of k-means with the Laplace mechanism can be up to 100 times that without privacy, but under "
-        "Blowfish policies less than 5 times.",
+        "the objective of k-means can be up to 100 times that without privacy with the Laplace mechanism. Under "
+        "Blowfish policies it is less than 5 times.",
         KMEANS,
         kmeans_picture,
         judge_kmeans,
@@ -253,8 +254,8 @@ FIGURES = (
     Figure(
         "blowfish_1f",
         "Blowfish, Figure 1(f)",
-        "protecting places within blocks of the map makes the objective smaller than with the Laplace mechanism, and "
-        "with a block for each value clustering is exact.",
+        "protecting places within blocks of the map makes the objective smaller than with the Laplace mechanism. With "
+        "a block for each value, clustering is exact.",
         KINDS,
         partition_picture,
         judge_partition,

@@ -56,11 +56,11 @@ def judge_runtime(rows: Rows) -> Verdict:
         held += sum(mean[policy]["milliseconds"] > mean["DPLS"]["milliseconds"] for policy in ("G_util", "G_trs"))
         times = ", ".join(f"{policy} {row['milliseconds']:.1f} ms" for policy, row in mean.items())
         sizes = f"{mean['G_util']['members']:.0f} possible states, DPLS {mean['DPLS']['members']:.0f}"
-        texts.append(f"{data}: {times} ({sizes})")
+        texts.append(f"{data[:1].upper()}{data[1:]} ({sizes}): {times}")
     found = (
-        f"means over all steps: {'; '.join(texts)}. A mechanism that was fitted to a constrained domain is kept while "
-        "the domain stays the same. That of DPHMM does once the chain has mixed; a δ-location set changes with every "
-        "output, so that DPLS has to fit again."
+        f"means over all steps. {'. '.join(texts)}. A mechanism that was fitted to a constrained domain is kept while "
+        "the domain stays the same. That of DPHMM stays the same once the chain has mixed. A δ-location set changes "
+        "with every output, so DPLS has to fit again."
     )
     return Verdict(held, 2 * len(_values(rows, "data")), found)
 
@@ -84,12 +84,15 @@ def judge_performance(rows: Rows) -> Verdict:
             error["G_util"] < error["DPLS"],
             degree["G_util"] > degree["DPLS"],
         ]
-        texts.append(f"{data}: " + ", ".join(f"{p} {degree[p]:.1f} and {error[p]:.2f} km" for p in POLICIES))
+        texts.append(
+            f"{data[:1].upper()}{data[1:]}: "
+            + ", ".join(f"{p} {degree[p]:.1f} and {error[p]:.2f} km" for p in POLICIES)
+        )
     wrong = sum(not claim for claim in claims[3::4])
     found = (
-        f"degree of protection and error in the mean over all steps: {'; '.join(texts)}. G_util protects among more "
-        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets: how large the δ-location "
-        "set is depends on the chain, and ours, counted from few traces, is not the paper's."
+        f"degrees of protection and errors are means over all steps. {'. '.join(texts)}. G_util protects among more "
+        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets. The size of the δ-location "
+        "set depends on the chain, and ours, counted from few traces, is not the paper's."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -165,7 +168,7 @@ def judge_by_radius(rows: Rows) -> Verdict:
         )
     claims.append(2 * sum(below) > len(below))
     found = (
-        f"protection and error grow {'; '.join(texts)}. The error is below that of DPLS for {sum(below)} of "
+        f"protection and error grow {'. They grow '.join(texts)}. The error is below that of DPLS for {sum(below)} of "
         f"{len(below)} radii."
     )
     return Verdict(sum(claims), len(claims), found)
@@ -196,14 +199,13 @@ def judge_adversaries(rows: Rows) -> Verdict:
     shares = [row["designer"] / row["level"] for row in real]
     more = sum(row["less"] > row["level"] * (1 + 1e-9) for row in real)
     found = (
-        f"against whoever holds no other states for possible than the designer, ε stays within the overall level in "
-        f"{sum(inside)} of {len(inside)} cases, and comes within 1 % of it for the right belief in {sum(reached)} of "
-        f"{len(reached)}: the equivalence is one for all beliefs together. For a single one, the designer's own, ε is "
-        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. Who knows nothing (Case II) learns more "
-        "than "
-        f"the level at {more} of {len(real)} steps, as any output rules out all that the designer knows to be "
-        "impossible. The level is ε times the largest distance of two possible states in the norm of the hull, and ε "
-        "itself only where the hull contains all their differences."
+        "for adversaries who consider no other states possible than the designer does, ε stays within the overall "
+        f"level in {sum(inside)} of {len(inside)} cases. For the right belief, it comes within 1 % of the level in "
+        f"{sum(reached)} of {len(reached)}: the equivalence is about all beliefs together. For the designer's own "
+        f"belief, ε is {100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. An adversary who knows "
+        f"nothing (Case II) learns more than the level at {more} of {len(real)} steps, because outputs rule out "
+        "impossible states. The level is ε times the largest distance of two possible states in the norm of the hull. "
+        "It is ε itself only if the hull contains all their differences."
     )
     return Verdict(sum(inside) + sum(reached), len(inside) + len(reached), found)
 
@@ -264,8 +266,8 @@ FIGURES = (
     _figure(
         "12",
         "Figure 12",
-        "the degree of protection stays the same with different ε, and the error falls; G_trs gives the largest degree "
-        "with little sacrifice of utility compared with DPLS.",
+        "with different ε, the degree of protection stays the same, and the error falls. G_trs gives the largest "
+        "degree with little sacrifice of utility compared with DPLS.",
         TRACES,
         by_epsilon,
         judge_by_epsilon,
@@ -274,7 +276,8 @@ FIGURES = (
     _figure(
         "13",
         "Figure 13",
-        "a larger r protects more and errs more; the error of DPHMM is lower than that of DPLS in most results.",
+        "a larger r gives more protection and a larger error; the error of DPHMM is lower than that of DPLS in most "
+        "results.",
         TRACES,
         by_radius,
         judge_by_radius,
@@ -283,8 +286,8 @@ FIGURES = (
     _figure(
         "adversaries",
         "Definition 10.9",
-        "if designer and adversary hold the same states for possible, indistinguishability of these is equivalent to "
-        "adversarial privacy (Theorem 10.10): no output raises the belief in a state by more than a factor e^ε.",
+        "if designer and adversary consider the same states possible, indistinguishability of these is equivalent to "
+        "adversarial privacy (Theorem 10.10). No output raises the belief in a state by more than a factor e^ε.",
         ADVERSARIES,
         adversaries,
         judge_adversaries,

@@ -49,8 +49,8 @@ def judge_noise(rows: Rows) -> Verdict:
     best = [1 - m["LP"]["E_eu"] / m["P-PIM"]["E_eu"] for m in found.values()]
     text = (
         f"P-PIM is at least as good in {held} of {len(cases)} cases. Its E_eu is {_span(gains)} lower than that of "
-        "P-LM; "
-        f"the LP channel of the same policy and answers, which minimises E_eu, errs by another {_span(best)} less."
+        "P-LM. The LP channel of the same policy and answers minimises E_eu, which is another "
+        f"{_span(best)} lower."
     )
     return Verdict(held, len(cases), text)
 
@@ -91,11 +91,10 @@ def judge_policies(rows: Rows) -> Verdict:
         for name in ("P-PIM, block", "LP, block")
     ]
     text = (
-        f"with P-PIM as printed the named policy is the best one in {sum(best)} of {len(best)} cases, and E_r = 0 or "
-        f"E_poi = 0 in {sum(claims)} of {len(claims)}: its noise covers the whole map, so that the answer is in "
-        "another "
-        f"region in {_span(wrong)} of the releases under G_k25, and of another category in {_span(other)} under G_poi. "
-        "Restricted to the secret's own block, P-PIM and the LP channel give "
+        f"with P-PIM as printed, the named policy is the best one in {sum(best)} of {len(best)} cases. E_r or E_poi "
+        f"is 0 in {sum(claims)} of {len(claims)}, because the noise covers the whole map. The answer is in another "
+        f"region in {_span(wrong)} of the releases under G_k25, and of another category in {_span(other)} under "
+        "G_poi. Restricted to the secret's own block, P-PIM and the LP channel give "
         f"{'0 throughout' if max(inside) == 0 else _span(inside)}."
     )
     return Verdict(sum(best) + sum(claims), len(best) + len(claims), text)
@@ -130,11 +129,11 @@ def judge_repairs(rows: Rows) -> Verdict:
     slower = np.sum([row["area_seconds"] for row in rows]) / np.sum([row["nearest_seconds"] for row in rows])
     found = (
         f"Algorithm 4 is at least as good on {held} of {len(rows)} random constrained domains, and better by more "
-        f"than 1 % on {better}: E_eu is {float(np.median(ratios)):.2f} times that of the baseline in the median, "
-        f"{max(ratios):.2f} times at worst ({worst['policy']}, {worst['size']} possible states), {min(ratios):.2f} at "
-        f"best. It takes {slower:.1f} times as long. Least area is a "
-        "greedy choice, node by node: an edge that adds little area to one hull can point where the next has to go "
-        "again, and a long thin hull of small area has a large mean error."
+        f"than 1 % on {better}. Its E_eu is {float(np.median(ratios)):.2f} times that of the baseline in the median, "
+        f"and {min(ratios):.2f} at best. At worst, it is {max(ratios):.2f} times as large ({worst['policy']}, "
+        f"{worst['size']} possible states). It takes {slower:.1f} times as long. Least area is a greedy choice, node "
+        "by node: an edge that adds little area to one hull may not help the next node. A long thin hull of small area "
+        "has a large mean error."
     )
     return Verdict(held, len(rows), found)
 
@@ -169,10 +168,11 @@ def judge_repair_example(rows: Rows) -> Verdict:
     found = {row["method"]: row for row in rows}
     area, nearest = found["area"], found["nearest"]
     text = (
-        f"with the hull of the graph, least area errs by {area['snapped']:.3f} cells and the nearest node by "
-        f"{nearest['snapped']:.3f} (exact, snapped to the map; as drawn {area['drawn']:.2f} and "
-        f"{nearest['drawn']:.2f}). Going node by node, Algorithm 4 ends with more edges ({area['edges']}) than the "
-        f"baseline ({nearest['edges']}), and with a hull of {area['area']:.0f} instead of {nearest['area']:.0f} cells²."
+        f"with the hull of the graph, the error of least area is {area['snapped']:.3f} cells, and that of the nearest "
+        f"node is {nearest['snapped']:.3f}. These errors are exact, with noise snapped to the map; without snapping "
+        f"they are {area['drawn']:.2f} and {nearest['drawn']:.2f}. Going node by node, Algorithm 4 ends with more "
+        f"edges ({area['edges']}) than the baseline ({nearest['edges']}), and with a hull of {area['area']:.0f} "
+        f"instead of {nearest['area']:.0f} cells²."
     )
     return Verdict(int(area["snapped"] <= nearest["snapped"]), 1, text)
 
@@ -217,12 +217,11 @@ def judge_traces(rows: Rows) -> Verdict:
     least = [min(policies, key=lambda p, name=name: mean[p, name]) == policies[0] for name in ("P-LM", "P-PIM")]
     gains = [1 - mean[policy, "P-PIM"] / mean[policy, "P-LM"] for policy in policies]
     found = (
-        f"on {data} P-PIM errs less than P-LM under {sum(better)} of {len(policies)} policies (by {_span(gains)}), and "
-        f"{policies[0]} has the least mean error under {sum(least)} of 2 mechanisms. From the first half of the steps "
-        "to "
-        f"the second the error of P-PIM changes by factors of {', '.join(f'{rise:.2f}' for rise in rises)}: it rises "
-        f"under {sum(rise > 1 for rise in rises)} of {len(rises)} policies, as far as that can be told from so few "
-        "trajectories."
+        f"on {data} the error of P-PIM is below that of P-LM under {sum(better)} of {len(policies)} policies (by "
+        f"{_span(gains)}). {policies[0]} has the least mean error under {sum(least)} of 2 mechanisms. From the first "
+        "half of the steps to the second the error of P-PIM changes by factors of "
+        f"{', '.join(f'{rise:.2f}' for rise in rises)}. It rises under {sum(rise > 1 for rise in rises)} of "
+        f"{len(rises)} policies, but there are few trajectories."
     )
     held = sum(better) + sum(least) + sum(rise > 1 for rise in rises)
     return Verdict(held, len(better) + len(least) + len(rises), found)
@@ -264,9 +263,8 @@ def judge_traces_by_policy(rows: Rows) -> Verdict:
         held, cases = held + (means["check-ins"]["error"] < means["GeoLife"]["error"]), cases + 1
     found = (
         f"{policies[0]} is the best policy at {steps[0]} of {steps[1]} steps after the first, in the mean over five. "
-        "Under "
-        f"it the mean errors are {text}. Our check-ins are of New York instead of Gowalla's Los Angeles, in cells of "
-        "0.89 instead of 0.37 km, and at most a few an hour: the next one may be nearly anywhere."
+        f"Under it the mean errors are {text}. Our check-ins are of New York instead of Gowalla's Los Angeles, in "
+        "cells of 0.89 instead of 0.37 km. There are at most a few an hour, so the next one may be nearly anywhere."
     )
     return Verdict(held, cases, found)
 
@@ -356,8 +354,8 @@ FIGURES = (
     _figure(
         "10",
         "10",
-        "the utility of G_k9 is always the best at all times on both data sets; check-ins have better utility than "
-        "GeoLife, as their constrained domain is smaller.",
+        "the utility of G_k9 is the best at all times on both data sets. Check-ins have better utility than GeoLife, "
+        "because their constrained domain is smaller.",
         TRACES,
         traces_by_policy,
         judge_traces_by_policy,

@@ -50,8 +50,8 @@ def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
     top = max(row["epsilon"] for row in rows)
     found = (
         f"the error falls throughout and ends below 1 km for {held} of {len(ends)} users; at ε = {top:g} it lies "
-        f"between {min(ends):.3f} and {max(ends):.3f} km. Users who are nearly always in one cell have next to no "
-        "privacy to lose: for them the optimal mechanism is that cell, whatever the truth."
+        f"between {min(ends):.3f} and {max(ends):.3f} km. Users who are nearly always in one cell have almost no "
+        "privacy to lose. The optimal mechanism for them always answers that cell."
     )
     return Verdict(held, len(ends), found)
 
@@ -67,9 +67,9 @@ def judge_cost_against_privacy(rows: Rows) -> Verdict:
         for case in cases
     )
     found = (
-        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases. It could not be "
-        "otherwise: the floor is what the differential mechanism reaches by itself, so that this mechanism is optimal "
-        f"for both requirements. It costs up to {percent(max(dearer))} more than the distortion mechanism, "
+        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases. This is "
+        "necessary: the floor is the error under the differential mechanism, so this mechanism is optimal for both "
+        f"requirements. It costs up to {percent(max(dearer))} more than the distortion mechanism, "
         f"{percent(float(np.median(dearer)))} in the median."
     )
     return Verdict(held, len(cases), found)
@@ -81,10 +81,10 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
     gains = [case["differential"]["bayes"] / case["distortion"]["bayes"] - 1 for case in cases]
     held = sum(gain >= -SAME for gain in gains)
     found = (
-        f"the Bayesian attack errs at least as much under the differential mechanism in {held} of {len(cases)} cases, "
-        f"by {percent(float(np.median(gains)))} more in the median; the least favourable case is "
-        f"{percent(min(gains))}. Optimal channels are not unique, and attacks other than the one that was planned for "
-        "depend on which was found: the interior-point method gives centres, the simplex method vertices."
+        f"the error of the Bayesian attack is at least as large under the differential mechanism in {held} of "
+        f"{len(cases)} cases. It is larger by {percent(float(np.median(gains)))} in the median, and by "
+        f"{percent(min(gains))} in the least favourable case. Optimal channels are not unique, and the errors of other "
+        "attacks depend on the channel. The interior-point method gives centres, the simplex method vertices."
     )
     return Verdict(held, len(cases), found)
 
@@ -99,8 +99,9 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
             ratios[mechanism].append(row["bayes"] / row["optimal"])
     medians = {mechanism: float(np.median(values)) for mechanism, values in ratios.items()}
     found = (
-        f"the Bayesian attack's error is at least the optimal one's in {held} of {cases} cases; in the median it is "
-        + ", ".join(f"{value:.2f} times as large ({mechanism})" for mechanism, value in medians.items())
+        f"the error of the Bayesian attack is at least that of the optimal attack in {held} of {cases} cases. The "
+        "median ratio of these errors is "
+        + ", ".join(f"{value:.2f} ({mechanism})" for mechanism, value in medians.items())
         + "."
     )
     return Verdict(held, cases, found)
@@ -108,7 +109,7 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
 
 def judge_joint_privacy(rows: Rows) -> Verdict:
     """Judge Figure 5 for each user, ε and floor: the joint mechanism has the larger privacy and the larger cost."""
-    return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
+    return _judge_joint(rows, "With floors above the error under the differential mechanism, the")
 
 
 def judge_informed_adversaries(rows: Rows) -> Verdict:
@@ -118,14 +119,16 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
         column = f"informed_{share:g}"
         pairs = [(case["differential"][column], case["distortion"][column]) for case in trios(rows)]
         better = sum(one >= other * (1 - SAME) for one, other in pairs)
-        clearly = sum(other > one * (1 + SAME) for one, other in pairs)
         held, cases = held + better, cases + len(pairs)
         ratio = float(np.median([one / other for one, other in pairs if other > 0]))
         parts.append(
-            f"at {100 * share:.0f} % of the doubt removed in {better} of {len(pairs)} cases (the distortion mechanism "
-            f"protects better in {clearly}; median ratio of errors {ratio:.2f})"
+            f"With {100 * share:.0f} % of the doubt removed, it is at least as large in {better} of {len(pairs)} "
+            f"cases; the median ratio is {ratio:.2f}."
         )
-    found = "the differential mechanism keeps at least as much privacy " + ", ".join(parts) + "."
+    found = (
+        "the error under the differential mechanism is compared with that under the distortion mechanism, for better "
+        f"informed adversaries. {' '.join(parts)}"
+    )
     return Verdict(held, cases, found)
 
 
@@ -145,9 +148,9 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     binding = [case["joint"]["floor"] > case["differential"]["optimal"] * (1 - SAME) for case in cases]
     above = sorted(over for over in excess if over > SAME)
     found = (
-        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases, and "
-        f"its cost in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the certificates' lower "
-        "bounds prove"
+        f"{start} joint mechanism's privacy is the larger of the two in {sum(private)} of {len(cases)} cases. Its "
+        f"cost is the larger of the two in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the "
+        "certificates' lower bounds prove"
     )
     if above:
         found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
@@ -155,8 +158,8 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
         inside = [index for index, binds in enumerate(binding) if binds == kind]
         if inside:
             found += (
-                f". Of {len(inside)} floors {name} what the differential mechanism reaches by itself, the cost is the "
-                f"larger of the two for {sum(cheap[index] for index in inside)} and the privacy for "
+                f". Of {len(inside)} floors {name} the error under the differential mechanism, the cost is the larger "
+                f"for {sum(cheap[index] for index in inside)}, and the privacy for "
                 f"{sum(private[index] for index in inside)}"
             )
     differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
@@ -178,10 +181,10 @@ def judge_approximation(rows: Rows) -> Verdict:
     tight = [row["tight_epsilon"] for row in cases]
     lost = max(1 - row["optimal"] / exact[row["user"]]["optimal"] for row in cases)
     found = (
-        f"distortion within 1 % of the exact mechanism's is kept in {distortion} of {len(cases)} cases (up to "
-        f"{percent(lost)} is lost), and with it the ε asked for, {asked:.2f} per km, in {sum(kept)}. The tight ε of "
-        f"the approximate channels lies between {min(tight):.2f} and {max(tight):.2f} per km or above, as zeros in a "
-        "returned channel would make it infinite: what is dropped is differential privacy."
+        f"the distortion is within 1 % of the exact mechanism's in {distortion} of {len(cases)} cases, and up to "
+        f"{percent(lost)} is lost. The required ε, {asked:.2f} per km, also holds in {sum(kept)}. The tight ε of the "
+        f"approximate channels is at least {min(tight):.2f} to {max(tight):.2f} per km, since zeros in a returned "
+        "channel would make it infinite. The approximation loses differential privacy."
     )
     return Verdict(sum(kept), len(cases), found)
 
@@ -202,8 +205,8 @@ FIGURES = (
     ),
     _figure(
         "2(b)",
-        "the cost of a level of distortion privacy is much higher for the differential and the joint mechanism than "
-        "for the distortion mechanism, and the same for these two.",
+        "for equal distortion privacy, the differential and the joint mechanism cost the same, and much more than the "
+        "distortion mechanism.",
         SCENARIO_1,
         cost_against_privacy,
         judge_cost_against_privacy,
@@ -244,8 +247,8 @@ FIGURES = (
     ),
     _figure(
         "7",
-        "the privacy of the joint mechanism is the maximum of the two, and so is its cost, which is that of the "
-        "differential mechanism in all experiments.",
+        "privacy and cost of the joint mechanism are the maximum of the two. The cost is that of the differential "
+        "mechanism in all experiments.",
         SCENARIO_3,
         scenario_3_lines,
         judge_scenario_3,

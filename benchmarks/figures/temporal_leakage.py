@@ -57,9 +57,8 @@ def judge_over_time(rows: Rows) -> Verdict:
             cases += 1
     middle = max(row["TPL"] for row in rows if row["correlation"] == "moderate")
     found = (
-        f"so it is for {held} of {cases} values. Under the moderate correlation a release leaks up to {middle:.4f} "
-        "nats, "
-        f"{middle / epsilon:.1f} times what it spends."
+        f"this is true of {held} of {cases} values. Under the moderate correlation a release leaks up to {middle:.4f} "
+        f"nats, {middle / epsilon:.1f} times its ε."
     )
     return Verdict(held, cases, found)
 
@@ -139,12 +138,12 @@ def judge_suprema(rows: Rows) -> Verdict:
         for case, (end, limit) in paper.items()
     )
     texts = [
-        f"{case[:3]} {'none' if math.isinf(limit) else f'{limit:.4f}'}, {end:.4f} after {steps:,} releases"
+        f"{case[:3]} {'none' if math.isinf(limit) else f'{limit:.4f}'}, {end:.4f}"
         for case, (end, limit) in ends.items()
     ]
     found = (
-        f"suprema are {'; '.join(texts)}. Case (e), with ε a trace below ln(1/q), is ours: iterating neither finds the "
-        "supremum nor tells whether there is one."
+        f"the suprema, and BPL after {steps:,} releases, are {'; '.join(texts)}. Case (e), with ε slightly below "
+        "ln(1/q), is ours: iteration neither finds the supremum nor decides whether there is one."
     )
     return Verdict(held, len(paper), found)
 
@@ -189,6 +188,9 @@ def judge_runtime(rows: Rows) -> Verdict:
         )
         for T in steps
     }
+    fastest: dict[str, list[str]] = {}
+    for T, route in best.items():
+        fastest.setdefault(route, []).append(f"{T:.0f}")
     hull = max(seconds["by releases", T, "hull"] / seconds["by releases", T, best[T]] for T in steps)
     alphas = sorted({x for panel, x, _ in seconds if panel == "by α"})
     grows = seconds["by α", alphas[-1], "Algorithm 1"] / seconds["by α", alphas[0], "Algorithm 1"]
@@ -199,14 +201,13 @@ def judge_runtime(rows: Rows) -> Verdict:
         grows > 1.1,
     ]
     found = (
-        "at the same value of L, linear programs take "
-        + ", ".join(f"{factor:,.0f} times as long for {x:.0f} states" for x, factor in slower)
-        + " as the slowest algorithm. Fastest of the paper's: "
-        + ", ".join(f"{route} for T = {T:.0f}" for T, route in best.items())
-        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest: ours takes the maximum "
-        "over all prefixes instead of dropping elements one by one, so that α does not matter. The hull, "
-        "precomputation "
-        f"included, takes at most {hull:.2f} times as long as the fastest of these."
+        "for the same value of L, linear programs take longer than the slowest algorithm. The factor is "
+        + ", ".join(f"{factor:,.0f} for {x:.0f} states" for x, factor in slower)
+        + ". The fastest of the paper's are "
+        + ", ".join(f"{route} for T = {', '.join(texts)}" for route, texts in fastest.items())
+        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest. Our version takes the "
+        "maximum over all prefixes instead of dropping elements one by one, so its time does not depend on α. The "
+        f"hull, precomputation included, takes at most {hull:.2f} times as long as the fastest of these."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -244,11 +245,9 @@ def judge_smoothed(rows: Rows) -> Verdict:
     fit = f"s = {', '.join(f'{s:g}' for s in fits)} would fit the text" if fits else "no s tried here fits the text"
     found = (
         f"the supremum falls with s throughout{'' if ordered else ' but for some s'}, and is smaller for n = {many}. "
-        "For "
-        f"s = 0.005 nine tenths of the supremum are reached after {quick['nearly']} releases with ε = {high:g} (the "
-        "text: "
-        f"almost 8), and after {slow['nearly']} with ε = {low:g} (the text: approximately 80; {fit}). A tenth of the "
-        f"budget leaves {100 * ratio:.0f} % of the supremum at s = {strongest:g}, and "
+        f"For s = 0.005 and ε = {high:g}, the leakage reaches nine tenths of the supremum after {quick['nearly']} "
+        f"releases (the text: almost 8). For ε = {low:g} it does so after {slow['nearly']} (the text: approximately "
+        f"80; {fit}). A tenth of the budget leaves {100 * ratio:.0f} % of the supremum at s = {strongest:g}, and "
         f"{100 * slow['supremum'] / quick['supremum']:.0f} % at s = 0.005."
     )
     return Verdict(sum(claims), len(claims), found)
@@ -279,10 +278,9 @@ def judge_allocation(rows: Rows) -> Verdict:
     gains = sum(b["epsilon"] > a["epsilon"] + SAME for a, b in zip(seven, eight, strict=True))
     found = (
         f"every release leaks {alpha:g} under Algorithm 8, and between {min(r['TPL'] for r in seven):.4f} and "
-        f"{max(r['TPL'] for r in seven):.4f} under Algorithm 7. What the better one gains are the first release, "
-        f"ε = {eight[0]['epsilon']:.4f}, and the last, {eight[-1]['epsilon']:.4f}: {gains} of {len(eight)} releases; "
-        "those "
-        f"between get {eight[1]['epsilon']:.4f} from both."
+        f"{max(r['TPL'] for r in seven):.4f} under Algorithm 7. Algorithm 8 gives a larger ε to {gains} of "
+        f"{len(eight)} releases: {eight[0]['epsilon']:.4f} to the first, and {eight[-1]['epsilon']:.4f} to the last. "
+        f"The others get {eight[1]['epsilon']:.4f} from both."
     )
     return Verdict(exact + more, 2, found)
 
@@ -323,7 +321,7 @@ def judge_utility(rows: Rows) -> Verdict:
         f"Algorithm 8 needs less noise for each number of releases: {100 * gains[ends[0]]:.1f} % less for {ends[0]}, "
         "and "
         f"still {100 * gains[ends[1]]:.1f} % less for {ends[1]}. Under the strongest correlation of the right panel, "
-        f"s = {strongest:g}, the better of the two needs {worst:.1f} times the noise that would do without correlation."
+        f"s = {strongest:g}, the better of the two needs {worst:.1f} times the noise that suffices without correlation."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -348,8 +346,8 @@ def _figure(number: int, claim: str, experiment: Experiment, draw, judge, alt: s
 FIGURES = (
     _figure(
         3,
-        "under the strongest correlation leakage accumulates linearly, without correlation it is ε, and under a "
-        "moderate one it lies between; the leakage TPL of every release reaches Tε under the strongest.",
+        "under the strongest correlation, leakage accumulates linearly, and TPL of every release is Tε. Without "
+        "correlation leakage is ε, and under a moderate one it is between both.",
         OVER_TIME,
         over_time,
         judge_over_time,
@@ -357,8 +355,8 @@ FIGURES = (
     ),
     _figure(
         4,
-        "L(α) is the upper envelope of the functions of all pairs of rows; the pentagram, where two of them meet, is "
-        "not any transition point.",
+        "L(α) is the upper envelope of the functions of all pairs of rows. The pentagram, where two of them meet, is "
+        "not a transition point.",
         LOSS,
         loss,
         judge_loss,
@@ -366,8 +364,8 @@ FIGURES = (
     ),
     _figure(
         5,
-        "in (a) and (b) the supremum does not exist; in (c) and (d) Theorem 11 gives it, in line with computing BPL "
-        "step by step.",
+        "in (a) and (b) there is no supremum. In (c) and (d) Theorem 11 gives it, and BPL computed step by step "
+        "agrees.",
         SUPREMA,
         suprema,
         judge_suprema,
@@ -375,8 +373,8 @@ FIGURES = (
     ),
     _figure(
         6,
-        "the algorithms are much faster than a solver of linear programs; Algorithm 1 is fastest for few releases, "
-        "Algorithm 5 with its precomputation for many; Algorithm 1 slows down as α grows.",
+        "the algorithms are much faster than a solver of linear programs. Algorithm 1 is fastest for few releases, and "
+        "Algorithm 5 with its precomputation for many. Algorithm 1 slows down as α grows.",
         RUNTIME,
         runtime,
         judge_runtime,
@@ -384,9 +382,9 @@ FIGURES = (
     ),
     _figure(
         7,
-        "stronger correlation (smaller s) leaks more; for s = 0.005 the increase lasts almost 8 releases if ε = 1 and "
-        "approximately 80 if ε = 0.1; under strong correlation ε = 0.1 ends not substantially lower than ε = 1; more "
-        "states leak less.",
+        "stronger correlation (smaller s) leaks more, and more states leak less. For s = 0.005 the increase lasts "
+        "almost 8 releases if ε = 1, and approximately 80 if ε = 0.1. Under strong correlation, the leakage with ε = "
+        "0.1 is finally not substantially lower than with ε = 1.",
         SMOOTHED,
         smoothed,
         judge_smoothed,

@@ -46,11 +46,11 @@ def judge_noise(rows: Rows) -> Verdict:
         [case[name]["error"] / case["least-cost channel"]["error"] for case in cases] for name in MECHANISMS[:2]
     )
     found = (
-        f"as drawn, planar isotropic noise errs between {min(drawn):.1f} and {max(drawn):.1f} times as much as the "
-        f"least-cost channel of the same policy; snapped to the cells of the block, between {min(snapped):.2f} and "
+        f"the error of planar isotropic noise is {min(drawn):.1f} to {max(drawn):.1f} times that of the least-cost "
+        f"channel of the same policy. Snapped to the cells of the block, it is {min(snapped):.2f} to "
         f"{max(snapped):.2f} times (median {float(np.median(snapped)):.2f}). The lower bound is one up to a constant; "
-        "this is the constant. Snapped noise is within a tenth of the "
-        f"optimum in {sum(ratio <= 1.1 for ratio in snapped)} of {len(cases)} cases."
+        "this is the constant. Snapped noise is within a tenth of the optimum in "
+        f"{sum(ratio <= 1.1 for ratio in snapped)} of {len(cases)} cases."
     )
     return Verdict(sum(ratio <= 1.1 for ratio in snapped), len(cases), found)
 
@@ -83,9 +83,8 @@ def judge_bounds(rows: Rows) -> Verdict:
         f"asked for ε = {exact['tight_epsilon']:g} per cell, channels with bounds dropped have at least "
         f"{min(row['tight_epsilon'] for row in dropped):.1f} to {max(row['tight_epsilon'] for row in dropped):.1f}, to "
         f"save at most {100 * max(1 - row['cost'] / exact['cost'] for row in dropped):.1f} % of the cost. The spanner "
-        f"keeps ε exactly, costs {100 * (spanner['cost'] / exact['cost'] - 1):.1f} % more than the optimum and proves, "
-        f"without knowing it, that no channel costs less than {spanner['lower_bound']:.4f} (it costs "
-        f"{spanner['cost']:.4f})."
+        f"keeps ε exactly, and costs {100 * (spanner['cost'] / exact['cost'] - 1):.1f} % more than the optimum. It "
+        f"costs {spanner['cost']:.4f}, and proves that no channel costs less than {spanner['lower_bound']:.4f}."
     )
     return Verdict(kept, len(dropped), found)
 
@@ -143,8 +142,8 @@ def judge_sizes(rows: Rows) -> Verdict:
     """Judge whether the hull gives the maximum over all prefixes."""
     largest = max(rows, key=lambda row: row["states"])
     found = (
-        f"L from the hull is the maximum over all prefixes, for eight values of α from 0.01 to 20, to "
-        f"{max(row['difference'] for row in rows):.0e} in {len(rows)} random matrices; at {largest['states']} states "
+        f"L from the hull equals the maximum over all prefixes to {max(row['difference'] for row in rows):.0e}, in "
+        f"{len(rows)} random matrices, for eight values of α from 0.01 to 20. At {largest['states']} states "
         f"{largest['prefixes']:,} prefixes leave {largest['pieces']} pieces."
     )
     return Verdict(sum(row["difference"] < 1e-12 for row in rows), len(rows), found)
@@ -173,9 +172,9 @@ def errata_picture(rows: Rows) -> Picture:
     axes.set_xlim(0.6, 2.2 * max(ratios))
     axes.set_xticks([1, 2, 5], ["1", "2", "5"])
     axes.minorticks_off()
-    label(axes, "truth as a multiple of what is stated", "")
+    label(axes, "true value as a multiple of the stated value", "")
     axes.grid(False)
-    return finish(picture, "What is stated, and what comes out")
+    return finish(picture, "Stated and true values")
 
 
 def judge_errata(rows: Rows) -> Verdict:
@@ -185,7 +184,7 @@ def judge_errata(rows: Rows) -> Verdict:
         for row in rows
     ]
     held = sum(abs(row["true"] - row["stated"]) <= 1e-3 * abs(row["true"]) for row in rows)
-    return Verdict(held, len(rows), "each statement and what it becomes when it is computed:\n\n" + "\n".join(lines))
+    return Verdict(held, len(rows), "the stated and the computed values:\n\n" + "\n".join(lines))
 
 
 def _grouped(rows: Rows, keys: tuple[str, ...], column: str) -> Iterator[dict[str, Row]]:
@@ -215,7 +214,7 @@ FIGURES = (
         bounds_picture,
         judge_bounds,
         "unnoticed",
-        "Cost and tight ε against the radius beyond which bounds are dropped, beside a spanner and all bounds",
+        "Cost and tight ε against the radius beyond which bounds are dropped, next to a spanner and all bounds",
     ),
     Figure(
         "unnoticed_points",
@@ -241,11 +240,11 @@ FIGURES = (
     Figure(
         "unnoticed_errata",
         "Errata found by running",
-        "(all five papers) what is stated, or computed as printed, is what comes out.",
+        "(all five papers) statements, and formulas computed as printed, give the right numbers.",
         ERRATA,
         errata_picture,
         judge_errata,
         "unnoticed",
-        "For each erratum the truth as a multiple of what is stated",
+        "For each erratum the true value as a multiple of the stated value",
     ),
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from figures import all_figures
+
 SCRIPT = Path(__file__).parents[2] / ".ci" / "words.py"
 if not SCRIPT.exists():
     pytest.skip("the check is part of a checkout", allow_module_level=True)
@@ -53,6 +55,15 @@ def test_faults_are_found(sentence: str, rule: str) -> None:
 )
 def test_plain_sentences_pass(sentence: str) -> None:
     assert not list(words.faults(words.Sentence(SCRIPT, 1, "comment", sentence)))
+
+
+@pytest.mark.parametrize("name", all_figures())
+def test_claims_and_findings_of_the_gallery_are_plain(name: str) -> None:
+    figure = all_figures()[name]
+    lines = "\n".join([figure.claim, figure.verdict().found, figure.alt]).splitlines()
+    sentences = [words.Sentence(SCRIPT, 1, "message", part) for line in lines for part in words.split(line)]
+    assert sentences
+    assert [fault for sentence in sentences for fault in words.faults(sentence)] == []
 
 
 def test_every_kind_of_sentence_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ useful columns, the interior-point method takes half the iterations, and each it
 `master.py` solves the restricted problems, and `pricer.py` prices the omitted columns. The multipliers of all columns
 prove a lower bound for the full program.
 
-Theory: interior_point, Column generation.
+Theory: column_generation, Rounds.
 """
 
 from __future__ import annotations

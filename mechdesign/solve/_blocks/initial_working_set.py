@@ -1,6 +1,6 @@
 """Choose the first working set of column generation: the columns that coarse problems use.
 
-Theory: interior_point, Initial working set.
+Theory: column_generation, Initial working set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Estimate the memory of a solve before it starts, and compare the estimate with a budget.
 
-Theory: interior_point, Memory and threads.
+Theory: block_arithmetic, Memory and threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Symmetries of a block program: permutations of rows and columns that leave it unchanged.
 
-Theory: interior_point, Symmetry.
+Theory: block_arithmetic, Symmetry.
 """
 
 from __future__ import annotations

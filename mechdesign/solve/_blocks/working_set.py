@@ -1,6 +1,6 @@
 """The working set of a restricted problem: columns, estimates of each floor, and the active estimates of each column.
 
-Theory: interior_point, Restricted problems.
+Theory: column_generation, Restricted problems.
 """
 
 from __future__ import annotations

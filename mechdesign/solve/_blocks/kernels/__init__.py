@@ -1,6 +1,6 @@
 """Choose the array library that performs the expensive operations of a solve.
 
-Theory: interior_point, Memory and threads.
+Theory: block_arithmetic, Memory and threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The PyTorch kernel for accelerators, and the choice between this kernel and the CPU kernel.
 
-Theory: interior_point, Single precision.
+Theory: block_arithmetic, Single precision.
 """
 
 from __future__ import annotations

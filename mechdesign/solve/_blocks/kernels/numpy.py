@@ -1,6 +1,6 @@
 """The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, and LAPACK for each block.
 
-Theory: interior_point, Single precision.
+Theory: block_arithmetic, Single precision.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ All arrays except vectors stay on the device; vectors are transferred once for e
 four arrays have single precision: ρ, κ for the centre μ₀, q of the last direction, and the targets. The multipliers and
 the Hessians have double precision.
 
-Theory: interior_point, Single precision.
+Theory: block_arithmetic, Single precision.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ With K_i = −D_i⁻¹ C_iᵀ, the inverse P has the blocks
 The matrices are positive definite, and their off-diagonal entries are at most 0. Therefore, all entries of D_i⁻¹, K_i
 and P are at least 0, and the formulas for P involve no cancellation.
 
-Theory: interior_point, Sparse blocks.
+Theory: block_arithmetic, Sparse blocks.
 """
 
 from __future__ import annotations
