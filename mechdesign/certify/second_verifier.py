@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 Pair = tuple[int, int, Fraction]
+USAGE = "usage: python second_verifier.py DIR [--memory GIB]"
 ZERO, LARGEST = Fraction(0), Fraction(sys.float_info.max)
 DECIMAL = re.compile(r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[0-9]+/[0-9]+", re.ASCII)
 HEADER = re.compile(
@@ -641,8 +642,10 @@ def main(arguments: list[str]) -> int:
     """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable, 3 if memory is short."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
+    if arguments in (["--help"], ["-h"]):
+        return say([USAGE, "", "It proves the bundle in the folder DIR, with at most 2 GiB of memory by default."], 0)
     if not folder or memory is None:
-        return say(["usage: python second_verifier.py DIR [--memory GIB]"], 2)
+        return say([USAGE], 2)
     if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
         return say([f"{folder} is not a folder with a bundle"], 2)
     try:
@@ -650,7 +653,8 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         # After any error, the bundle is not proved.
         code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
-        return say([f"not proved: {type(error).__name__}: {error}"], code)
+        remedy = ["allow more memory, in GiB: --memory 8"] if code == 3 else []
+        return say([f"not proved: {type(error).__name__}: {error}", *remedy], code)
     return say(lines, 0)
 
 

@@ -159,6 +159,13 @@ def test_it_is_one_short_file_of_plain_python(tmp_path: Path) -> None:
     done = subprocess.run([*command, str(WRITTEN[0])], capture_output=True, text=True, encoding="utf-8", timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"{WRITTEN[0]} is proved.\n")
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: python second_verifier.py DIR [--memory GIB]\n")
+    little = [*command, str(WRITTEN[0]), "--memory", "0.0001"]
+    done = subprocess.run(little, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.endswith("allow more memory, in GiB: --memory 8\n")
     missing = str(tmp_path / "missing")
     for arguments, code, said in (
         ([], 2, "usage: python second_verifier.py DIR"),

@@ -61,6 +61,26 @@ def test_from_a_file(site):
     assert dots == 2
 
 
+def test_between_anchors_answers_are_kept_by_rounded_coordinates(site):
+    files = {block.caption: block.text for block in blocks(TUTORIAL) if block.caption}
+    (line,) = (block.text.strip() for block in blocks(TUTORIAL) if "toFixed(2)" in block.text)
+    # Coarser anchors, to be designed quickly.
+    coarse = files["anchors.toml"].replace("columns = 17", "columns = 9").replace("rows = 13", "rows = 7")
+    (site / "anchors.toml").write_text(coarse, encoding="utf-8")
+    design = md.design(md.read_spec(site / "anchors.toml").problem())
+    exported = Exported(design.problem, design.channel, design.certificate)
+    FORMATS["js"].write(exported, site / "coordinates.js", {"classic": True})
+    page = files["index.html"].replace("const cell = cellOf(place);", line)
+    assert line in page
+    page = page.replace('src="channel.js"', 'src="coordinates.js"')
+    presses = "share.click(); share.click(); shown.append(` of ${mechdesign.count}`)"
+    (site / "coordinates.html").write_text(page.replace("</html>", f"<script>{presses}</script></html>"), "utf-8")
+    text, dots = shown((site / "coordinates.html").as_uri())
+    assert text.startswith("Sent: 45.7")
+    assert text.endswith("of 1")
+    assert dots == 2
+
+
 def test_a_damaged_channel_is_refused(site):
     text, _ = shown((site / "damaged.html").as_uri())
     assert text == "Refused: the module was changed: its digest does not match its data"
