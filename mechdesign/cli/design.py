@@ -318,7 +318,9 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
     size = given.size
     if size is None:
-        raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
+        raise click.UsageError(
+            "--estimate needs a metric requirement with a named distance, or anchors, and no [policy]"
+        )
     console = output()
     solver = estimate(size, settings).solver
     # Only the ray method and the block method solve with several threads.

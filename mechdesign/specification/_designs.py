@@ -14,7 +14,7 @@ from msgspec import structs
 
 from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.data._budgets import Schedule, read_exact_budgets
-from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._domain import Domain, Grid, Lattice
 from mechdesign.model._grammar import BudgetsFile, Table
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
@@ -198,8 +198,12 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
     floors = sum(kind.number == "minimum" for kind, _ in kinds)
     cells = secrets.cells
     sparsity = None
-    if cells is not None and not floors and all(distance == "manhattan" for _, distance in kinds):
-        sparsity = _grid_sparsity(cells)
+    if not floors:
+        # Bounds between neighbours imply all others.
+        if secrets.lattice is not None:
+            sparsity = _grid_sparsity(secrets.lattice)
+        elif cells is not None and all(distance == "manhattan" for _, distance in kinds):
+            sparsity = _grid_sparsity(cells)
     worst = document.cost.objective == "worst"
     # The worst cost does not depend on the prior, so it has all symmetries of the map.
     counted = not (worst and not floors) and document.prior.form in _COUNTED
@@ -207,8 +211,8 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
     return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 
 
-def _grid_sparsity(cells: Grid) -> Sparsity | None:
-    """Return the sparsity of the bounds between neighbours, which imply all Manhattan bounds; None if not sparse."""
+def _grid_sparsity(cells: Grid | Lattice) -> Sparsity | None:
+    """Return the sparsity of the bounds between neighbouring cells or anchors; None if it is not sparse."""
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])

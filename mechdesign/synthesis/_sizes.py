@@ -183,7 +183,7 @@ def _measure_sparsity(problem: Problem, part: Part) -> Sparsity | None:
 
 def count_symmetries(domain: Domain | None) -> int:
     """Return an upper bound on the number of symmetries of a problem on a domain, without a search for them."""
-    cells = None if domain is None else domain.cells
+    cells = None if domain is None else domain.cells or domain.lattice
     if cells is None:
         return _MAX_SYMMETRIES
     return 8 if cells.columns == cells.rows and cells.width == cells.height else 4

@@ -11,6 +11,8 @@ import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.cli import main
 from mechdesign.errors import SpacingWarning, SpecificationError
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import estimate
 
 SPECIFICATION = """
 title = "Every coordinate"
@@ -152,3 +154,20 @@ def test_far_anchors_are_warned_of_on_the_command_line(folder):
     assert "Place anchors at most 0.4 km apart" in found.stderr
     with pytest.warns(SpacingWarning):
         spec.read_spec(folder / "spec.toml").problem()
+
+
+@pytest.mark.parametrize("side", [4, 14])
+def test_the_size_of_a_program_between_anchors_is_predicted(side):
+    text = f"""
+        domain.anchors = {{ columns = {side}, rows = {side}, width = 3.0, height = 3.0 }}
+        observables.grid = {{ columns = 2, rows = 2, width = 3.0, height = 3.0 }}
+        prior.uniform = true
+        cost.distance = "euclidean"
+        privacy = [{{ kind = "continuous", epsilon = 1 }}]
+    """
+    given = spec.parse(text)
+    assert given.size is not None
+    assert given.size.symmetries == 8
+    rows = 4 * 4 * side * (side - 1)
+    assert estimate(given.size, SolveSettings()).rows == rows
+    assert f" {rows} privacy rows" in md.design(given.problem()).plan

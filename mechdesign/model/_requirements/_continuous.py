@@ -86,6 +86,7 @@ class ContinuousPrivacy(RequirementKind):
 
     kind: ClassVar[str] = "continuous"
     table: ClassVar[type[Table]] = ContinuousTable
+    joins_all: ClassVar[bool] = True
     epsilon: Fraction
     domain: Domain
     distance: Distance

@@ -108,7 +108,7 @@ class RequirementKind(Requirement):
     contains as a decimal or as a text such as "1/3"."""
 
     joins_all: ClassVar[bool] = False
-    """Whether a requirement with a named distance bounds all pairs of secrets, so that the problem cannot be split."""
+    """Whether a requirement with a named distance joins all secrets by bounds, so that the problem cannot be split."""
 
     @classmethod
     @abstractmethod
