@@ -319,7 +319,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
     size = given.size
     if size is None:
         raise click.UsageError(
-            "--estimate needs a metric requirement with a named distance, or anchors, and no [policy]"
+            "--estimate needs a metric requirement with a named distance or anchors, and no [policy]"
         )
     console = output()
     solver = estimate(size, settings).solver

@@ -170,4 +170,4 @@ def test_the_size_of_a_program_between_anchors_is_predicted(side):
     assert given.size.symmetries == 8
     rows = 4 * 4 * side * (side - 1)
     assert estimate(given.size, SolveSettings()).rows == rows
-    assert f" {rows} privacy rows" in md.design(given.problem()).plan
+    assert f" {rows} privacy rows" in md.design(given.problem()).summary.plan
