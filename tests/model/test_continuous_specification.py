@@ -156,7 +156,7 @@ def test_far_anchors_are_warned_of_on_the_command_line(folder):
         spec.read_spec(folder / "spec.toml").problem()
 
 
-@pytest.mark.parametrize("side", [4, 14])
+@pytest.mark.parametrize("side", [9, 14])
 def test_the_size_of_a_program_between_anchors_is_predicted(side):
     text = f"""
         domain.anchors = {{ columns = {side}, rows = {side}, width = 3.0, height = 3.0 }}
@@ -170,4 +170,4 @@ def test_the_size_of_a_program_between_anchors_is_predicted(side):
     assert given.size.symmetries == 8
     rows = 4 * 4 * side * (side - 1)
     assert estimate(given.size, SolveSettings()).rows == rows
-    assert f" {rows} privacy rows" in md.design(given.problem()).summary.plan
+    assert str(md.design(given.problem()).summary.plan).startswith(f"{rows} privacy rows")
