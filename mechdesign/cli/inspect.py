@@ -66,7 +66,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
 
     read = [Design.load(each) for each in directories]
     designs = [
-        attack_design(name, each.problem, each.channel, each.certificate)
+        attack_design(name, each.problem, each.channel, each.certificate, each.origin)
         for name, each in zip(_names(directories), read, strict=True)
     ]
     notes, found = differences(designs), rows(designs)

@@ -186,15 +186,19 @@ def _find_distance(found: Audit, s: int, t: int) -> float | None:
 
 def _describe_distance(found: Audit, s: int, t: int) -> str:
     """Return the distance of two secrets in their unit, or an empty text if the ε is not per unit of this distance."""
-    weight = _find_distance(found, s, t)
-    if weight is None or found.secrets is None or not found.secrets.unit or not found.secrets.points.shape[1]:
-        return ""
+    weight, measured = _find_distance(found, s, t), measure_distances(found)
+    return f", {measured.with_unit(f'{weight:.3g}')} away" if weight is not None and measured.unit else ""
+
+
+def measure_distances(found: Audit) -> Measure:
+    """Return the distances of an audited channel between places; without places, name and unit are empty."""
     n = len(found.matrix)
     matrix, counts = np.zeros((n, n)), np.zeros((n, n), dtype=np.bool_)
     matrix[found.bound.sources, found.bound.targets] = found.bound.weights
     counts[found.bound.sources, found.bound.targets] = True
-    measured = recognise_measure(matrix, found.secrets, found.secrets, counts)
-    return f", {measured.with_unit(f'{weight:.3g}')} away" if measured.unit else ""
+    if found.secrets is None or not found.secrets.points.shape[1]:
+        return Measure(matrix)
+    return recognise_measure(matrix, found.secrets, found.secrets, counts)
 
 
 def _cost_unit(found: Audit) -> str:

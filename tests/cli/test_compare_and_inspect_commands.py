@@ -51,8 +51,8 @@ def test_compare_writes_a_page_that_asks_nothing_of_the_network(folders, tmp_pat
     page = tmp_path / "both.html"
     run("compare", folders / "low", folders / "high", "-o", page)
     text = page.read_text(encoding="utf-8")
-    assert text.count("<figure") == 2
-    assert text.count('role="img"') == 4
+    assert text.count("<figure") == 3
+    assert text.count('role="img"') == 6
     assert "script-src 'sha256-" in text
     assert 'data-shows="error-1"' in text
     assert "All on one scale" in text
