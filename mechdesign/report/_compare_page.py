@@ -98,9 +98,8 @@ def headline(designs: Sequence[ComparedDesign]) -> str:
     if any(not one.certificate.holds for one in designs):
         names = [one.name for one in designs if not one.certificate.holds]
         return f"The requirements of {', '.join(names)} do not hold."
-    units = {(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}
-    if len(units) > 1:
-        return "The designs have different units of cost or different objectives: their costs are not comparable."
+    if said := _find_difference_of_costs(designs):
+        return f"{said}: costs are not comparable."
     low = min(designs, key=lambda one: one.certificate.cost)
     high = max(designs, key=lambda one: one.certificate.cost)
     if low.certificate.cost == high.certificate.cost:
@@ -114,6 +113,16 @@ def headline(designs: Sequence[ComparedDesign]) -> str:
     one, other = low.errors["optimal"], high.errors["optimal"]
     attacked = f"the best attack is off by {_error(low, 'optimal')} instead of {_error(high, 'optimal')}"
     return f"{said}. {'In return, ' if one < other else 'Also, '}{attacked}."
+
+
+def _find_difference_of_costs(designs: Sequence[ComparedDesign]) -> str:
+    """Return why the costs of designs are not comparable, or "" if they are."""
+    if len({(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}) > 1:
+        return "The designs have different units of cost or different objectives"
+    if designs[0].certificate.objective == "worst":
+        return ""
+    names = [one.name for one in designs if one.origin is not None and one.origin.has_substitute_prior]
+    return f"A uniform prior stands in place of the private one of {', '.join(names)}" if names else ""
 
 
 def heads(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
@@ -184,13 +193,12 @@ def html(designs: Sequence[ComparedDesign], said: str = "") -> str:
 
 def _draw_costs(designs: Sequence[ComparedDesign]) -> dict[str, object] | None:
     """Return the figure of costs against privacy, or None if the designs share no cost or no quantity of privacy."""
-    units = {(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}
     compared = _find_privacy(designs)
-    if len(units) > 1 or compared is None or not all(math.isfinite(one.certificate.cost) for one in designs):
+    finite = all(math.isfinite(one.certificate.cost) for one in designs)
+    if compared is None or not finite or _find_difference_of_costs(designs):
         return None
-    [(unit, objective)] = units
     axis, values = compared
-    cost = f"{objective} cost{in_unit(unit)}"
+    cost = f"{designs[0].certificate.objective} cost{in_unit(cost_measure(designs[0].problem).unit)}"
     points = [
         DesignPoint(one.name, value, one.certificate.cost, one.certificate.lower_bound)
         for one, value in zip(designs, values, strict=True)

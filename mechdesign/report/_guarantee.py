@@ -14,7 +14,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.certify._revealed import revealed
 from mechdesign.measures._audit import Audit
 from mechdesign.model._channel import Channel
-from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names
 from mechdesign.model._words import decimal, format_bound, short
@@ -98,7 +98,7 @@ def _list_parameters(problem: Problem, certificate: Certificate) -> str:
 
 
 def _describe_prior(problem: Problem, origin: Origin | None) -> str:
-    if origin is not None and origin.prior == STANDS_IN:
+    if origin is not None and origin.has_substitute_prior:
         return (
             "the channel was designed for a private prior, which is not in the files. The choice of the channel still "
             "depends on it, and has no ε"

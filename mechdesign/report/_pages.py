@@ -15,6 +15,7 @@ from importlib import resources
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from mechdesign.certify._texts import csv_text
@@ -29,6 +30,15 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 class Strong(str):
     """Text that a page shows with emphasis."""
+
+
+def typeset(text: str) -> Markup:
+    """Return a text as HTML with lowered indices: the S of ε_S, for example.
+
+    >>> str(typeset("ε_S < 1"))
+    'ε<sub>S</sub> &lt; 1'
+    """
+    return Markup(re.sub(r"ε_(\w)", r"ε<sub>\1</sub>", str(escape(plain(text)))))
 
 
 def render(template: str, **facts: object) -> str:
