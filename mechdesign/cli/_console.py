@@ -409,7 +409,7 @@ class _ProgressLine:
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-        self._round = ""
+        self._last_round = ""
         self._bounds = ""
 
     def after(self, moment: Progress) -> str:
@@ -421,11 +421,11 @@ class _ProgressLine:
         # The stage may begin with the number of the design.
         part, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
         if stage.startswith("round"):
-            self._round, stage = stage, ""
+            self._last_round, stage = stage, ""
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
         seconds = f"{time.perf_counter() - self._start:.0f} s"
-        return " · ".join(each for each in (part, self._round, stage, self._bounds, seconds) if each)
+        return " · ".join(each for each in (part, self._last_round, stage, self._bounds, seconds) if each)
 
 
 def _say(kind: str, style: str, message: str) -> None:
@@ -468,7 +468,7 @@ def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], wha
     if names := [name for name, problem, origin in found if COUNTED in private(problem, origin)]:
         said.append(f"the prior of {', '.join(names)} was counted in data: {what} depends on it, and is private")
     if names := [name for name, _, origin in found if origin is not None and origin.has_substitute_prior]:
-        said.append(f"expected costs and errors of {', '.join(names)} are under a uniform prior in place of their own")
+        said.append(f"expected costs and errors of {', '.join(names)} are under a uniform prior, not a private one")
     for sentence in said:
         say_note(sentence)
     return "; ".join(said)

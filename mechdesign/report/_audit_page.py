@@ -112,11 +112,11 @@ def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
-    yield "Tight ε, rounded up", _bound(found.epsilon)
+    yield "Tight ε, rounded up", _write_bound(found.epsilon)
     if found.cost is not None:
-        yield f"Cost ({found.objective}), rounded up", _bound(found.cost)
+        yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
-        yield "Lower bound of the cost of all channels with this ε", _bound(found.optimum, up=False)
+        yield "Lower bound of the cost of all channels with this ε", _write_bound(found.optimum, up=False)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
         yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
@@ -141,7 +141,7 @@ def _draw_losses(found: Audit) -> dict[str, object] | None:
         return None
     losses = [each for each in found.epsilon_by_distance() if each.pairs]
     data = [(f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")]
-    data += [(short(each.radius, 6), str(each.pairs), _bound(each.epsilon)) for each in losses]
+    data += [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
     return figure(
         functools.partial(losses_picture, losses, measured.unit),
         "by-distance",
@@ -159,5 +159,5 @@ def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
         yield name.replace("_", "-"), _ATTACKS[name], measured.with_unit(short(errors[name], 4))
 
 
-def _bound(value: float, *, up: bool = True) -> str:
+def _write_bound(value: float, *, up: bool = True) -> str:
     return format_bound(value, up=up, digits=7)

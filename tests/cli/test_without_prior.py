@@ -119,7 +119,7 @@ def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
     shown = run("inspect", public)
     assert "private" not in shown.partition("prior")[0]
     assert "nothing is claimed of cost" in " ".join(shown.split())
-    assert "private" not in run("attack", public)
+    assert "is private" not in run("attack", public)
 
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
@@ -271,11 +271,11 @@ def test_no_cost_is_claimed_under_a_prior_that_stands_in(designed: tuple[Path, s
     assert "off by at most" in run("verify", folder)
     for arguments in (["attack", public], ["audit", public, "--no-optimum"], ["compare", folder, public]):
         said = " ".join(run(*arguments).split())
-        assert "are under a uniform prior in place of their own" in said
+        assert "are under a uniform prior, not a private one" in said
     said = run("compare", folder, public, "-o", tmp_path / "both.html")
     assert "the private one of public: costs are not comparable" in said
     both = (tmp_path / "both.html").read_text()
-    assert "under a uniform prior in place of their own" in both
+    assert "under a uniform prior, not a private one" in both
     assert "Cost against privacy" not in both
     assert "Cost against privacy" in write_comparison(folder, tmp_path / "same.html")
 
