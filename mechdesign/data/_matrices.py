@@ -96,12 +96,8 @@ _DAMAGE = (
 )
 
 _REMEDY = (
-    "remove names of columns and rows, or declare them with header = true and numbered = true (--header and --numbered "
-    "of the command)"
-)
-_HEADER_REMEDY = (
-    "delete this line if it names the columns, or declare it with header = true (--header of the command) if all files "
-    "have one"
+    "remove names of columns and rows, or declare them: header = true, numbered = true (--header, --numbered of the "
+    "command, for all its files)"
 )
 # A line of numbers with decimal commas, separated by blanks.
 _DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)?)+\s*")
@@ -276,7 +272,7 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
     if len(lines) > 1 and not _has_number(lines[0][1]) and _has_number(lines[1][1]):
         line, names = lines[0]
         found, bound = Shown(f"{len(names)} text{'s' * (len(names) != 1)}"), "numbers, as in the lines below"
-        raise InputError(f"{path}, line {line}", "is a header", value=found, bound=bound, remedy=_HEADER_REMEDY)
+        raise InputError(f"{path}, line {line}", "is a header", value=found, bound=bound, remedy=_REMEDY)
     for line, row in lines:
         where = f"{path}, line {line}"
         if result and len(row) != len(result[0]):

@@ -131,7 +131,7 @@ def test_a_header_above_places_is_named(files: Path) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
     assert "two.csv, line 1: is a header; found 2 texts; must be numbers, as in the lines below." in result.stderr
-    assert "Delete this line" in result.stderr
+    assert "Remove names of columns and rows" in result.stderr
     Path("two.csv").write_text("0,0\n1,0\n")
     assert CliRunner().invoke(main, arguments).exit_code == 0
 
