@@ -43,6 +43,8 @@ Belief = Prior | ArrayLike | None
 # is relative to the largest error.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
+# The largest tolerance of a solver with which its strategy and its multipliers usually prove this gap.
+_FEASIBILITY = 1e-10
 
 # Two errors are equal if their relative difference is at most this bound, since rounding may cause it.
 _TIE = 1e-12
@@ -208,7 +210,7 @@ def minimax(
     kept = _find_undominated(game.distance)
     scale, error = _unit(game.distance[kept])
     size, estimates, secrets = columns.shape[1], len(kept), game.secrets
-    weights = columns.sum(axis=0)
+    weights = columns.mean(axis=0)
     errors = np.einsum("so,es->soe", columns / weights, error).reshape(secrets, size * estimates)
     program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), weights, estimates)
 
@@ -263,7 +265,7 @@ def pairwise_minimax(
     columns, group = game.merge_observables()
     scale, error = _unit(game.distance)
     size, estimates = columns.shape[1], game.estimates
-    weights = columns.sum(axis=0)
+    weights = columns.mean(axis=0)
     # The row of (s, ŝ) is Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0; it is omitted if the error a(ŝ,s) is zero.
     secret, estimate = np.nonzero(error.T)
     errors = sparse.csr_array((columns / weights)[secret] * error[estimate, secret][:, None]).tocoo()
@@ -416,8 +418,9 @@ def _unit(distance: Floats) -> tuple[float, Floats]:
 def _program(name: str, errors: sparse.csr_array, ones: Floats, weights: Floats, estimates: int) -> LinearProgram:
     """Return the program: minimise y subject to errors @ x - y <= 0 and x >= 0, where row o of x sums to w_o.
 
-    The weight w_o of observable o is Σ_s p(o|s), so that x(o, ŝ) = w_o q(ŝ|o), and `errors` contains p(o|s)/w_o.
-    Without this scale, solvers would neglect the probabilities of rare observables: HiGHS drops entries below 1e-9.
+    The weight w_o is the probability of observable o under a uniform prior, so that x(o, ŝ) = w_o q(ŝ|o), and `errors`
+    contains p(o|s)/w_o. Otherwise HiGHS would drop the entries below 1e-9 of rare observables, and the tolerance of
+    the reduced costs would count once for each observable in the lower bound.
     """
     size = len(weights)
     sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
@@ -440,7 +443,8 @@ def _solve(
     program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
 ) -> tuple[Floats, Floats]:
     """Solve the program; return q and the multipliers of the errors, both normalised to remove rounding errors."""
-    solution = solve(program, solver, options)
+    given = Options() if options is None else options
+    solution = solve(program, solver, replace(given, feasibility=min(given.feasibility, _FEASIBILITY)))
     if solution.status is not Status.OPTIMAL:
         kind = _RAISES.get(solution.status, SolverError)
         raise kind(f"{program.name}: {solution.solver} {solution.status.value} ({solution.message})")
