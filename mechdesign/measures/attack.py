@@ -419,8 +419,8 @@ def _program(name: str, errors: sparse.csr_array, ones: Floats, weights: Floats,
     """Return the program: minimise y subject to errors @ x - y <= 0 and x >= 0, where row o of x sums to w_o.
 
     The weight w_o is the probability of observable o under a uniform prior, so that x(o, ŝ) = w_o q(ŝ|o), and `errors`
-    contains p(o|s)/w_o. Otherwise HiGHS would drop the entries below 1e-9 of rare observables, and the tolerance of
-    the reduced costs would count once for each observable in the lower bound.
+    contains p(o|s)/w_o. Otherwise HiGHS would drop the entries below 1e-9 of rare observables. The tolerance of the
+    reduced costs would also count once for each observable in the lower bound.
     """
     size = len(weights)
     sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
