@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.report import _channel_figures as plot
 
 # %matplotlib inline
 
@@ -64,7 +63,7 @@ print(f"user {user!r} has {counts.sum()} inside, in {np.count_nonzero(counts)} o
 
 # %%
 prior = md.Prior.from_counts(counts, smoothing=0.1)
-plot.prior_picture(prior, domain)
+prior
 
 # %% [markdown]
 # ## 4. Say what is wanted
@@ -95,15 +94,16 @@ problem
 #
 # One call. It solves a linear program, turns the result into a channel of integers (each row sums to exactly 2⁶²), checks
 # the requirements on those integers in exact arithmetic, and brackets the cost: the true optimum lies between `lower_bound`
-# and `expected_cost`. The solver is never trusted.
+# and `expected_cost`. The solver is never trusted. The map shows the prior of the design.
 
 # %%
 design = md.design(problem, tolerance=1e-7)
 certificate = design.certificate
 print(f"certificate holds: {certificate.holds}")
 print(f"expected cost:     {certificate.expected_cost:.6f} km, relative gap {certificate.relative_gap:.1e}")
-print(f"realised ε:        {certificate.epsilon[0]:.6f} per km")
+print(f"achieved ε:        {certificate.epsilon[0]:.6f} per km")
 print(f"best attack errs:  {certificate.distortion[0]:.6f} km on average")
+md.figures.prior(design)
 
 # %% [markdown]
 # ## 6. Is that good?

@@ -17,7 +17,6 @@ import numpy as np
 
 import mechdesign as md
 from figures import experiment, figure, say
-from mechdesign.measures import _utility as metrics
 
 # %% [markdown]
 # ## A policy, three mechanisms
@@ -36,10 +35,10 @@ channels = {
     "LP, block": md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=uniform)).channel,
     "LP": md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=uniform, within="map")).channel,
 }
-errors = {name: metrics.euclidean_error(channel, uniform, domain) for name, channel in channels.items()}
+errors = {name: md.measures.euclidean_error(channel, uniform, domain) for name, channel in channels.items()}
 for name, error in errors.items():
     print(
-        f"{name:12} errs by {error:.3f} km; another block in {metrics.mismatch_error(channels[name], uniform, metrics.regions(domain, 3)):.1%}"
+        f"{name:12} errs by {error:.3f} km; another block in {md.measures.mismatch_error(channels[name], uniform, md.measures.regions(domain, 3)):.1%}"
     )
 assert errors["LP"] <= errors["P-PIM"] <= errors["P-LM"]
 assert errors["LP, block"] <= errors["P-PIM, block"] <= errors["P-PIM"]

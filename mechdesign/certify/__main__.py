@@ -43,8 +43,10 @@ def main(arguments: Sequence[str]) -> int:
     for checked in found.requirements:
         radius = f", radius {checked.radius}" if checked.radius else ""
         asked = f"{checked.number} {checked.nominal}{radius}"
-        lines.append(f"{checked.kind} privacy, {asked}: realised {checked.realised!r}")
-    lines.append(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+        least = "error" if checked.at_least else f"least {checked.number}"
+        lines.append(f"{checked.kind} privacy, {asked}: holds; {least} {checked.realised!r}")
+    cost = "expected cost under the prior in the files:" if found.objective == "expected" else "worst cost"
+    lines.append(f"{cost} {found.cost!r}; no channel costs less than {found.lower_bound!r}")
     lines += [f"stated, not proved: {part}" for part in verified.unproved]
     return _say(lines, 0)
 

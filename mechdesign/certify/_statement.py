@@ -106,7 +106,7 @@ def read_envelope(content: bytes) -> Envelope:
     document = _read_object(content, STATEMENT)
     if document.get("payloadType") != PAYLOAD_TYPE:
         found = document.get("payloadType")
-        raise SignatureError(f"{STATEMENT} has the payloadType {_shorten(found)}; expected {PAYLOAD_TYPE!r}")
+        raise SignatureError(f"{STATEMENT} has the payloadType {_write_value(found)}; expected {PAYLOAD_TYPE!r}")
     listed = document.get("signatures")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MAX_SIGNATURES:
         raise SignatureError(f"{STATEMENT} is malformed: signatures is not a list of 1 to {MAX_SIGNATURES} signatures")
@@ -118,7 +118,7 @@ def require_about(payload: bytes, name: str, sha256: str) -> None:
     document = _read_object(payload, f"the payload of {STATEMENT}")
     for key, wanted in (("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)):
         if document.get(key) != wanted:
-            raise SignatureError(f"the statement has the {key} {_shorten(document.get(key))}; expected {wanted!r}")
+            raise SignatureError(f"the statement has the {key} {_write_value(document.get(key))}; expected {wanted!r}")
     subjects = document.get("subject")
     if not isinstance(subjects, list) or not all(isinstance(each, Mapping) for each in subjects):
         raise SignatureError(f"the payload of {STATEMENT} is malformed: subject is not a list of objects")
@@ -196,7 +196,8 @@ def _decode(text: object, name: str) -> bytes:
         raise SignatureError(f"{STATEMENT} is malformed: {name} is not base64 ({error})") from error
 
 
-def _shorten(value: object) -> str:
+def _write_value(value: object) -> str:
+    """Return a value in at most 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "…"
 

@@ -137,7 +137,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
             blur = Fraction(1, 2**126) if symbol == "epsilon" else Fraction(0)
             need(not keeps(ratios, symbol, below, blur), f"{what}, is kept with no less than {float(realised)}")
             claims.append((symbol, number, None, pairs))
-        lines.append(f"{what}: realised {float(realised)}")
+        lines.append(f"{what}: holds; {'error' if symbol == 'minimum' else f'least {symbol}'} {float(realised)}")
 
     each = [sum(rows[s][o] * cost[s][o] for o in range(m) if rows[s][o]) / Fraction(one) for s in range(n)]
     costs = {"expected": sum(map(mul, prior, each)), "worst": max(each)}
@@ -161,7 +161,8 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     gap = (value - lower) / scale if scale else Fraction(0)
     need(is_least(decimal(stated["relative_gap"]), gap), "the gap equals the stated gap")
     told = f"; revealed for certain: secrets {alone}" if alone else ""
-    lines.append(f"{objective} cost {float(value)}; no channel costs less than {float(lower)}{told}")
+    paid = "expected cost under the prior in the files:" if objective == "expected" else "worst cost"
+    lines.append(f"{paid} {float(value)}; no channel costs less than {float(lower)}{told}")
     return lines + [f"stated, not proved: {key}" for key in unknown(stated)]
 
 

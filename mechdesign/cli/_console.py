@@ -293,11 +293,12 @@ def certificate_tables(
     measured: Measure | None = None,
     tolerance: float | None = None,
     bounded: Sequence[str] = (),
+    stands_in: bool = False,
 ) -> Iterator[EscapedTable]:
     """Yield the tables of a certificate: its requirements, then its costs and the numbers of bounded pairs.
 
     `names` are the names of the requirements, `bounded` the numbers of pairs that they bound, and `measured` the unit
-    of the cost, if known.
+    of the cost, if known. `stands_in` is whether the prior is uniform in place of a private one.
     """
     from mechdesign.report._headlines import write_achieved
 
@@ -324,14 +325,20 @@ def certificate_tables(
         ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
         ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
     ):
-        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(format_cost(value)))
+        how = " under a uniform prior" if stands_in and name == "expected cost" else " (minimised)" if counts else ""
+        costs.add_row(Text(name + how), Text(format_cost(value)))
     costs.add_row("no channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)
-    for checked, pairs in zip(certificate.requirements, bounded, strict=False):
+    kinds = [checked.kind for checked, pairs in zip(certificate.requirements, bounded, strict=False) if pairs]
+    for index, (checked, pairs) in enumerate(zip(certificate.requirements, bounded, strict=False)):
         if pairs:
-            costs.add_row(Text(f"bounded by {checked.kind} privacy"), Text(pairs))
+            # A requirement may make several claims, and several requirements may have one kind.
+            alone = kinds.count(checked.kind) == 1 or not names
+            costs.add_row(
+                Text(f"bounded by {checked.kind} privacy" if alone else f"bounded, {names[index]}"), Text(pairs)
+            )
     if certificate.revealed:
         costs.add_row("secrets revealed for certain", Text(str(len(certificate.revealed)), "yellow"))
     if certificate.forbidden:
@@ -402,7 +409,7 @@ class _ProgressLine:
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-        self._round = ""
+        self._last_round = ""
         self._bounds = ""
 
     def after(self, moment: Progress) -> str:
@@ -414,11 +421,11 @@ class _ProgressLine:
         # The stage may begin with the number of the design.
         part, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
         if stage.startswith("round"):
-            self._round, stage = stage, ""
+            self._last_round, stage = stage, ""
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
         seconds = f"{time.perf_counter() - self._start:.0f} s"
-        return " · ".join(each for each in (part, self._round, stage, self._bounds, seconds) if each)
+        return " · ".join(each for each in (part, self._last_round, stage, self._bounds, seconds) if each)
 
 
 def _say(kind: str, style: str, message: str) -> None:
@@ -441,24 +448,30 @@ def load_pictures(module: str) -> None:
 def say_private(problem: Problem, origin: Origin | None) -> None:
     """Show notes on private data in the files of a design, and on bundles without the prior."""
     from mechdesign.report._private import COUNTED, HAND_ON, WRITTEN, private
+    from mechdesign.synthesis._without_prior import find_obstacle
 
     # Users who wrote counts into the specification know that its copy in the files contains them.
     for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
         say_note(sentence)
-    if COUNTED in said:
+    if COUNTED in said and find_obstacle(problem) is None:
         say_note(HAND_ON)
 
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
-    """Show and return a note on folders whose prior was counted in data; `what` names the result that depends on it."""
+    """Show and return notes on folders whose prior was counted in data, or whose prior stands in for a private one.
+
+    `what` names the result that depends on the prior.
+    """
     from mechdesign.report._private import COUNTED, private
 
-    names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
-    if not names:
-        return ""
-    said = f"the prior of {', '.join(names)} was counted in data: {what} depends on it, and is private"
-    say_note(said)
-    return said
+    found, said = list(found), []
+    if names := [name for name, problem, origin in found if COUNTED in private(problem, origin)]:
+        said.append(f"the prior of {', '.join(names)} was counted in data: {what} depends on it, and is private")
+    if names := [name for name, _, origin in found if origin is not None and origin.has_substitute_prior]:
+        said.append(f"expected costs and errors of {', '.join(names)} are under a uniform prior, not a private one")
+    for sentence in said:
+        say_note(sentence)
+    return "; ".join(said)
 
 
 wait_option = click.option(

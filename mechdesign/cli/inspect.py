@@ -28,7 +28,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import claimants, cost_measure, requirement_name
+from mechdesign.model._problem_words import claim_names, cost_measure
 from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
 from mechdesign.report._proved import count_bounded_pairs, describe_unbounded_pairs
@@ -66,7 +66,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
 
     read = [Design.load(each) for each in directories]
     designs = [
-        attack_design(name, each.problem, each.channel, each.certificate)
+        attack_design(name, each.problem, each.channel, each.certificate, each.origin)
         for name, each in zip(_names(directories), read, strict=True)
     ]
     notes, found = differences(designs), rows(designs)
@@ -191,7 +191,7 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
         say_json(found)
         return
-    _show(problem, certificate, facts, files)
+    _show(problem, certificate, design.origin, facts, files)
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
         f"mechdesign verify {folder}": "prove the design again, from the files alone",
@@ -199,7 +199,13 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     })  # fmt: skip
 
 
-def _show(problem: Problem, certificate: Certificate, facts: Mapping[str, str], files: Mapping[str, int]) -> None:
+def _show(
+    problem: Problem,
+    certificate: Certificate,
+    origin: Origin | None,
+    facts: Mapping[str, str],
+    files: Mapping[str, int],
+) -> None:
     """Show the facts of a design, its files with their sizes, its certificate, and its provenance."""
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
@@ -210,8 +216,14 @@ def _show(problem: Problem, certificate: Certificate, facts: Mapping[str, str], 
     shown.add_row("files", Text(", ".join(f"{name} ({_size(size)})" for name, size in files.items())))
     console.print(shown)
     console.print()
-    names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
-    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=count_bounded_pairs(problem)):
+    stands_in = origin is not None and origin.has_substitute_prior
+    for each in certificate_tables(
+        certificate,
+        claim_names(problem),
+        cost_measure(problem),
+        bounded=count_bounded_pairs(problem),
+        stands_in=stands_in,
+    ):
         console.print(each)
         console.print()
     for name, value in sorted(certificate.provenance.items()):
@@ -227,7 +239,7 @@ def _facts(problem: Problem, channel: Channel, origin: Origin | None) -> dict[st
     rows = channel.matrix
     spread = np.exp(-(rows * np.log(rows, out=np.zeros_like(rows), where=rows > 0)).sum(axis=1))
     possible = int((prior > 0).sum())
-    stands_in = origin is not None and origin.prior == STANDS_IN
+    stands_in = origin is not None and origin.has_substitute_prior
     return {
         "secrets": str(domain) if domain is not None else str(n),
         "observables": "the secrets" if problem.observables is domain and domain is not None else str(m),

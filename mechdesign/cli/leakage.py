@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
+from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.cli._arguments import (
     cache_option,
     example_for,
@@ -196,7 +198,7 @@ def _facts(
     facts = {"largest": float(recursion.temporal(budgets, before, after).max())}
     if width is not None:
         facts["window"] = float(composition.windows(budgets, width, before, after).max())
-    facts["total"] = math.fsum(budgets)
+    facts["total"] = float_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
     if len(set(budgets.tolist())) == 1:
         facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
     return facts

@@ -129,8 +129,7 @@ def release(
         # Check the folder before the ledger is charged.
         check_no_input_in(folder, FILES, {"TABLE.csv": records})
         check_target(folder, force, overwrite)
-        if holds_release(folder):
-            say_note(ADD_UP)
+        notes = [ADD_UP] if holds_release(folder) else []
         check_space(folder, given.output_size(report), FILES)
         if report:
             load_pictures("mechdesign.report._table_page")
@@ -140,14 +139,15 @@ def release(
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
             announce(ledger, folder)
-        for remark in given.remarks(records):
-            say_note(remark)
+        notes += given.remarks(records)
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, folder, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in folder.iterdir()))
     output().print(f"files     {folder}: {names}", soft_wrap=True)
+    for note in (*notes, *found.release.description.remarks):
+        say_note(note)
     if example is not None:
         show_next(_next(example, folder))
 
@@ -225,8 +225,6 @@ def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
     if ledger is not None:
         show_spending(ledger)
     console.print(f"time      {seconds:.1f} s")
-    for remark in described.remarks:
-        say_note(remark)
 
 
 def _show_answers(found: Publication) -> None:

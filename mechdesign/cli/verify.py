@@ -217,9 +217,14 @@ def _show(found: Bundle, verified: Verified) -> None:
 
     console, certificate = output(), verified.certificate
     problem, origin = restore_problem(found)
-    show_verdict(design_headline(problem, certificate))
+    show_verdict(design_headline(problem, certificate, origin))
     names = claim_names(problem)
-    for shown in certificate_tables(certificate, names, cost_measure(problem)):
+    for shown in certificate_tables(
+        certificate,
+        names,
+        cost_measure(problem),
+        stands_in=origin is not None and origin.has_substitute_prior,
+    ):
         console.print(shown)
         console.print()
     console.print("proved, in exact arithmetic", style="bold")

@@ -27,7 +27,7 @@ from mechdesign.base._errors import InputError, Shown
 from mechdesign.certify._exact import exact
 from mechdesign.data._bounds import content_of, require_unpacked
 from mechdesign.data._layout import current_layout, mark_of, withholding
-from mechdesign.data._text import number, read_lines, read_rows, unreadable
+from mechdesign.data._text import as_float, number, read_lines, read_rows, unreadable
 from mechdesign.model._open_chain import ENDS, ROW_OF_ZEROS
 
 _CORNER = "secret"
@@ -95,7 +95,10 @@ _DAMAGE = (
     *(SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 
-_REMEDY = "remove names of columns and rows, or declare them: header, numbered (--header, --numbered of the command)"
+_REMEDY = (
+    "remove names of columns and rows, or declare them: header = true, numbered = true (--header, --numbered of the "
+    "command, for all its files)"
+)
 # A line of numbers with decimal commas, separated by blanks.
 _DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)?)+\s*")
 # Minimum length of a line 0, 1, 2, … that may be a header.
@@ -266,6 +269,10 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
     """Return the numbers in the rows of a text."""
     result: list[list[float]] = []
     mark = mark_of([text for _, row in lines for text in row], str(path))
+    if len(lines) > 1 and not _has_number(lines[0][1]) and _has_number(lines[1][1]):
+        line, names = lines[0]
+        found, bound = Shown(f"{len(names)} text{'s' * (len(names) != 1)}"), "numbers, as in the lines below"
+        raise InputError(f"{path}, line {line}", "is a header", value=found, bound=bound, remedy=_REMEDY)
     for line, row in lines:
         where = f"{path}, line {line}"
         if result and len(row) != len(result[0]):
@@ -277,6 +284,10 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
     if not result:
         raise InputError(str(path), "is empty", bound="at least one line of numbers")
     return np.array(result)
+
+
+def _has_number(row: list[str]) -> bool:
+    return any(as_float(text) is not None for text in row)
 
 
 def _rows(path: Path, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:

@@ -43,6 +43,8 @@ Belief = Prior | ArrayLike | None
 # is relative to the largest error.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
+# The largest tolerance of a solver with which its strategy and its multipliers usually prove this gap.
+_FEASIBILITY = 1e-10
 
 # Two errors are equal if their relative difference is at most this bound, since rounding may cause it.
 _TIE = 1e-12
@@ -208,18 +210,19 @@ def minimax(
     kept = _find_undominated(game.distance)
     scale, error = _unit(game.distance[kept])
     size, estimates, secrets = columns.shape[1], len(kept), game.secrets
-    errors = np.einsum("so,es->soe", columns, error).reshape(secrets, size * estimates)
-    program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), size, estimates)
+    weights = columns.mean(axis=0)
+    errors = np.einsum("so,es->soe", columns / weights, error).reshape(secrets, size * estimates)
+    program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), weights, estimates)
 
     def bound(multipliers: Floats) -> float:
         # For any distribution w, Σ_s w_s E_s ≤ max_s E_s. The attack `optimal` minimises the left-hand side.
         return float((error @ (multipliers[:, None] * columns)).min(axis=0).sum())
 
-    q, weights = _solve(program, size, estimates, solver, options)
+    q, multipliers = _solve(program, size, estimates, solver, options)
     strategy = np.zeros((game.observables, game.estimates))
     strategy[:, kept] = q[group]
     attack = game.attack("minimax", game.fill(strategy, group), None)
-    return _certify_value(attack, float(attack.per_secret.max()), scale, bound(weights))
+    return _certify_value(attack, float(attack.per_secret.max()), scale, bound(multipliers))
 
 
 @in_own_arithmetic
@@ -262,23 +265,24 @@ def pairwise_minimax(
     columns, group = game.merge_observables()
     scale, error = _unit(game.distance)
     size, estimates = columns.shape[1], game.estimates
+    weights = columns.mean(axis=0)
     # The row of (s, ŝ) is Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0; it is omitted if the error a(ŝ,s) is zero.
     secret, estimate = np.nonzero(error.T)
-    errors = sparse.csr_array(columns[secret] * error[estimate, secret][:, None]).tocoo()
+    errors = sparse.csr_array((columns / weights)[secret] * error[estimate, secret][:, None]).tocoo()
     place = errors.col * estimates + estimate[errors.row]
     rows = sparse.csr_array((errors.data, (errors.row, place)), shape=(secret.size, size * estimates))
-    program = _program("pairwise-minimax-attack", rows, np.ones(secret.size), size, estimates)
+    program = _program("pairwise-minimax-attack", rows, np.ones(secret.size), weights, estimates)
 
     def bound(multipliers: Floats) -> float:
-        weights = np.zeros((game.secrets, estimates))
-        weights[secret, estimate] = multipliers
-        return float(((weights.T * error) @ columns).min(axis=0).sum())
+        of_pair = np.zeros((game.secrets, estimates))
+        of_pair[secret, estimate] = multipliers
+        return float(((of_pair.T * error) @ columns).min(axis=0).sum())
 
-    q, weights = _solve(program, size, estimates, solver, options)
+    q, multipliers = _solve(program, size, estimates, solver, options)
     strategy = game.fill(q[group], group)
     attack = game.attack("pairwise_minimax", strategy, None)
     largest = float(((game.channel @ strategy) * game.distance.T).max())
-    return _certify_value(attack, largest, scale, bound(weights))
+    return _certify_value(attack, largest, scale, bound(multipliers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,16 +415,22 @@ def _unit(distance: Floats) -> tuple[float, Floats]:
     return (scale, distance / scale) if scale > 0 else (1.0, distance)
 
 
-def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estimates: int) -> LinearProgram:
-    """Return the program: minimise y subject to errors @ q - y <= 0 and q >= 0, where each row of q sums to 1."""
+def _program(name: str, errors: sparse.csr_array, ones: Floats, weights: Floats, estimates: int) -> LinearProgram:
+    """Return the program: minimise y subject to errors @ x - y <= 0 and x >= 0, where row o of x sums to w_o.
+
+    The weight w_o is the probability of observable o under a uniform prior, so that x(o, ŝ) = w_o q(ŝ|o), and `errors`
+    contains p(o|s)/w_o. Otherwise HiGHS would drop the entries below 1e-9 of rare observables. The tolerance of the
+    reduced costs would also count once for each observable in the lower bound.
+    """
+    size = len(weights)
     sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
     matrix = sparse.block_array([[errors, sparse.csr_array(-ones[:, None])], [sums, None]], format="csr")
     rows, columns = len(ones), size * estimates
     return LinearProgram(
         cost=np.append(np.zeros(columns), 1.0),
         matrix=matrix,
-        row_lower=np.append(np.full(rows, -np.inf), np.ones(size)),
-        row_upper=np.append(np.zeros(rows), np.ones(size)),
+        row_lower=np.append(np.full(rows, -np.inf), weights),
+        row_upper=np.append(np.zeros(rows), weights),
         lower=np.zeros(columns + 1),
         upper=np.full(columns + 1, np.inf),
         row_blocks={"error": slice(0, rows), "sum": slice(rows, rows + size)},
@@ -433,14 +443,17 @@ def _solve(
     program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
 ) -> tuple[Floats, Floats]:
     """Solve the program; return q and the multipliers of the errors, both normalised to remove rounding errors."""
-    solution = solve(program, solver, options)
+    given = Options() if options is None else options
+    solution = solve(program, solver, replace(given, feasibility=min(given.feasibility, _FEASIBILITY)))
     if solution.status is not Status.OPTIMAL:
         kind = _RAISES.get(solution.status, SolverError)
         raise kind(f"{program.name}: {solution.solver} {solution.status.value} ({solution.message})")
-    q = np.clip(solution.x[:-1].reshape(size, estimates), 0.0, None)
-    weights = np.clip(-solution.row_dual[program.row_blocks["error"]], 0.0, None)
-    total = weights.sum()
-    return q / q.sum(axis=1, keepdims=True), weights / total if total > 0 else weights
+    x = np.clip(solution.x[:-1].reshape(size, estimates), 0.0, None)
+    # A solver may answer 0 for an observable whose weight is below its tolerance; its estimate does not matter then.
+    x[x.sum(axis=1) == 0] = 1.0
+    multipliers = np.clip(-solution.row_dual[program.row_blocks["error"]], 0.0, None)
+    total = multipliers.sum()
+    return x / x.sum(axis=1, keepdims=True), multipliers / total if total > 0 else multipliers
 
 
 def _certify_value(attack: Attack, value: float, scale: float, bound: float) -> Attack:

@@ -162,7 +162,7 @@ class ApproximateLocation:
             np.array([nearest(self.origin[axis] + number * self.spacing) for number in numbers])
             for axis, numbers in enumerate((across, up))
         )
-        places = np.column_stack([side.ravel() for side in np.meshgrid(x, y, indexing="ij")])[self._used]
+        places = np.column_stack([side.ravel() for side in np.meshgrid(x, y, indexing="ij")])[self._is_reported]
         plane = self.points.plane
         if plane is None:
             return Domain.from_points(places, unit=self.points.unit)
@@ -186,7 +186,7 @@ class ApproximateLocation:
         Returns:
             The probabilities, shape (n, m). The columns belong to `observables`.
         """
-        return self._all[:, self._used]
+        return self._all[:, self._is_reported]
 
     @cached_property
     def _axes(self) -> tuple[tuple[list[int], Floats], tuple[list[int], Floats]]:
@@ -197,22 +197,22 @@ class ApproximateLocation:
         values, place = np.unique(self.points.points[:, axis], return_inverse=True)
         exactly = [Fraction(value) - self.origin[axis] for value in values.tolist()]
         reach = LARGEST_OFFSET * self.deviation
-        first = self._round(min(exactly) - reach)
-        last = self._round(max(exactly) + reach)
+        first = self._find_nearest(min(exactly) - reach)
+        last = self._find_nearest(max(exactly) + reach)
         numbers = list(range(first, last + 1))
         masses = np.zeros((len(values), len(numbers)))
         for line, value in enumerate(exactly):
             if not self.deviation:
-                masses[line, self._round(value) - first] = 1.0
+                masses[line, self._find_nearest(value) - first] = 1.0
                 continue
-            low, high = self._round(value - reach), self._round(value + reach)
+            low, high = self._find_nearest(value - reach), self._find_nearest(value + reach)
             borders = [(number - Fraction(1, 2)) * self.spacing - value for number in range(low, high + 2)]
             farthest = Fraction(LARGEST_OFFSET)
             ends = [min(max(border / self.deviation, -farthest), farthest) for border in borders]
             masses[line, low - first : high + 1 - first] = interval_masses(ends)
         return numbers, masses[place.ravel()]
 
-    def _round(self, value: Fraction) -> int:
+    def _find_nearest(self, value: Fraction) -> int:
         """Return the number of the grid point nearest to a coordinate; a tie is rounded up."""
         return math.floor(value / self.spacing + Fraction(1, 2))
 
@@ -223,7 +223,8 @@ class ApproximateLocation:
         return (across[:, :, None] * up[:, None, :]).reshape(len(across), -1)
 
     @cached_property
-    def _used(self) -> Flags:
+    def _is_reported(self) -> Flags:
+        """Whether each grid point in the box is reported with a positive probability."""
         return np.asarray((self._all > 0).any(axis=0))
 
 

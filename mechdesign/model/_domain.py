@@ -133,8 +133,8 @@ class BoundingBox:
     def around(cls, latitude: float, longitude: float, width: float, height: float) -> BoundingBox:
         """Return the box of a given size around a place.
 
-        The sides are latitude ± height/2 and longitude ± width/2, converted by the length of a degree of a great
-        circle, `DEGREE_KM`, which is shorter by the factor cos(latitude) from west to east.
+        The sides are latitude ± height/2 and longitude ± width/2, in degrees. A degree of latitude has the length
+        `DEGREE_KM`; a degree of longitude is shorter by the factor cos(latitude).
 
         Args:
             latitude: The latitude of the centre in degrees, between −90 and 90.

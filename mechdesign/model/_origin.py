@@ -81,6 +81,15 @@ class Origin:
         """Whether `prior` begins with one of the known sources of priors."""
         return self.prior.startswith((*_COUNTED_PRIORS, *_OTHER_PRIORS))
 
+    @property
+    def has_substitute_prior(self) -> bool:
+        """Whether the prior is uniform in place of a private one, so that nothing is claimed of cost.
+
+        >>> Origin(prior="uniform").has_substitute_prior
+        False
+        """
+        return self.prior == STANDS_IN
+
     def same_design(self, other: Origin) -> bool:
         """Return whether two designs have the same specification text, or specification files of the same name.
 

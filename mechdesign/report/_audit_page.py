@@ -1,4 +1,4 @@
-"""The page of an audit: the verdict, the worst pairs in a table and on the map, cost and attacks."""
+"""The page of an audit: the verdict, the worst pairs in a table and on the map, ε by distance, cost and attacks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ from mechdesign.certify._exact import exact
 from mechdesign.measures._audit import Audit
 from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
+from mechdesign.report._distance_figure import losses_picture
 from mechdesign.report._guarantee import describe_audit
-from mechdesign.report._headlines import audit_headline, describe_pair, describe_rows, name_secret
+from mechdesign.report._headlines import (
+    audit_headline,
+    describe_pair,
+    describe_rows,
+    measure_distances,
+    name_secret,
+)
 from mechdesign.report._pages import figure, render
 from mechdesign.report._scales import error_scale
 from mechdesign.report._style import fitting, headline, in_report_style, new_figure
@@ -48,6 +55,7 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
         facts=list(_facts(found, optimum)),
         worst=[describe_pair(found, pair) for pair in pairs],
         picture=_picture(found, len(pairs), stated),
+        by_distance=_draw_losses(found),
         attacks=list(_attacks(found)),
         guarantee=describe_audit(found),
     )
@@ -104,11 +112,11 @@ def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
-    yield "Tight ε, rounded up", _bound(found.epsilon)
+    yield "Tight ε, rounded up", _write_bound(found.epsilon)
     if found.cost is not None:
-        yield f"Cost ({found.objective}), rounded up", _bound(found.cost)
+        yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
-        yield "Lower bound of the cost of all channels with this ε", _bound(found.optimum, up=False)
+        yield "Lower bound of the cost of all channels with this ε", _write_bound(found.optimum, up=False)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
         yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
@@ -126,6 +134,23 @@ def _picture(found: Audit, count: int, stated: object) -> dict[str, object] | No
     )
 
 
+def _draw_losses(found: Audit) -> dict[str, object] | None:
+    """Return the figure of ε by distance, or None for secrets without several distances between places."""
+    measured = measure_distances(found)
+    if not measured.name or len(np.unique(found.bound.weights)) < 2:
+        return None
+    losses = [each for each in found.epsilon_by_distance() if each.pairs]
+    data = [(f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")]
+    data += [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
+    return figure(
+        functools.partial(losses_picture, losses, measured.unit),
+        "by-distance",
+        "Least ε by distance",
+        "Each ε is for all pairs up to a distance; it is not per unit of distance.",
+        data=data,
+    )
+
+
 def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
     names = [name for name in _ATTACKS if name != "bayes" or found.error.shape[0] == found.error.shape[1]]
     errors = found.attacks(names)
@@ -134,5 +159,5 @@ def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
         yield name.replace("_", "-"), _ATTACKS[name], measured.with_unit(short(errors[name], 4))
 
 
-def _bound(value: float, *, up: bool = True) -> str:
+def _write_bound(value: float, *, up: bool = True) -> str:
     return format_bound(value, up=up, digits=7)

@@ -17,13 +17,17 @@ from mechdesign.certify._revealed import revealed
 from mechdesign.measures import attack
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
 from mechdesign.model._words import format_bound, plain, power, short
 from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
+from mechdesign.report._compare_figure import DesignPoint, PrivacyAxis, compare_picture
 from mechdesign.report._explorer import name_of, panel_attributes, series_block, view
+from mechdesign.report._guarantee import describe_comparison, describe_design
 from mechdesign.report._headlines import write_achieved
-from mechdesign.report._pages import panels, render
+from mechdesign.report._maps import in_unit
+from mechdesign.report._pages import figure, panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
 # Maximal characters of a nominal value; longer values are rounded.
@@ -42,6 +46,7 @@ class ComparedDesign:
         errors: Expected error of each attack, by its name, in `unit`.
         per_secret: Expected error of the optimal attack for each secret, shape (n,).
         unit: Unit of errors.
+        origin: The sources of the problem's data, if they are known.
     """
 
     name: str
@@ -51,9 +56,12 @@ class ComparedDesign:
     errors: dict[str, float]
     per_secret: Floats
     unit: str
+    origin: Origin | None = None
 
 
-def attack_design(name: str, problem: Problem, channel: Channel, certificate: Certificate) -> ComparedDesign:
+def attack_design(
+    name: str, problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None
+) -> ComparedDesign:
     """Attack a design, and return it with the errors of the attacks."""
     measure = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, measure.matrix)
@@ -61,7 +69,7 @@ def attack_design(name: str, problem: Problem, channel: Channel, certificate: Ce
     if measure.matrix.shape[0] == measure.matrix.shape[1]:
         found["Bayes"] = attack.bayes(channel, problem.prior, measure.matrix).distortion
     found["prior-free"] = attack.prior_free(channel, problem.prior, measure.matrix).distortion
-    return ComparedDesign(name, problem, channel, certificate, found, best.per_secret, measure.unit)
+    return ComparedDesign(name, problem, channel, certificate, found, best.per_secret, measure.unit, origin)
 
 
 def differences(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
@@ -90,9 +98,8 @@ def headline(designs: Sequence[ComparedDesign]) -> str:
     if any(not one.certificate.holds for one in designs):
         names = [one.name for one in designs if not one.certificate.holds]
         return f"The requirements of {', '.join(names)} do not hold."
-    units = {(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}
-    if len(units) > 1:
-        return "The designs have different units of cost or different objectives: their costs are not comparable."
+    if said := _find_difference_of_costs(designs):
+        return f"{said}: costs are not comparable."
     low = min(designs, key=lambda one: one.certificate.cost)
     high = max(designs, key=lambda one: one.certificate.cost)
     if low.certificate.cost == high.certificate.cost:
@@ -106,6 +113,16 @@ def headline(designs: Sequence[ComparedDesign]) -> str:
     one, other = low.errors["optimal"], high.errors["optimal"]
     attacked = f"the best attack is off by {_error(low, 'optimal')} instead of {_error(high, 'optimal')}"
     return f"{said}. {'In return, ' if one < other else 'Also, '}{attacked}."
+
+
+def _find_difference_of_costs(designs: Sequence[ComparedDesign]) -> str:
+    """Return why the costs of designs are not comparable, or "" if they are."""
+    if len({(cost_measure(one.problem).unit, one.certificate.objective) for one in designs}) > 1:
+        return "The designs have different units of cost or different objectives"
+    if designs[0].certificate.objective == "worst":
+        return ""
+    names = [one.name for one in designs if one.origin is not None and one.origin.has_substitute_prior]
+    return f"A uniform prior stands in place of the private one of {', '.join(names)}" if names else ""
 
 
 def heads(designs: Sequence[ComparedDesign]) -> tuple[str, ...]:
@@ -146,7 +163,7 @@ def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)
     )
     found += [
-        line(name, (_list_realised(one, name) for one in designs), [_only_realised(one, name) for one in designs])
+        line(name, (_list_achieved(one, name) for one in designs), [_find_achieved(one, name) for one in designs])
         for name in names
     ]
     for name in dict.fromkeys(name for one in designs for name in one.errors):
@@ -166,8 +183,66 @@ def html(designs: Sequence[ComparedDesign], said: str = "") -> str:
         notes=differences(designs),
         heads=heads(designs),
         rows=rows(designs),
+        picture=_draw_costs(designs),
+        guarantee=describe_comparison(
+            {one.name: describe_design(one.problem, one.channel, one.certificate, one.origin) for one in designs}
+        ),
         **_pictures(designs),
     )
+
+
+def _draw_costs(designs: Sequence[ComparedDesign]) -> dict[str, object] | None:
+    """Return the figure of costs against privacy, or None if the designs share no cost or no quantity of privacy."""
+    compared = _find_privacy(designs)
+    finite = all(math.isfinite(one.certificate.cost) for one in designs)
+    if compared is None or not finite or _find_difference_of_costs(designs):
+        return None
+    axis, values = compared
+    cost = f"{designs[0].certificate.objective} cost{in_unit(cost_measure(designs[0].problem).unit)}"
+    points = [
+        DesignPoint(one.name, value, one.certificate.cost, one.certificate.lower_bound)
+        for one, value in zip(designs, values, strict=True)
+    ]
+    data = [("design", axis.label, cost, f"lower bound of the {cost}")]
+    data += [
+        (
+            each.name,
+            format_bound(each.privacy, up=not axis.larger),
+            format_bound(each.cost, up=True),
+            format_bound(each.lower_bound, up=False),
+        )
+        for each in points
+    ]
+    return figure(
+        functools.partial(compare_picture, points, axis, cost),
+        "costs",
+        "Cost against privacy",
+        "Lines below points go down to the lower bounds, where they can be seen.",
+        {
+            f"point-{index}": {"title": "\n".join(f"{head}: {cell}" for head, cell in zip(data[0], row, strict=True))}
+            for index, row in enumerate(data[1:])
+        },
+        data,
+    )
+
+
+def _find_privacy(designs: Sequence[ComparedDesign]) -> tuple[PrivacyAxis, list[float]] | None:
+    """Return the first quantity of privacy in which designs differ, or the last one that all of them have.
+
+    The quantities are the achieved numbers of common requirements, and the error of the best attack.
+    """
+    found: list[tuple[PrivacyAxis, list[float]]] = []
+    for requirement, checked in zip(claimants(designs[0].problem), designs[0].certificate.requirements, strict=True):
+        name = requirement_name(designs[0].problem, requirement)
+        achieved = [_find_achieved(one, name) for one in designs]
+        values = [value for value in achieved if value is not None and math.isfinite(value)]
+        if len(values) == len(designs):
+            found.append((PrivacyAxis(plain(name), checked.at_least), values))
+    if len({one.unit for one in designs}) == 1:
+        label = f"expected error of the best attack{in_unit(designs[0].unit)}"
+        found.append((PrivacyAxis(label, larger=True), [one.errors["optimal"] for one in designs]))
+    different = (each for each in found if len({short(value, 3) for value in each[1]}) > 1)
+    return next(different, found[-1] if found else None)
 
 
 def _pictures(designs: Sequence[ComparedDesign]) -> dict[str, object]:
@@ -272,8 +347,8 @@ def _write_change(first: float | None, second: float | None) -> str:
     return f"{'+' if change > 0 else '−'}{short(abs(change), 2 if abs(change) < 100 else 3)}%"
 
 
-def _only_realised(one: ComparedDesign, name: str) -> float | None:
-    """Return the achieved value of the only requirement with a name, or None."""
+def _find_achieved(one: ComparedDesign, name: str) -> float | None:
+    """Return the achieved number of the only requirement with a name, or None."""
     found = [
         checked.realised
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
@@ -296,7 +371,7 @@ def _error(one: ComparedDesign, name: str) -> str:
     return f"{short(one.errors[name], 4)} {one.unit}".rstrip()
 
 
-def _list_realised(one: ComparedDesign, name: str) -> str:
+def _list_achieved(one: ComparedDesign, name: str) -> str:
     found = [
         f"{write_achieved(checked)} ({_format_nominal(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)

@@ -64,7 +64,7 @@ def html(
     compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
     facts: dict[str, object] = {
         "title": plain(problem.title).strip() or "Privacy mechanism",
-        "verdict": design_headline(problem, certificate),
+        "verdict": design_headline(problem, certificate, origin),
         "disclosed": describe_disclosure(problem, certificate.revealed or ()),
         "summary": summary(problem, certificate),
         "notes": _on_prior(problem, origin),
@@ -74,7 +74,7 @@ def html(
         "graph": _policy_graph(problem, certificate),
         "forbidden": certificate.forbidden,
         "guarantee": describe_design(problem, channel, certificate, origin),
-        "costs": list(_costs(problem, certificate)),
+        "costs": list(_costs(problem, certificate, _stands_in(origin))),
         "stands_in": _stands_in(origin),
         "compared": side_by_side(problem, channel, certificate, compared),
         "objective": problem.objective.capitalize(),
@@ -147,7 +147,7 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
 
 def _stands_in(origin: Origin | None) -> bool:
     """Return whether the design contains a uniform prior in place of a private prior."""
-    return origin is not None and origin.prior == STANDS_IN
+    return origin is not None and origin.has_substitute_prior
 
 
 def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
@@ -185,9 +185,10 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, objec
     return {"alone": alone.size, "secrets": len(labels), "picture": picture}
 
 
-def _costs(problem: Problem, certificate: Certificate) -> Iterator[tuple[str, str]]:
+def _costs(problem: Problem, certificate: Certificate, stands_in: bool) -> Iterator[tuple[str, str]]:
     found, aim = cost_measure(problem), certificate.objective
-    yield "Expected cost" + (", minimised" if aim == "expected" else ""), _cost(certificate.expected_cost, found)
+    how = ", under a uniform prior" if stands_in else ", minimised" if aim == "expected" else ""
+    yield f"Expected cost{how}", _cost(certificate.expected_cost, found)
     yield "Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)
     yield f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)
     yield "Relative gap", power(certificate.relative_gap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.measures._audit import Audit
+from mechdesign.measures._audit import Audit, DistanceLoss
+from mechdesign.model._words import format_bound, short
 from mechdesign.report._style import ACCENT, INK, MUTED, headline, in_report_style, new_figure, put_legend
 
 _WIDTH, _HEIGHT = 7.4, 3.4
@@ -64,9 +65,34 @@ def epsilon_by_distance(audits: Mapping[str, Audit], radii: ArrayLike | None = N
     return figure
 
 
+@in_report_style
+def losses_picture(losses: Sequence[DistanceLoss], unit: str) -> Figure:
+    """Show the losses of one channel by distance, whose unit is `unit`."""
+    figure = new_figure(_WIDTH, _HEIGHT)
+    _draw_losses(figure.subplots(), {"": losses}, unit)
+    headline(figure, _describe_losses(losses, f" {unit}" if unit else ""))
+    return figure
+
+
+def _describe_losses(losses: Sequence[DistanceLoss], unit: str) -> str:
+    """Return a sentence on the least ε for the nearest pairs, and for all pairs."""
+    first, last = losses[0], losses[-1]
+    if math.isinf(first.epsilon):
+        return "No finite ε holds at any distance"
+    near = f"Secrets up to {short(first.radius)}{unit} apart need ε = {format_bound(first.epsilon, up=True, digits=4)}"
+    if math.isfinite(last.epsilon):
+        return f"{near}; all bounded pairs need ε = {format_bound(last.epsilon, up=True, digits=4)}"
+    least = next(each.radius for each in losses if math.isinf(each.epsilon))
+    return f"{near}; no finite ε holds up to {short(least)}{unit}"
+
+
 def draw_epsilons(axes: Axes, audits: Mapping[str, Audit], radii: ArrayLike | None = None) -> list[str]:
     """Draw a line for each audit; return the names of those that have no finite ε at any radius."""
-    lines = {name: found.epsilon_by_distance(radii) for name, found in audits.items()}
+    unit = next((found.secrets.unit for found in audits.values() if found.secrets is not None), "")
+    return _draw_losses(axes, {name: found.epsilon_by_distance(radii) for name, found in audits.items()}, unit)
+
+
+def _draw_losses(axes: Axes, lines: Mapping[str, Sequence[DistanceLoss]], unit: str) -> list[str]:
     finite = [each.epsilon for line in lines.values() for each in line if math.isfinite(each.epsilon)]
     largest = max(finite, default=0.0) or 1.0
     axes.set_ylim(0, 1.3 * largest)
@@ -87,7 +113,6 @@ def draw_epsilons(axes: Axes, audits: Mapping[str, Audit], radii: ArrayLike | No
     if broken:
         axes.axhline(1.1 * largest, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)))
         axes.text(0.005, _TOP - 0.02, "∞", transform=axes.transAxes, va="center", size=12, color=INK)
-    unit = next((found.secrets.unit for found in audits.values() if found.secrets is not None), "")
     axes.set_xlim(left=0)
     axes.set_xlabel("pairs of secrets at most this far apart" + (f" ({unit})" if unit else ""))
     axes.set_ylabel("least ε in nats")

@@ -7,14 +7,14 @@ implementation, and the data behind it. Each function below answers these questi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._revealed import revealed
 from mechdesign.measures._audit import Audit
 from mechdesign.model._channel import Channel
-from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names
 from mechdesign.model._words import decimal, format_bound, short
@@ -62,6 +62,16 @@ def describe_design(problem: Problem, channel: Channel, certificate: Certificate
     ]
 
 
+def describe_comparison(described: Mapping[str, Rows]) -> Rows:
+    """Return the rows on several designs from the rows on each, by its name; an answer that all share is said once."""
+    found = []
+    for lines in zip(*described.values(), strict=True):
+        said = [text for _, text in lines]
+        named = (f"{name}: {text}" for name, text in zip(described, said, strict=True))
+        found.append((lines[0][0], said[0] if len(set(said)) == 1 else ". ".join(named)))
+    return found
+
+
 def _list_units(problem: Problem) -> str:
     n, counts = len(problem.prior), count_bounded_pairs(problem)
     units: list[str] = []
@@ -88,7 +98,7 @@ def _list_parameters(problem: Problem, certificate: Certificate) -> str:
 
 
 def _describe_prior(problem: Problem, origin: Origin | None) -> str:
-    if origin is not None and origin.prior == STANDS_IN:
+    if origin is not None and origin.has_substitute_prior:
         return (
             "the channel was designed for a private prior, which is not in the files. The choice of the channel still "
             "depends on it, and has no ε"
@@ -212,6 +222,24 @@ def describe_sweep(keys: Sequence[str], note: str = "") -> Rows:
         (_SIDE_CHANNELS, _EXACT_SAMPLING),
         (_COLLECTION, f"{note[0].lower()}{note[1:]}" if note else "see the reports of the designs"),
         (_NOT_COVERED, "the choice of a design: it may depend on data, and has no ε"),
+    ]
+
+
+def describe_benchmark(families: Mapping[str, str], counted: Sequence[str]) -> Rows:
+    """Return the rows on a benchmark of solvers.
+
+    `families` are the titles of its families of problems, by name; problems of the families `counted` come from data.
+    """
+    listed = ", ".join(f"{name} ({title})" for name, title in families.items())
+    data = f", except {', '.join(counted)}, whose priors were counted in data" if counted else ""
+    return [
+        (_UNIT, "the secret behind one answer of one channel; the benchmark releases no answers"),
+        (_PARAMETERS, f"those of the problems; δ = 0 for every bound on pairs. {listed or 'No problem was run'}"),
+        (_TRUST, _LOCAL),
+        (_COMPOSITION, "nothing is released, so nothing adds up"),
+        (_SIDE_CHANNELS, "not measured: the times are those of the solvers, not of sampling"),
+        (_COLLECTION, f"the problems are generated from seeds{data}"),
+        (_NOT_COVERED, "matrices as solvers return them: only rounded and certified channels are private"),
     ]
 
 

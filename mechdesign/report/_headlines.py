@@ -14,6 +14,7 @@ import numpy as np
 
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import list_secrets
+from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem_words import cost_measure
 from mechdesign.model._words import Measure, decimal, format_bound, power, recognise_measure, short
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from mechdesign.certify._certificate import Certificate, Checked
     from mechdesign.measures._audit import Audit, PairLoss
+    from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
     from mechdesign.tables._release import Release
     from mechdesign.traces._released import ReleasedTrace
@@ -90,8 +92,11 @@ def write_achieved(checked: Checked) -> str:
     )
 
 
-def design_headline(problem: Problem, certificate: Certificate) -> Headline:
-    """Return the verdict on a design: whether its requirements hold, its cost, and its distance from the optimum."""
+def design_headline(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> Headline:
+    """Return the verdict on a design: whether its requirements hold, its cost, and its distance from the optimum.
+
+    If its origin says that a uniform prior stands in place of a private one, the verdict is not about the cost.
+    """
     if not certificate.holds:
         pair = ""
         if certificate.pair is not None:
@@ -101,6 +106,8 @@ def design_headline(problem: Problem, certificate: Certificate) -> Headline:
             pair = f" Worst pair of secrets: {' and '.join(names)}."
         return Headline(False, "Does not hold.", f"{certificate.reason}.{pair}")
     private = "Private" if certificate.requirements else "Nothing is required"
+    if origin is not None and origin.has_substitute_prior:
+        return Headline(True, f"{private}.", f"The prior is {STANDS_IN}.")
     cost = _describe_cost(certificate.cost, cost_measure(problem), certificate.objective, _has_cells(problem))
     if certificate.lower_bound <= 0 < certificate.cost:
         return Headline(True, f"{private}.", f"{cost}. No lower bound of the cost has been proved.")
@@ -186,15 +193,19 @@ def _find_distance(found: Audit, s: int, t: int) -> float | None:
 
 def _describe_distance(found: Audit, s: int, t: int) -> str:
     """Return the distance of two secrets in their unit, or an empty text if the ε is not per unit of this distance."""
-    weight = _find_distance(found, s, t)
-    if weight is None or found.secrets is None or not found.secrets.unit or not found.secrets.points.shape[1]:
-        return ""
+    weight, measured = _find_distance(found, s, t), measure_distances(found)
+    return f", {measured.with_unit(f'{weight:.3g}')} away" if weight is not None and measured.unit else ""
+
+
+def measure_distances(found: Audit) -> Measure:
+    """Return the distances of an audited channel between places; without places, name and unit are empty."""
     n = len(found.matrix)
     matrix, counts = np.zeros((n, n)), np.zeros((n, n), dtype=np.bool_)
     matrix[found.bound.sources, found.bound.targets] = found.bound.weights
     counts[found.bound.sources, found.bound.targets] = True
-    measured = recognise_measure(matrix, found.secrets, found.secrets, counts)
-    return f", {measured.with_unit(f'{weight:.3g}')} away" if measured.unit else ""
+    if found.secrets is None or not found.secrets.points.shape[1]:
+        return Measure(matrix)
+    return recognise_measure(matrix, found.secrets, found.secrets, counts)
 
 
 def _cost_unit(found: Audit) -> str:

@@ -10,12 +10,15 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from mechdesign.certify._texts import csv_text
 from mechdesign.model._words import plain
 from mechdesign.report._scales import ramps
 from mechdesign.report._style import Target, on_page, report_style
@@ -27,6 +30,15 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 class Strong(str):
     """Text that a page shows with emphasis."""
+
+
+def typeset(text: str) -> Markup:
+    """Return a text as HTML with lowered indices: the S of ε_S, for example.
+
+    >>> str(typeset("ε_S < 1"))
+    'ε<sub>S</sub> &lt; 1'
+    """
+    return Markup(re.sub(r"ε_(\w)", r"ε<sub>\1</sub>", str(escape(plain(text)))))
 
 
 def render(template: str, **facts: object) -> str:
@@ -45,11 +57,17 @@ def render(template: str, **facts: object) -> str:
 
 
 def figure(
-    draw: Callable[[], Figure], name: str, subject: str, caption: str = "", parts: Parts | None = None
+    draw: Callable[[], Figure],
+    name: str,
+    subject: str,
+    caption: str = "",
+    parts: Parts | None = None,
+    data: Sequence[Sequence[str]] = (),
 ) -> dict[str, object]:
-    """Return the facts of a figure: its headline, its caption and its drawings.
+    """Return the facts of a figure: its headline, its caption, its drawings and its data.
 
-    The figure is drawn for wide and for narrow screens (`mechdesign.report._style.on_page`).
+    The figure is drawn for wide and for narrow screens (`mechdesign.report._style.on_page`). `data` are the numbers
+    that it shows, below a row of heads: the page contains them as a table and as a CSV file.
     """
     drawn, finding = [], ""
     targets: tuple[tuple[Target, str], ...] = (("page", name), ("narrow page", f"{name}-narrow"))
@@ -58,7 +76,8 @@ def figure(
             made = draw()
             finding = " ".join(made.get_suptitle().split())
             drawn.append(inline_svg(made, own, f"{subject}. {finding}.", parts))
-    return {"name": name, "finding": finding, "drawn": drawn, "caption": caption, "panels": False}
+    shown = {"name": name, "finding": finding, "drawn": drawn, "caption": caption, "panels": False}
+    return {**shown, "data": data, "csv": _write_csv(data)}
 
 
 def panels(draw: Callable[[], Figure], name: str, parts: Parts) -> dict[str, object]:
@@ -67,7 +86,13 @@ def panels(draw: Callable[[], Figure], name: str, parts: Parts) -> dict[str, obj
         made = draw()
         drawn = inline_panels(made, name, parts)
     finding = " ".join(made.get_suptitle().split())
-    return {"name": name, "finding": finding, "drawn": drawn, "caption": "", "panels": True}
+    return {"name": name, "finding": finding, "drawn": drawn, "caption": "", "panels": True, "data": ()}
+
+
+def _write_csv(data: Sequence[Sequence[str]]) -> str:
+    """Return the address of a CSV file that the page itself contains; it writes ∞ as programs read it."""
+    rows = [[plain("inf" if cell == "∞" else cell) for cell in row] for row in data]
+    return f"data:text/csv;charset=utf-8,{quote(csv_text(rows))}"
 
 
 @functools.cache

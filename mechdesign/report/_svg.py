@@ -116,7 +116,7 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
         return
     if tag == "g" and kind == "box":
         (path,) = element
-        yield Element("path", {"class": kind, "d": _round(path.get("d", ""))})
+        yield Element("path", {"class": kind, "d": _trim_numbers(path.get("d", ""))})
         return
     known = {"class": kind} if tag == "g" and kind in GROUPS else {}
     made = Element(tag, known | dict(_attributes(element, page.name)))
@@ -147,7 +147,10 @@ def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
             yield key, value if value.startswith("data:") else f"#{name}-{value[1:]}"
         elif not value.startswith("rotate(-0 "):
             value = value.replace("url(#", f"url(#{name}-")
-            yield key, _round(value) if key in ("d", "x", "y", "transform", "points", "width", "height") else value
+            yield (
+                key,
+                _trim_numbers(value) if key in ("d", "x", "y", "transform", "points", "width", "height") else value,
+            )
 
 
 def _style_of(tag: str, style: str, name: str) -> Iterator[tuple[str, str]]:
@@ -168,7 +171,7 @@ def _variable(found: re.Match[str]) -> str:
     return f"var({VARIABLES[found[0]]})"
 
 
-def _round(numbers: str) -> str:
+def _trim_numbers(numbers: str) -> str:
     return _LONG.sub(lambda found: f"{float(found[0]):.1f}", " ".join(numbers.split()))
 
 

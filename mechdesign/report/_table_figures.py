@@ -74,7 +74,7 @@ def answers_picture(release: Release) -> Figure:
             _band(axes, along, release)
         axes.axhline(0, color=MUTED, linewidth=0.6)
         axes.set_xlabel(clip(name, 40))
-        axes.set_ylabel("answer")
+        axes.set_ylabel(_name_answers(release))
         _plain_numbers(axes, both=True)
         headline(figure, f"{len(release):,} answers with their {sure} intervals")
         return figure
@@ -82,7 +82,8 @@ def answers_picture(release: Release) -> Figure:
     names = [_name(release, int(index)) for index in order]
     columns = (release.answers[order], release.low[order], release.high[order])
     shown = "" if len(order) == len(release) else f"the {len(order)} largest of "
-    return _queries(names, *columns, f"{shown}{len(release):,} answers with their {sure} intervals".capitalize())
+    title = f"{shown}{len(release):,} answers with their {sure} intervals".capitalize()
+    return _queries(names, *columns, title, _name_answers(release))
 
 
 @in_report_style
@@ -96,7 +97,7 @@ def ranges_picture(ranges: Sequence[NamedRange]) -> Figure:
     sure = f"{float(chosen[0].estimate.confidence):.4g}"
     shown = "" if len(chosen) == len(ranges) else f"the first {len(chosen)} of "
     title = f"{shown}{len(ranges)} range{'s' * (len(ranges) > 1)}, each with its interval of confidence {sure}"
-    return _queries(names, values, low, high, title.capitalize())
+    return _queries(names, values, low, high, title.capitalize(), "records")
 
 
 @in_report_style
@@ -216,7 +217,7 @@ def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "ab
     return figure
 
 
-def _queries(names: Sequence[str], values: Floats, low: Floats, high: Floats, title: str) -> Figure:
+def _queries(names: Sequence[str], values: Floats, low: Floats, high: Floats, title: str, what: str) -> Figure:
     """Draw one answer per line, the first on top."""
     figure = new_figure(_WIDTH, 1.3 + 0.27 * len(names))
     axes = figure.subplots()
@@ -225,11 +226,15 @@ def _queries(names: Sequence[str], values: Floats, low: Floats, high: Floats, ti
     axes.plot(values, places, "o", color=ACCENT, markersize=4.5)
     axes.set_yticks(places, [clip(name, 44) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlabel("answer")
+    axes.set_xlabel(what)
     axes.grid(axis="x")
     _plain_numbers(axes)
     headline(figure, title)
     return figure
+
+
+def _name_answers(release: Release) -> str:
+    return "records" if release.description.what.startswith("histogram") else "answer"
 
 
 def _bars(axes: Axes, along: Floats, release: Release) -> None:

@@ -12,7 +12,7 @@ from mechdesign.model._words import decimal, short
 from mechdesign.report import _table_figures as pictures
 from mechdesign.report._guarantee import describe_table
 from mechdesign.report._headlines import describe_errors, table_headline, write_count, write_odds
-from mechdesign.report._pages import figure, render
+from mechdesign.report._pages import figure, render, typeset
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
@@ -47,7 +47,7 @@ def _facts(publication: Published) -> dict[str, object]:
         "factor": _factor(described.epsilon),
         "rho": short(float(described.rho), 4) if described.rho is not None else "",
         "noise": [
-            ("Mechanism", described.mechanism if described.mechanism != "none" else "no noise"),
+            ("Mechanism", typeset(described.mechanism) if described.mechanism != "none" else "no noise"),
             ("Spent", "nothing" if free else described.spent),
             ("Noise in steps of", _step(described.step)),
         ],

@@ -18,8 +18,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from mechdesign.base._atomic import write_file
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._words import power, short
+from mechdesign.report._guarantee import describe_benchmark
 from mechdesign.report._pages import Strong, figure, render
 from mechdesign.report._style import ACCENT, INK, MUTED, abreast, headline, in_report_style, new_figure, put_legend
+from mechdesign.runs._families import FAMILIES
 from mechdesign.runs._identity import environment
 from mechdesign.runs._phases import OPTIMAL_GAP, SLACK, Verdict
 from mechdesign.runs._scores import SHIFT, contestant, is_solved, performance_profile, scores, seconds
@@ -217,6 +219,7 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
     said = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL]
     bad = [row for row in said if _is_false_optimum(row)]
     found = environment()
+    families = [FAMILIES[name] for name in dict.fromkeys(row["family"] for row in rows) if name in FAMILIES]
     return render(
         "bench.html",
         title=f"Solver benchmark, suite {about['suite']}",
@@ -235,6 +238,9 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
         pictures=list(_pictures(rows)) if rows else [],
         not_private=list(map(_not_private, bad)),
         all=list(map(_run, rows)),
+        guarantee=describe_benchmark(
+            {each.name: each.title for each in families}, [each.name for each in families if each.data() != ""]
+        ),
         machine=[
             ("Processor", f"{found['processor']}, {found['cores']} cores, {found['memory_gb']} GB"),
             ("Python", f"{found['python']} on {found['system']}"),

@@ -25,6 +25,7 @@ from mechdesign.base._locks import why_unlocked
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import csv_text, from_cell
+from mechdesign.model._words import clip
 from mechdesign.runs._identity import canonical, environment, identity
 
 Value = str | int | float | bool | None
@@ -367,7 +368,7 @@ def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resu
         then, now = known.get("about"), wanted["about"]
         changed = (
             [
-                f"{name} was {_shorten(then.get(name))} and is now {_shorten(now.get(name))}"
+                f"{name} was {_write_value(then.get(name))} and is now {_write_value(now.get(name))}"
                 for name in {**then, **now}
                 if then.get(name) != now.get(name)
             ]
@@ -380,6 +381,6 @@ def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resu
         raise RecordsError(f"{folder} already contains results of this request. Resume it, or choose another folder")
 
 
-def _shorten(value: object, limit: int = 100) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def _write_value(value: object) -> str:
+    """Return a value as JSON in at most 100 characters."""
+    return clip(json.dumps(value, ensure_ascii=False), 100)

@@ -345,11 +345,11 @@ def _picture(sweep: Sweep, rows: Sequence[Row]) -> dict[str, object]:
         "Each point is a design; its numbers appear under the pointer. A bar extends down to the proved lower bound if "
         "the gap is visible. Hollow points were stopped by a limit, and crosses have no channel."
     )
-    draw = functools.partial(sweep_picture, rows, chosen, unit, name_keys(sweep), _name_cost(sweep))
+    draw = functools.partial(sweep_picture, rows, chosen, unit, name_keys(sweep), _find_cost_name(sweep))
     return figure(draw, "costs", "Cost of each design", caption, hints(rows, list(sweep.values)))
 
 
-def _name_cost(sweep: Sweep) -> str:
+def _find_cost_name(sweep: Sweep) -> str:
     """Return the name of the cost: "expected cost" or "worst cost", or "cost" if the objective is swept."""
     if any(key == "cost" or key.startswith("cost.objective") for key in sweep.values):
         return "cost"
@@ -374,7 +374,7 @@ def _describe_costs(sweep: Sweep, rows: Sequence[Row]) -> str:
     first, last = min(float(value) for value, *_ in found), max(float(value) for value, *_ in found)
     symbol, _, per = name.partition(" per ")
     behind = f" per {per}" if per else ""
-    said = f"The {_name_cost(sweep)} is {costs_at(first)} at {symbol} = {short(first)}{behind}"
+    said = f"The {_find_cost_name(sweep)} is {costs_at(first)} at {symbol} = {short(first)}{behind}"
     said += f", and {costs_at(last)} at {symbol} = {short(last)}{behind}" if last > first else ""
     gaps = [float(row.values["relative_gap"]) for *_, row in found if _is_number(row.values.get("relative_gap"))]
     return f"{said}. The largest proved gap is {relative(max(gaps))}." if gaps else f"{said}."

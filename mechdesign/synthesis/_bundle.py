@@ -38,7 +38,7 @@ from mechdesign.certify._texts import require_plain, require_plain_texts, to_cel
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import BoundingBox, Domain, Grid, GridPart
 from mechdesign.model._locate import Lattice
-from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._origin import Origin
 from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
@@ -224,7 +224,7 @@ def has_substitute_prior(folder: str | Path) -> bool:
         origin = _restore_origin(bundle.read(folder))
     except CertificateError:
         return False
-    return origin is not None and origin.prior == STANDS_IN
+    return origin is not None and origin.has_substitute_prior
 
 
 def _restore_origin(found: bundle.Bundle) -> Origin | None:

@@ -234,7 +234,7 @@ def recover_design(
     smaller gap are kept.
     """
     clock = time.perf_counter()
-    rounded = _round(form, candidate, interior)
+    rounded = _round_candidate(form, candidate, interior)
     ended = time.perf_counter()
     summary = replace(
         candidate.summary,
@@ -256,7 +256,7 @@ def recover_design(
     return first.noted(certifying_seconds=round(time.perf_counter() - ended, 3))
 
 
-def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | None) -> Rounded:
+def _round_candidate(form: NormalForm, candidate: ChannelCandidate, interior: Floats | None) -> Rounded:
     """Round the solver's matrix; use a constant output or the interior channel if that is cheaper."""
     problem = form.problem
     bounds = problem.pair_bounds.values()

@@ -44,6 +44,25 @@ def check_public_target(folder: Path) -> None:
         check_folder(folder, lambda entry: False, "a design without its prior")
 
 
+def find_obstacle(problem: Problem) -> InputError | None:
+    """Return the error of `withhold_prior` for a problem, or None if its designs can be published."""
+    for index, floor in problem.floors.items():
+        return InputError(
+            f"requirements[{problem.places[index]}]",
+            f"is {floor.kind} privacy, which depends on a prior: it cannot be proved without one",
+            bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
+            remedy=_REMEDY,
+        )
+    if problem.secrets is not None and problem.secrets.lattice is not None:
+        return InputError(
+            "cost",
+            "is the cost of anchors, a mean over visits, and reveals the visits like the prior",
+            bound="secrets that are not anchors",
+            remedy=_REMEDY,
+        )
+    return None
+
+
 def withhold_prior(problem: Problem, channel: Channel) -> PublicDesign:
     """Return the publishable version of a design; it depends on the prior only through the channel.
 
@@ -58,20 +77,9 @@ def withhold_prior(problem: Problem, channel: Channel) -> PublicDesign:
         InputError: A requirement depends on a prior, such as distortion privacy. The error is also raised if the
             secrets are anchors, whose costs are means over the same visits as the prior.
     """
-    for index, floor in problem.floors.items():
-        raise InputError(
-            f"requirements[{problem.places[index]}]",
-            f"is {floor.kind} privacy, which depends on a prior: it cannot be proved without one",
-            bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
-            remedy=_REMEDY,
-        )
-    if problem.secrets is not None and problem.secrets.lattice is not None:
-        raise InputError(
-            "cost",
-            "is the cost of anchors, a mean over visits, and reveals the visits like the prior",
-            bound="secrets that are not anchors",
-            remedy=_REMEDY,
-        )
+    obstacle = find_obstacle(problem)
+    if obstacle is not None:
+        raise obstacle
     public = replace(problem, prior=Prior.uniform(len(problem.prior)).probabilities)
     evidence = Evidence(channel.numerators, EXPONENT, public.prior, public.cost, public.objective, public.stated)
     certificate = certify(evidence, {"mechdesign": __version__})

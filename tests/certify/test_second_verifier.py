@@ -129,7 +129,8 @@ def test_both_prove_what_old_versions_wrote(folder: Path) -> None:
     assert len(proved) == len(certificate.requirements) + 1
     for checked, shown in zip(certificate.requirements, proved, strict=False):
         assert shown.startswith(f"{checked.kind} privacy, {checked.number} {checked.nominal}")
-        assert shown.endswith(f"realised {checked.realised}")
+        least = "error" if checked.at_least else f"least {checked.number}"
+        assert shown.endswith(f": holds; {least} {checked.realised}")
 
 
 @pytest.mark.parametrize("name", SETS)

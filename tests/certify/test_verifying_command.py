@@ -44,7 +44,7 @@ def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[st
         "graph privacy, epsilon 1",
         "distortion privacy, minimum 0.2",
     ]
-    assert lines[5].startswith("expected cost 0.")
+    assert lines[5].startswith("expected cost under the prior in the files: 0.")
     assert "; no channel costs less than 0." in lines[5]
     assert lines[6:] == [
         "stated, not proved: labels and places in channel.npz: observables, secrets, secrets_points",
@@ -79,7 +79,7 @@ def test_a_radius_is_printed_where_there_is_one(capsys: pytest.CaptureFixture[st
     )
     put(tmp_path, encode(evidence, certify(evidence)))
     assert main([str(tmp_path)]) == 0
-    assert "threshold privacy, epsilon 2, radius 1: realised" in capsys.readouterr().out
+    assert "threshold privacy, epsilon 2, radius 1: holds; least epsilon " in capsys.readouterr().out
 
 
 def test_the_worst_cost_is_printed_where_it_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

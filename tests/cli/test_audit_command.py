@@ -124,6 +124,18 @@ def test_specifications_and_places_of_another_number_are_refused(files: Path) ->
         assert words in result.stderr
 
 
+def test_a_header_above_places_is_named(files: Path) -> None:
+    Path("r.csv").write_text("0.75,0.25\n0.25,0.75\n")
+    Path("two.csv").write_text("x,y\n0,0\n1,0\n")
+    arguments = ["audit", "r.csv", "--distance", "euclidean", "--points", "two.csv"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "two.csv, line 1: is a header; found 2 texts; must be numbers, as in the lines below." in result.stderr
+    assert "Remove names of columns and rows" in result.stderr
+    Path("two.csv").write_text("0,0\n1,0\n")
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+
+
 def test_places_in_a_file_lie_on_a_plane(files: Path) -> None:
     Path("r.csv").write_text("0.75,0.25\n0.25,0.75\n")
     Path("two.csv").write_text("30.25,-97.75\n30.31,-97.71\n")

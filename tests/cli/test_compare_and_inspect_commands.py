@@ -51,8 +51,8 @@ def test_compare_writes_a_page_that_asks_nothing_of_the_network(folders, tmp_pat
     page = tmp_path / "both.html"
     run("compare", folders / "low", folders / "high", "-o", page)
     text = page.read_text(encoding="utf-8")
-    assert text.count("<figure") == 2
-    assert text.count('role="img"') == 4
+    assert text.count("<figure") == 3
+    assert text.count('role="img"') == 6
     assert "script-src 'sha256-" in text
     assert 'data-shows="error-1"' in text
     assert "All on one scale" in text
@@ -140,6 +140,22 @@ def test_inspect_says_what_is_there(folders):
     found = json.loads(run("inspect", folders / "low", "--json"))
     assert found["certificate"]["holds"]
     assert found["files"]["channel.npz"] > 100
+
+
+def test_the_claims_of_a_continuous_requirement_have_names(tmp_path):
+    plan = md.Domain.anchors(columns=3, rows=3, width=2.0, height=2.0, unit="km")
+    problem = md.Problem(
+        md.Prior.uniform(9), md.distances.euclidean(plan), [md.ContinuousPrivacy("1", plan)], secrets=plan,
+        observables=plan,
+    )  # fmt: skip
+    md.design(problem).save(tmp_path / "d")
+    text = run("inspect", tmp_path / "d")
+    for name in ("continuous privacy, ε per km (Euclidean distance, all points)", "anchors along x", "anchors along y"):
+        assert sum(name in line and "≤" in line for line in text.splitlines()) == 1
+    bounded = [line for line in text.splitlines() if line.startswith("bounded")]
+    assert [line.partition("   ")[0] for line in bounded] == [
+        "bounded, between neighbouring anchors along x", "bounded, between neighbouring anchors along y",
+    ]  # fmt: skip
 
 
 def test_inspect_draws_an_outline(folders, tmp_path):

@@ -55,6 +55,18 @@ def test_table(files: Path) -> None:
     assert facts["all releases together"] == "1"
 
 
+@pytest.mark.parametrize(("steps", "shown"), [(3, "0.3"), (6, "0.6"), (7, "0.7")])
+def test_budgets_are_added_as_they_are_printed(files: Path, steps: int, shown: str) -> None:
+    Path("I.csv").write_text("1,0\n0,1\n")
+    result = run("leakage", "I.csv", "--epsilon", "0.1", "--steps", str(steps), "--window", str(steps))
+    facts = [re.split(r"  +", line.strip()) for line in result.stdout.splitlines()]
+    for name in ("largest leakage of one release", "all releases together"):
+        assert [name, shown] in facts
+    assert json.loads(run("leakage", "I.csv", "--epsilon", "0.1", "--steps", str(steps), "--json").stdout)["facts"][
+        "total"
+    ] == float(shown)
+
+
 def test_json_csv_and_plot(files: Path) -> None:
     arguments = ["B.csv", "--epsilon", "0.1", "--steps", "60", "--json", "-o", "table.csv", "--plot", "p.png"]
     result = run("leakage", *arguments)
@@ -117,7 +129,7 @@ MANY = ["--epsilon", "1", "--steps", "2"]
         (["leakage", "B.csv", "--epsilon", "nan", "--steps", "2"], "--epsilon: is not accepted; found nan"),
         (["leakage", "bad.csv", *MANY], "backward (bad.csv)[0]: does not sum to 1; found 0.9"),
         (["leakage", "B.csv", "--forward", "bad.csv", *MANY], "forward (bad.csv)[0]: does not sum to 1; found 0.9"),
-        (["leakage", "text.csv", *MANY], "text.csv, line 1, field 1: is not a number; found a"),
+        (["leakage", "text.csv", *MANY], "text.csv, line 1: is a header; found 2 texts"),
         (["leakage", "ragged.csv", *MANY], "ragged.csv, line 2: has the wrong number of fields"),
         (["leakage", "empty.csv", *MANY], "empty.csv: is empty; must be at least one line of numbers"),
         (["leakage", "none.csv", *MANY], "none.csv: cannot be opened (No such file or directory)"),

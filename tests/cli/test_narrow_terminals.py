@@ -23,6 +23,7 @@ COMMANDS = (
     "policy --example districts",
     "table plan --example admissions",
     "table --example admissions -o outcome --no-report --seed 1",
+    "release --example walk -o outcome --seed 1",
     "leakage --example traffic",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "sweep sweep.toml -o swept --jobs 1",

@@ -119,7 +119,7 @@ def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
     shown = run("inspect", public)
     assert "private" not in shown.partition("prior")[0]
     assert "nothing is claimed of cost" in " ".join(shown.split())
-    assert "private" not in run("attack", public)
+    assert "is private" not in run("attack", public)
 
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
@@ -258,6 +258,55 @@ def test_a_prior_of_unknown_origin_is_said_to_be_one_that_may_be_private(tmp_pat
     for prior, may_be in ((md.Prior.uniform(3), False), (md.Prior.from_counts([1, 2, 3]), True)):
         md.design(md.Problem(prior, cost, [md.MetricPrivacy(1.0, cost)])).save(tmp_path / "d")
         assert ("private" in run("inspect", tmp_path / "d")) is may_be
+
+
+def test_no_cost_is_claimed_under_a_prior_that_stands_in(designed: tuple[Path, str], tmp_path: Path) -> None:
+    folder, public = designed[0], tmp_path / "public"
+    run("export", folder, "--without-prior", "-o", public)
+    page = (public / "report.html").read_text()
+    for said in (run("verify", public), run("inspect", public), page):
+        assert "cost under a uniform prior" in said or "cost, under a uniform prior" in said
+        assert "off by at most" not in said
+        assert "minimised" not in said
+    assert "off by at most" in run("verify", folder)
+    for arguments in (["attack", public], ["audit", public, "--no-optimum"], ["compare", folder, public]):
+        said = " ".join(run(*arguments).split())
+        assert "are under a uniform prior, not a private one" in said
+    said = run("compare", folder, public, "-o", tmp_path / "both.html")
+    assert "the private one of public: costs are not comparable" in said
+    both = (tmp_path / "both.html").read_text()
+    assert "under a uniform prior, not a private one" in both
+    assert "Cost against privacy" not in both
+    assert "Cost against privacy" in write_comparison(folder, tmp_path / "same.html")
+
+
+def write_comparison(folder: Path, page: Path) -> str:
+    run("compare", folder, folder, "-o", page)
+    return page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "offered"),
+    [
+        ({}, True),
+        ({'kind = "metric"\nepsilon = 0.8': 'kind = "distortion"\nminimum = 0.01'}, False),
+        ({"grid = {": "anchors = {", "smoothing = 0.01\n": ""}, False),
+    ],
+)
+def test_a_folder_without_the_prior_is_offered_only_where_it_can_be_written(
+    tmp_path: Path, changes: dict[str, str], offered: bool
+) -> None:
+    specification = write_specification(tmp_path, VISITS)
+    text = SPECIFICATION
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    specification.write_text(text)
+    said = run("design", specification, "-o", tmp_path / "d", "--no-report")
+    assert "every count exactly" in " ".join(said.split())
+    assert ("--without-prior" in said) is offered
+    exported = CliRunner().invoke(main, ["export", str(tmp_path / "d"), "--without-prior", "-o", str(tmp_path / "e")])
+    assert exported.exit_code == (0 if offered else 2)
 
 
 def test_schedules_and_sweeps_say_it_too(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> No
 )
 def test_names_of_rows_and_columns_are_asked_about(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(InputError, match="header, numbered"):
+    with pytest.raises(InputError, match="--header, --numbered"):
         told(lambda: read_matrix(path))
     with reading_as(header=True, numbered=True, decimal="," if ";" in text else None):
         assert read_matrix(path).tolist() == [[0.5, 0.5], [0.25, 0.75]]

@@ -49,6 +49,14 @@ def test_infinities_pass(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Remove names of columns"),
+        (
+            "m.csv",
+            b"x,y\n1,2\n",
+            r"m\.csv, line 1: is a header; found 2 texts; must be numbers.* Remove names of columns",
+        ),
+        ("m.csv", b"x\n1\n", r"m\.csv, line 1: is a header; found 1 text;"),
+        ("m.csv", b"x,1\n1,2\n", r"m\.csv, line 1, field 1: is not a number; found a"),
+        ("m.csv", b"x,y\nz,t\n", r"m\.csv, line 1, field 1: is not a number; found a"),
         ("m.csv", b"1,0\n1\n", r"m\.csv, line 2: has the wrong number of fields; found 1; must be 2"),
         ("m.csv", b"1_0\n", "is not a number"),
         ("m.csv", b"# nothing\n", "is empty"),

@@ -346,6 +346,29 @@ def test_other_solvers(solver: str) -> None:
         assert found.distortion == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("function", [minimax, pairwise_minimax])
+@pytest.mark.parametrize("solver", ["highs-ipx", "highs", "scipy"])
+def test_rare_observables_are_not_neglected(function: Callable[..., Attack], solver: str) -> None:
+    """HiGHS drops coefficients below 1e-9; together, these observables have a probability of 4e-6."""
+    odds = np.random.default_rng(1).uniform(0.2, 0.8, (2, 10_000))
+    odds *= 4e-10 / odds.mean()
+    assert odds.max() < 1e-9
+    common = np.array([[0.75, 0.25], [0.25, 0.75]]) * (1 - odds.sum(axis=1, keepdims=True))
+    found = function(np.hstack([common, odds]), None, hamming(2), solver=solver)
+    # An attacker who guesses a secret for every rare observable errs by at least the common part.
+    assert common[0, 1] - 1e-9 < found.distortion < common[0, 1] + 4e-6
+
+
+@pytest.mark.parametrize(("power", "epsilon", "value"), [(1, "1", 0.0638696211708), (2, "0.5", 0.0782020451956)])
+def test_the_pairwise_attack_on_a_regular_grid_is_proved(power: int, epsilon: str, value: float) -> None:
+    grid = mechdesign.Domain.grid(7, 7, 7.0, 7.0)
+    distance = mechdesign.distances.euclidean(grid)
+    requirement = mechdesign.MetricPrivacy(epsilon, distance)
+    made = mechdesign.design(mechdesign.Problem(mechdesign.Prior.uniform(49), distance**power, [requirement]))
+    found = pairwise_minimax(made.channel, distance=distance)
+    assert found.distortion == pytest.approx(value, rel=1e-8)
+
+
 @pytest.mark.slow
 def test_a_hundred_secrets() -> None:
     points = np.array(list(itertools.product(range(10), repeat=2)), dtype=float)

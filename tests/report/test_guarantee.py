@@ -12,7 +12,8 @@ from sweep_examples import sweep
 
 import mechdesign as md
 from mechdesign.model._origin import STANDS_IN, Origin
-from mechdesign.report import _audit_page, _design_page, _guarantee, _table_page
+from mechdesign.report import _audit_page, _compare_page, _design_page, _guarantee, _table_page
+from mechdesign.report._compare_page import attack_design
 from mechdesign.runs import _sweep_page
 from mechdesign.tables._files import Publication
 
@@ -205,6 +206,36 @@ def test_every_page_has_the_block():
     for page in (_audit_page.page(found), _table_page.html(Publication(release))):
         assert page.count(HEADING) == 1
         assert all(f'<th scope="row">{term}</th>' in page for term in TERMS)
+
+
+def test_an_answer_that_all_designs_share_is_said_once():
+    one = {"Unit": "u", "Privacy": "p"}
+    rows = _guarantee.describe_comparison({"a": list(one.items()), "b": [("Unit", "u"), ("Privacy", "q")]})
+    assert rows == [("Unit", "u"), ("Privacy", "a: p. b: q")]
+    with pytest.raises(ValueError, match="zip"):
+        _guarantee.describe_comparison({"a": list(one.items()), "b": [("Unit", "u")]})
+
+
+def test_a_comparison_says_the_source_of_each_prior():
+    problem = md.Problem(UNIFORM, KM, [md.MetricPrivacy("0.8", KM)], secrets=LINE, observables=LINE)
+    made = channel(FLAT)
+    designs = [
+        attack_design(name, problem, made, certificate(problem, made), origin)
+        for name, origin in (("a", None), ("b", Origin(prior="a uniform prior")))
+    ]
+    page = _compare_page.html(designs)
+    assert page.count(HEADING) == 1
+    assert all(f'<th scope="row">{term}</th>' in page for term in TERMS)
+    assert "b: the prior was not counted in data (a uniform prior)" in page
+
+
+def test_a_benchmark_says_which_problems_come_from_data():
+    said = dict(_guarantee.describe_benchmark({"grid": "a grid", "checkins": "check-ins"}, ["checkins"]))
+    assert list(said) == TERMS
+    assert "grid (a grid), checkins (check-ins)" in said["Privacy parameters"]
+    assert "except checkins, whose priors were counted in data" in said["Data collection"]
+    assert "except" not in dict(_guarantee.describe_benchmark({"grid": "a grid"}, []))["Data collection"]
+    assert "No problem was run" in dict(_guarantee.describe_benchmark({}, []))["Privacy parameters"]
 
 
 def test_texts_are_escaped():

@@ -68,4 +68,6 @@ def test_the_report_holds_everything_and_asks_nothing_of_the_network():
     assert "∞" in page
     assert "&gt; 10.0" in page or "> 10.0" in page
     assert "http" not in page.replace("http-equiv", "")
+    assert "In the terms of NIST SP 800-226" in page
+    assert "grid (d-privacy on a square grid)" in page
     assert html(about, [], 5)

@@ -351,3 +351,13 @@ def test_ranges_that_share_an_end_and_columns_of_counts_are_told_of(tmp_path):
     (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"])
     (tmp_path / "t.csv").write_text("name,age\na,1\n")
     assert read(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()
+
+
+def test_notes_come_after_the_table():
+    ranges = KINDS["ranges"].replace("[3, 9]", "[2, 9]")
+    result = run(*write(ranges, TABLE.replace("name,age", "count,age")), "--no-report", "--seed", "1")
+    assert result.exit_code == 0, result.output
+    shown = result.output
+    assert shown.index("0 to 2") < shown.index("time  ") < shown.index("files  ") < shown.index("note:")
+    assert "the column count is not read" in said(result)
+    assert "both count 2" in said(result)

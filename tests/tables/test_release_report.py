@@ -12,7 +12,7 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import ExportError
 from mechdesign.report import _saving as saving
-from mechdesign.report._table_figures import answers_picture, cdf_picture, clusters_picture
+from mechdesign.report._table_figures import answers_picture, cdf_picture, clusters_picture, ranges_picture
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Publication
 
@@ -124,6 +124,16 @@ def test_exact_answers_say_so():
         assert words in page.words
 
 
+def test_indices_are_lowered():
+    threshold = 'policy = { kind = "threshold", theta = 20 }\n'
+    found = parse(f'{AGE}{threshold}release = {{ kind = "cdf", epsilon = 1 }}\n').release(data(), rng=1)
+    assert "ε_S = " in found.release.description.mechanism
+    page = saving.html(found)
+    assert "ε<sub>S</sub> = " in page
+    assert "ε<sub>H</sub> = " in page
+    assert "ε_" not in page
+
+
 def test_tables_hold_the_numbers():
     found = published("ranges")
     page = _Page(saving.html(found))
@@ -137,6 +147,10 @@ def test_tables_hold_the_numbers():
 def test_pictures():
     histogram = answers_picture(published("histogram").release)
     assert len(histogram.axes[0].patches) == 100
+    assert histogram.axes[0].get_ylabel() == "records"
+    assert answers_picture(published("blocks").release).axes[0].get_xlabel() == "records"
+    assert answers_picture(published("workload").release).axes[0].get_xlabel() == "answer"
+    assert ranges_picture(published("ranges").ranges).axes[0].get_xlabel() == "records"
     many = md.tables.release_histogram([1], md.tables.Policy.full(md.tables.Domain({"age": range(5000)})), 1, rng=1)
     assert len(answers_picture(many).axes[0].lines[0].get_xdata()) == 2000
     assert len(answers_picture(published("workload").release).axes[0].get_yticks()) == 40

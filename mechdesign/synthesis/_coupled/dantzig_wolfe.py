@@ -74,7 +74,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     minima = np.array([float(floor.minimum) for floor in floors.values()])
     outcome, best, rounds = decompose(kinds, minima, name, settings, deadline)
     assert best.point is not None
-    channels, weight = _round(problem, kinds, members, best.point, floors)
+    channels, weight = _round_parts(problem, kinds, members, best.point, floors)
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:
         numerators[np.ix_(member.part.secrets, member.part.observables)] = channels[member.kind]
@@ -114,7 +114,7 @@ def _check_choices(settings: SolveSettings) -> None:
         raise InputError("rows", "cannot be chosen for parts coupled by a floor", value=rows, bound=bound)
 
 
-def _round(
+def _round_parts(
     problem: Problem,
     kinds: Sequence[PartClass],
     members: Sequence[_Member],
