@@ -26,6 +26,11 @@ _RENAMED_OPTIONS = ("date", "time_format", "time_zone", "longitudes", "missing",
 @click.argument("data", metavar="DATA", type=_FILE)
 @click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write the specification to this file.")
 @click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="Approximate number of cells.")
+@click.option(
+    "--anchors",
+    is_flag=True,
+    help="Protect all coordinates: the corners of the cells are anchors.",
+)
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
 @click.option("--user", metavar="COLUMN", help="The column with the user.")
@@ -46,6 +51,7 @@ def init(
     data: Path,
     target: Path | None,
     cells: int,
+    anchors: bool,
     latitude: str | None,
     longitude: str | None,
     user: str | None,
@@ -101,7 +107,7 @@ def init(
         say_note(note)
     if found.order not in proposal.notes:
         say_note(f"{data}: {found.order}")
-    text = text_of(found, proposal, None if target is None else target.parent)
+    text = text_of(found, proposal, None if target is None else target.parent, anchors)
     if target is None:
         say(text, nl=False)
         return

@@ -20,7 +20,7 @@ from mechdesign.data._joining import Joined
 from mechdesign.data._resampling import median_interval, seconds_text
 from mechdesign.data._trajectories import Visits, to_grid
 from mechdesign.model import distances
-from mechdesign.model._domain import BoundingBox, Domain
+from mechdesign.model._domain import BoundingBox, Domain, Grid
 from mechdesign.model._locate import PLANE, locate
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import largest_distortion
@@ -180,15 +180,12 @@ def propose(found: DataSource, cells: int = 64) -> Proposal:
     )
 
 
-def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -> str:
+def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None, anchors: bool = False) -> str:
     """Return the specification with comments; with `folder`, the paths of data files are relative to this folder.
 
-    The text does not name any user, because specifications are passed on together with their results.
+    With `anchors`, the secrets are all coordinates of the box instead of its cells. The text does not name any user,
+    because specifications are passed on together with their results.
     """
-    domain = proposal.domain
-    cells, box = domain.cells, domain.geographic
-    assert cells is not None
-    assert box is not None
     path = str(found.path) if folder is None else _relative(found.path, folder)
     points = proposal.inside + proposal.outside
     users = {trace.user for trace in found.traces}
@@ -204,19 +201,7 @@ def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -
         "",
         f"title = {_quote(_title(found))}",
         "",
-        f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box "
-        "surrounds the place with most points,",
-        f"# and contains {proposal.inside} of {points}. More cells give a finer map, but time grows with the third "
-        "power of their number.",
-        "[domain.grid]",
-        f"columns = {cells.columns}",
-        f"rows = {cells.rows}",
-        *(f"{side} = {getattr(box, side)!r}" for side in ("south", "north", "west", "east")),
-        "",
-        "# The probability of each cell, counted over all users; smoothing is added to the count of each cell.",
-        "[prior]",
-        f"smoothing = {_SMOOTHING}",
-        "",
+        *(_lines_on_anchors(proposal) if anchors else [*_lines_on_cells(proposal), ""]),
         f"[prior.{form}]",
         f"path = {_quote(path)}",
     ]
@@ -226,10 +211,10 @@ def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -
         lines.append(f"missing = {found.said.missing!r}")
     if len(users) > 1:
         lines.append(f'# only = "…"  # {whose} instead of all')
-    if interval is not None:
+    if interval is not None and not anchors:
         lines.append(f"# The median interval of points is {seconds_text(interval)}; a chain should have even steps:")
         lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
-    lines += _lines_on_privacy(proposal)
+    lines += _lines_on_privacy(proposal, anchors)
     if len(users) > 1:
         lines += [
             "",
@@ -241,22 +226,86 @@ def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -
     return "\n".join(lines) + "\n"
 
 
-def _lines_on_privacy(proposal: Proposal) -> list[str]:
+def _lines_on_cells(proposal: Proposal) -> list[str]:
+    """Return the table of the grid, and that of the prior without its file."""
+    cells = proposal.domain.cells
+    assert cells is not None
+    return [
+        f"# Secrets are cells of {_size_text(cells)}. The box surrounds the place with most points,",
+        f"# and contains {proposal.inside} of {proposal.inside + proposal.outside}. More cells give a finer map, but "
+        "time grows with the third power of their number.",
+        "[domain.grid]",
+        *_lines_on_box(proposal),
+        "",
+        "# The probability of each cell, counted over all users; smoothing is added to the count of each cell.",
+        "[prior]",
+        f"smoothing = {_SMOOTHING}",
+    ]
+
+
+def _lines_on_anchors(proposal: Proposal) -> list[str]:
+    """Return the tables of the anchors and of the answers, and the comment on the prior."""
+    cells = proposal.domain.cells
+    assert cells is not None
+    return [
+        "# Secrets are all coordinates of the box, which surrounds the place with most points, and contains",
+        f"# {proposal.inside} of {proposal.inside + proposal.outside}. Anchors are the corners of cells of "
+        f"{_size_text(cells)}; more anchors lower the cost, and take longer.",
+        "[domain.anchors]",
+        *_lines_on_box(proposal, more=1),
+        "",
+        "# Answers are the centres of the cells.",
+        "[observables.grid]",
+        *_lines_on_box(proposal),
+        "",
+        "# The prior: the points of all users, without rounding to cells.",
+    ]
+
+
+def _lines_on_box(proposal: Proposal, more: int = 0) -> list[str]:
+    """Return the keys of a grid over the box, with `more` columns and rows than the proposed one."""
+    cells, box = proposal.domain.cells, proposal.domain.geographic
+    assert cells is not None
+    assert box is not None
+    sides = [f"{side} = {getattr(box, side)!r}" for side in ("south", "north", "west", "east")]
+    return [f"columns = {cells.columns + more}", f"rows = {cells.rows + more}", *sides]
+
+
+def _size_text(cells: Grid) -> str:
+    return f"{cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km"
+
+
+def _lines_on_privacy(proposal: Proposal, anchors: bool) -> list[str]:
     """Return the tables of the cost, the requirements and the solver."""
+    distance = math.log(_ODDS_FACTOR) / proposal.epsilon
+    if anchors:
+        promise = [
+            f"# An answer changes the odds between any two places {distance:.2g} km apart by a factor of at most "
+            f"{_ODDS_FACTOR}.",
+            "# A smaller ε protects more, at a higher cost.",
+            "[[privacy]]",
+            'kind = "continuous"',
+            f"epsilon = {_decimal(proposal.epsilon)}",
+        ]
+    else:
+        promise = [
+            f"# An answer changes the odds between cells whose centres are {distance:.2g} km apart by a factor of at "
+            f"most {_ODDS_FACTOR}.",
+            "# Places on both sides of a border are in two cells; the option --anchors protects all coordinates.",
+            "# A smaller ε protects more, at a higher cost.",
+            "[[privacy]]",
+            'kind = "metric"',
+            f"epsilon = {_decimal(proposal.epsilon)}",
+            'distance = "euclidean"',
+        ]
     return [
         "",
         "# The cost of an answer is its distance from the truth, in km.",
         "[cost]",
         'distance = "euclidean"',
         "",
-        *_lines_on_noise(proposal.worth),
-        f"# An answer changes the odds between cells whose centres are "
-        f"{math.log(_ODDS_FACTOR) / proposal.epsilon:.2g} km apart by a factor of at most {_ODDS_FACTOR}.",
-        "# Places on both sides of a border are in two cells. A smaller ε protects more, at a higher cost.",
-        "[[privacy]]",
-        'kind = "metric"',
-        f"epsilon = {_decimal(proposal.epsilon)}",
-        'distance = "euclidean"',
+        *_lines_on_noise(proposal.worth, anchors),
+        *promise,
         "",
         "# The least expected error in km of the best guess by an adversary who knows the prior. Releasing nothing "
         "reaches",
@@ -290,7 +339,7 @@ def _lines_on_columns(found: DataSource, folder: Path | None) -> list[str]:
     return lines + [f"{key} = {_quote(value)}" for key, value in keys.items() if value is not None]
 
 
-def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
+def _lines_on_noise(worth: Worth, anchors: bool) -> tuple[str, ...]:
     """Return the comment on the choice of ε."""
     tried = f"{', '.join(map(exact_text, LEVELS[:3]))}, …, {exact_text(LEVELS[-1])} per km"
     costs = f"{worth.noise:.2g} of {worth.nothing:.2g} km"
@@ -302,7 +351,8 @@ def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
         )
     return (
         f"# ε was chosen from the data: it is the least of {tried} for which planar",
-        f"# Laplace noise costs at most half as much as no release, here {costs}. This design costs less.",
+        f"# Laplace noise costs at most half as much as no release, here {costs}. "
+        f"{'Coarse anchors may cost more.' if anchors else 'This design costs less.'}",
     )
 
 

@@ -70,6 +70,23 @@ def test_a_proposal_is_designed_as_it_is(folder: Path, name: str) -> None:
     assert "10 points outside the box are left out" in " ".join(given.notes) or problem.prior.size
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
+def test_a_proposal_of_anchors_is_designed_as_it_is(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "cells.toml").exit_code == 0
+    found = run("init", "data.csv", "--cells", 9, "--anchors", "-o", "made.toml")
+    assert found.exit_code == 0, found.output
+    cells, given = (md.read_spec(folder / name).problem() for name in ("cells.toml", "made.toml"))
+    assert given.observables.points.tolist() == cells.secrets.points.tolist()
+    lattice, grid = given.secrets.lattice, cells.secrets.cells
+    assert (lattice.columns, lattice.rows) == (grid.columns + 1, grid.rows + 1)
+    assert [each.kind for each in given.requirements] == ["continuous", "distortion"]
+    assert given.requirements[0].epsilon == cells.requirements[0].epsilon
+    assert md.read_spec(folder / "made.toml").design().certificate.holds
+    text = (folder / "made.toml").read_text()
+    assert "Coarse anchors may cost more." in text
+    assert "Places on both sides of a border" not in text
+
+
 def test_a_proposal_on_standard_output_is_the_same(folder: Path) -> None:
     shown = run("init", "data.csv", "--cells", 9)
     run("init", "data.csv", "--cells", 9, "-o", "made.toml")
