@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,9 +19,18 @@ from figures import Figure, Rows, all_figures  # noqa: E402
 from figures.showing import typeset  # noqa: E402
 from mechdesign.base._atomic import write_file  # noqa: E402
 from mechdesign.certify._texts import csv_text  # noqa: E402
+from mechdesign.cli._citation import CITATION  # noqa: E402
 
 PICTURES = DOCS / "pictures" / "gallery"
 PAGES = DOCS / "gallery"
+# The paper of each notebook, by its key in `mechdesign --cite`.
+PAPERS = {
+    "privacy_games": "shokri2015",
+    "temporal_leakage": "cao2019",
+    "pglp": "cao2020",
+    "dphmm": "xiao2016",
+    "blowfish": "he2014",
+}
 GENERATED = "% Written by docs/gallery.py: do not edit."
 
 HEAD = f"""# Gallery
@@ -50,8 +60,17 @@ def pages() -> dict[str, str]:
 
 def page(notebook: str, figures: list[Figure]) -> str:
     """Return the page with the figures of a notebook."""
-    head = f"# {title(notebook)}\n\nNotebook: `notebooks/{notebook}.py`. [All verdicts](../gallery.md)\n\n{GENERATED}\n"
-    return "\n".join([head, *map(entry, figures)])
+    source = f"{{download}}`notebooks/{notebook}.py <../../notebooks/{notebook}.py>`"
+    head = f"# {title(notebook)}\n\nNotebook: {source}. [All verdicts](../gallery.md)\n\n{GENERATED}\n"
+    return "\n".join([head, *map(entry, figures), cite(PAPERS.get(notebook))])
+
+
+def cite(paper: str | None) -> str:
+    """Return the section with the citations of the software and, if any, of the paper, as BibTeX."""
+    every = re.finditer(r"^@\w+\{(\w+),\n.*?^\}\n", CITATION, re.DOTALL | re.MULTILINE)
+    named = {found[1]: found[0] for found in every}
+    entries = "\n".join(named[key] for key in ("mechdesign", paper) if key is not None)
+    return f"## Cite\n\n```bibtex\n{entries}```\n"
 
 
 def contents(notebooks: Iterable[str]) -> str:

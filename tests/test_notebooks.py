@@ -13,6 +13,7 @@ from nbclient import NotebookClient
 
 from figures import all_figures
 from figures.showing import typeset
+from mechdesign.cli._citation import CITATION
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 sys.path.append(str(NOTEBOOKS.parent / "docs"))
@@ -127,3 +128,14 @@ def test_data_of_the_gallery_have_a_cell_for_each_value():
 def test_names_with_subscripts_are_typeset():
     assert typeset("E_eu under G_k9") == "$E_{\\mathrm{eu}}$ under $G_{\\mathrm{k9}}$"
     assert typeset("an E_ or GE_eu") == "an E_ or GE_eu"
+
+
+def test_each_page_of_the_gallery_cites_its_paper():
+    named = set(re.findall(r"^@\w+\{(\w+),", CITATION, re.MULTILINE))
+    assert set(gallery.PAPERS.values()) | {"mechdesign"} == named
+    for name in ("privacy_games", "unnoticed"):
+        text = (gallery.PAGES / f"{name}.md").read_text(encoding="utf-8")
+        assert "@software{mechdesign," in text
+        assert text.count("\n@") == 1 + (name in gallery.PAPERS)
+    with pytest.raises(KeyError):
+        gallery.cite("nobody2020")
