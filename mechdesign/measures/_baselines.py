@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.measures import attack
 from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.mechanisms._planar_laplace import planar_laplace
@@ -23,6 +24,8 @@ from mechdesign.model._problem_words import answers, attack_measure
 from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"
+
+ON_COORDINATES = "planar Laplace on the coordinates, nearest answer"
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,14 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(_measure(name, problem, numerators, error) for name, numerators in _channels(problem))
 
 
+def _continuous_rate(problem: Problem) -> float | None:
+    """Return the ε of planar Laplace noise on the coordinates, if all requirements are continuous and Euclidean."""
+    claims = problem.point_bounds
+    if not claims or set(bounds(problem)) != set(claims) or any(claim.norm != EUCLIDEAN for claim in claims.values()):
+        return None
+    return float(min(claim.epsilon for claim in claims.values()))
+
+
 def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Reference, ...]:
     """Return the costs of the baselines, and the cost of the best answers without privacy."""
     least = problem.cost.min(axis=1)
@@ -131,12 +142,14 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
     bound = combine_bounds(problem)
     if bound is not None:
         places, sites = problem.secrets, answers(problem)
-        if (rate := _planar_rate(problem, bound)) is not None:
+        between = _continuous_rate(problem)
+        if (rate := _planar_rate(problem, bound, between)) is not None:
             assert places is not None
             assert sites is not None
             planar = planar_laplace(rate, places.points, sites.points)
             masses = _whole(planar, np.ones(planar.shape, dtype=np.bool_))
-            yield from _with_remap("planar Laplace", masses, problem, plain="planar Laplace, truncated")
+            name, plain = ("planar Laplace", "planar Laplace, truncated") if between is None else (ON_COORDINATES,) * 2
+            yield from _with_remap(name, masses, problem, plain=plain)
         itself = sites is places if places is not None else _answers_are_secrets(problem)
         masses = _whole(exponential(bound), np.isfinite(bound))
         same = itself and masses.shape == problem.cost.shape
@@ -183,13 +196,18 @@ def exponential(bound: Floats) -> Floats:
     return exponential_rows(bound, low)
 
 
-def _planar_rate(problem: Problem, bound: Floats) -> float | None:
-    """Return the largest ε for which ε times the distance is at most each bound; None without places in a plane."""
+def _planar_rate(problem: Problem, bound: Floats, between: float | None) -> float | None:
+    """Return `between`, or the largest ε for which ε times the distance is at most each bound.
+
+    The result is None without places in a plane.
+    """
     places, sites = problem.secrets, answers(problem)
     if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
         return None
     if places.unit != sites.unit or len(np.unique(sites.points, axis=0)) != sites.size:
         return None
+    if between is not None:
+        return between
     apart = euclidean(places)
     tied = np.isfinite(bound) & (apart > 0)
     rate = float((bound[tied] / apart[tied]).min()) if tied.any() else 0.0
@@ -225,7 +243,10 @@ def _measure(name: str, problem: Problem, numerators: Integers, error: Floats) -
     cost = float(problem.prior @ costs if problem.objective == "expected" else costs.max())
     erred = attack.optimal(channel, problem.prior, error).distortion
     note = _describe_missed_floor(problem, matrix)
-    return Baseline(name, channel, cost, float(erred), tight_epsilons(problem, numerators), note)
+    # Noise on the coordinates is not dithered: its ε is that of the noise.
+    rate = _continuous_rate(problem) if name.startswith(ON_COORDINATES) else None
+    tight = tight_epsilons(problem, numerators) if rate is None else (rate,) * len(bounds(problem))
+    return Baseline(name, channel, cost, float(erred), tight, note)
 
 
 def _is_permitted(problem: Problem, numerators: Integers) -> bool:

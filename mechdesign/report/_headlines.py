@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -112,15 +113,31 @@ def design_headline(problem: Problem, certificate: Certificate, origin: Origin |
     if certificate.lower_bound <= 0 < certificate.cost:
         return Headline(True, f"{private}.", f"{cost}. No lower bound of the cost has been proved.")
     gap = certificate.relative_gap
+    anchored = " between these anchors" if problem.point_bounds else ""
     optimal = (
-        ", and provably optimal." if gap <= _OPTIMAL_GAP else f", and close to optimal: the gap is {_percent(gap)}."
+        f", and provably optimal{anchored}."
+        if gap <= _OPTIMAL_GAP
+        else f", and close to optimal{anchored}: the gap is {_percent(gap)}."
     )
     among = " and gives only permitted answers" if certificate.forbidden else ""
-    # The bound holds for the answers of the problem; between anchors it also holds for bounds on neighbours only.
-    answers = "no channel on these anchors" if problem.point_bounds else "no channel with these answers"
+    # The bound holds for the answers of the problem; between anchors, for channels that bound neighbours.
+    answers = "no channel with these answers"
     which = f"{answers} that meets these requirements{among}" if certificate.requirements else f"{answers}{among}"
+    if problem.point_bounds:
+        which = f"no channel with bounds between neighbouring anchors{among}"
     least = f"{which} has a lower cost" if gap <= 0 else f"{which} has a cost lower by more than {_percent(gap)}"
-    return Headline(True, f"{private}{optimal}", f"{cost}; {least}.")
+    noise = " " + _compare_noise(problem) if problem.point_bounds else ""
+    return Headline(True, f"{private}{optimal}", f"{cost}; {least}.{noise}")
+
+
+def _compare_noise(problem: Problem) -> str:
+    """Return a sentence on planar Laplace noise, which protects all points without anchors."""
+    unit = problem.secrets.unit if problem.secrets is not None else ""
+    euclidean = [float(claim.epsilon) for claim in problem.point_bounds.values() if claim.norm == EUCLIDEAN]
+    if not euclidean or problem.objective != "expected" or cost_measure(problem).unit != unit:
+        return "Mechanisms without anchors may cost less."
+    noise = short(2 / min(euclidean), 4)
+    return f"Mechanisms without anchors may cost less: planar Laplace noise is off by {noise} {unit}."
 
 
 def _has_cells(problem: Problem) -> bool:

@@ -14,8 +14,9 @@ from msgspec import structs
 
 from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.data._budgets import Schedule, read_exact_budgets
-from mechdesign.model._domain import Domain, Grid, Lattice
+from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._grammar import BudgetsFile, Table
+from mechdesign.model._locate import Lattice
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse

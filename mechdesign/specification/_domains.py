@@ -222,9 +222,11 @@ def _grid(table: AnyGrid, source: Source) -> Domain:
     with source.keys():
         if not isinstance(table, PlaneGrid):
             make = Domain.geographic_anchors if anchors else Domain.geographic_grid
-            box = table
-            if isinstance(table, CentredGrid):
-                box = BoundingBox.around(table.latitude, table.longitude, table.width, table.height)
+            box = (
+                BoundingBox.around(table.latitude, table.longitude, table.width, table.height)
+                if isinstance(table, CentredGrid)
+                else BoundingBox(table.south, table.north, table.west, table.east)
+            )
             return make(table.columns, table.rows, box.south, box.north, box.west, box.east)
         made = Domain.anchors if anchors else Domain.grid
         return made(table.columns, table.rows, table.width, table.height, table.unit)

@@ -39,7 +39,7 @@ def test_links_between_files_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_blocks_are_of_a_kind_that_is_run_or_meant_to_be_read(page):
-    known = {"python", "pycon", "console", "bash", "toml", "text", "json", "csv", "js", "html", "c", ""}
+    known = {"python", "pycon", "console", "bash", "toml", "text", "json", "csv", "js", "html", "c", "bibtex", ""}
     for block in blocks(page):
         assert block.language in known or block.language.startswith("{"), (name(page), block.line, block.language)
         if block.language == "bash":

@@ -61,9 +61,12 @@ def test_from_a_file(site):
     assert dots == 2
 
 
-def test_between_anchors_answers_are_kept_by_rounded_coordinates(site):
+def test_between_anchors_answers_are_kept_by_name(site):
     files = {block.caption: block.text for block in blocks(TUTORIAL) if block.caption}
-    (line,) = (block.text.strip() for block in blocks(TUTORIAL) if "toFixed(2)" in block.text)
+    line, field = (
+        next(block.text.strip() for block in blocks(TUTORIAL) if not block.caption and said in block.text)
+        for said in ('const cell = element("name")', "Name of the place")
+    )
     # Coarser anchors, to be designed quickly.
     coarse = files["anchors.toml"].replace("columns = 17", "columns = 9").replace("rows = 13", "rows = 7")
     (site / "anchors.toml").write_text(coarse, encoding="utf-8")
@@ -71,7 +74,9 @@ def test_between_anchors_answers_are_kept_by_rounded_coordinates(site):
     exported = Exported(design.problem, design.channel, design.certificate)
     FORMATS["js"].write(exported, site / "coordinates.js", {"classic": True})
     page = files["index.html"].replace("const cell = cellOf(place);", line)
+    page = page.replace('<button id="share">', f'{field}\n<button id="share">')
     assert line in page
+    assert field in page
     page = page.replace('src="channel.js"', 'src="coordinates.js"')
     presses = "share.click(); share.click(); shown.append(` of ${mechdesign.count}`)"
     (site / "coordinates.html").write_text(page.replace("</html>", f"<script>{presses}</script></html>"), "utf-8")

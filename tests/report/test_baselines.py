@@ -145,11 +145,29 @@ def test_continuous_privacy_is_compared_by_the_epsilon_for_all_points():
     asked = md.ContinuousPrivacy(1, anchors)
     problem = md.Problem([1 / 9] * 9, md.distances.euclidean(anchors), [asked], secrets=anchors, observables=anchors)
     made = md.design(problem)
+    noise, dithered = [], []
     for item in baselines(problem):
+        (noise if item.name.startswith("planar Laplace on the coordinates") else dithered).append(item)
+    # Noise on the coordinates has the required ε; as a channel on the anchors, it would be dithered.
+    assert [item.tight for item in noise] == [(1.0,), (1.0,)]
+    assert noise[0].cost < 2
+    assert noise[1].cost <= noise[0].cost
+    assert dithered
+    for item in dithered:
         assert item.tight == (asked.least_epsilon(item.channel),)
-    ours, *others = side_by_side(problem, made.channel, made.certificate, baselines(problem))
+    rows = side_by_side(problem, made.channel, made.certificate, baselines(problem))
+    (ours,) = (row for row in rows if "this design" in row[0])
     assert ours[1] == short(asked.least_epsilon(made.channel), 4)
-    assert not any("factor" in tight for _, tight, *_ in others)
+    assert not any("factor" in tight for _, tight, *_ in rows)
+
+
+def test_without_the_euclidean_distance_noise_keeps_the_bounds_of_the_anchors():
+    anchors = md.Domain.anchors(3, 3, 2.0, 2.0, unit="km")
+    asked = md.ContinuousPrivacy(1, anchors, "manhattan")
+    problem = md.Problem([1 / 9] * 9, md.distances.euclidean(anchors), [asked], secrets=anchors, observables=anchors)
+    for item in baselines(problem):
+        assert not item.name.startswith("planar Laplace on the coordinates")
+        assert item.tight == (asked.least_epsilon(item.channel),)
 
 
 def test_a_fraction_in_an_exponent_stands_in_brackets():
