@@ -34,7 +34,7 @@ from mechdesign.cli._console import (
 from mechdesign.cli._places import label_option, read_weights
 from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell, withholding
+from mechdesign.data._layout import cell, current_layout, withholding
 from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
@@ -221,7 +221,9 @@ def _read_arguments(
     if points is not None:
         places = read_matrix(points, shape=(n, None))
         if len(places) != n:
-            raise InputError(str(points), "does not have a place for each secret", value=len(places), bound=str(n))
+            remedy = "--header takes the first line of every file" if current_layout().header else ""
+            missing = "does not have a place for each row of the channel"
+            raise InputError(str(points), missing, value=len(places), bound=str(n), remedy=remedy)
         with withholding():
             secrets = Domain.from_points(places, labels or None)
     elif secrets is None and labels:
@@ -368,7 +370,7 @@ def _show(found: Audit, stated: str | None, optimum: bool) -> None:
     if found.cost is not None:
         facts.add_row(f"{found.objective} cost", at_most(found.cost))
         if optimum and found.optimum is not None:
-            facts.add_row("no channel with this ε costs less than", at_least(found.optimum))
+            facts.add_row("no channel with the tight ε costs less than", at_least(found.optimum))
     guesses = np.array_equal(found.error, distances.hamming(n))
     facts.add_row("best attack guesses wrong" if guesses else "error of the best attack", number(found.distortion))
     console.print(facts)

@@ -116,7 +116,7 @@ def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     if found.cost is not None:
         yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
-        yield "Lower bound of the cost of all channels with this ε", _write_bound(found.optimum, up=False)
+        yield "Lower bound of the cost of all channels with the tight ε", _write_bound(found.optimum, up=False)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
         yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 

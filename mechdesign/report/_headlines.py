@@ -175,7 +175,7 @@ def audit_headline(found: Audit, stated: object = None, optimum: bool = False) -
     if optimum and found.cost and found.optimum is not None:
         unit = _cost_unit(found)
         least, paid = format_bound(found.optimum, up=False, digits=_DIGITS), _up(found.cost)
-        parts.append(f"The channel costs {paid}{unit}; no channel with this ε costs less than {least}{unit}.")
+        parts.append(f"The channel costs {paid}{unit}; no channel with the tight ε costs less than {least}{unit}.")
     return Headline(good, short, " ".join(filter(None, parts)))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._check import as_integer, as_number
 from mechdesign.base._errors import InputError, OutsideWarning, SpacingWarning
-from mechdesign.base._warnings import suppress_warnings
+from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import nearest
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
@@ -112,6 +112,9 @@ def plan_anchors(
     Raises:
         InputError: An argument has the wrong type or shape, or is out of range.
 
+    Warns:
+        SpacingWarning: The largest number of anchors does not suffice for the accuracy.
+
     >>> import mechdesign as md
     >>> visits, answers = [[0.2, 0.3], [0.7, 0.6]], md.Domain.grid(2, 2, 1.0, 1.0)
     >>> plan = plan_anchors("1", visits, answers, width=1.0, height=1.0, accuracy=0.2)
@@ -142,6 +145,9 @@ def plan_anchors(
     while _count_anchors(sides, step) > allowed:
         step, reached = step * 1.02, False
     columns, rows = _count_sides(sides, step)
+    if not reached:
+        missed = f"{allowed} anchors do not reach the accuracy {share:g}: finer ones may save more of the cost"
+        warn(f"most: {missed}. Allow more, or accept less", SpacingWarning)
     return AnchorPlan(
         Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(coarse_runs), reached
     )

@@ -117,7 +117,10 @@ def test_specifications_and_places_of_another_number_are_refused(files: Path) ->
     Path("one.csv").write_text("0,0\n")
     for options, words in (
         ("--spec s.toml", "another number of secrets; found 6; must be 2"),
-        ("--points one.csv --distance euclidean", "one.csv: does not have a place for each secret; found 1; must be 2"),
+        (
+            "--points one.csv --distance euclidean",
+            "one.csv: does not have a place for each row of the channel; found 1",
+        ),
     ):
         result = CliRunner().invoke(main, ["audit", "r.csv", *options.split()])
         assert result.exit_code == 2

@@ -30,7 +30,8 @@ def test_predicted_cost_matches_the_design():
 
 
 def test_a_limit_on_the_number_of_anchors_is_kept_and_reported():
-    plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.001, most=60)
+    with pytest.warns(md.errors.SpacingWarning, match=r"most: 60 anchors do not reach the accuracy 0\.001"):
+        plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.001, most=60)
     assert plan.anchors.size <= 60
     assert not plan.reached
 

@@ -201,7 +201,8 @@ def test_places_across_180_degrees() -> None:
     [
         ({"lat": 30.0, "lon": 139.7}, "lat is outside the grid, from 35.6 to 35.8: tell the user"),
         ({"lat": 139.7, "lon": 35.7}, "lat must be between -90 and 90 degrees: lat and lon look interchanged"),
-        ({"x": 1.0, "y": 1.0}, "lat must be a finite number"),
+        ({"x": 1.0, "y": 1.0}, "lat is missing: give {lat, lon}"),
+        ({"latitude": 35.7, "longitude": 139.7}, "lat is missing: give {lat, lon}"),
         ({"lat": "35.7", "lon": 139.7}, "lat must be a finite number"),
         ({"secret": 12}, "the secret is not known: give a label, or an index from 0 to 11"),
         ({"secret": -1}, "the secret is not known: give a label, or an index from 0 to 11"),

@@ -310,6 +310,7 @@ function secretOf(place, options, random) {
 function coordinates(place, axes) {
   return axes.map((name, axis) => {
     const value = place?.[name];
+    if (value === undefined) throw new TypeError(`${name} is missing: give {${axes.join(", ")}}`);
     if (typeof value !== "number" || !Number.isFinite(value)) throw new TypeError(`${name} must be a finite number`);
     const limit = DATA.degrees ? [90, 180][axis] : Infinity;
     const hint = name === "lat" && Math.abs(value) <= 180 ? `: ${INTERCHANGED}` : "";
