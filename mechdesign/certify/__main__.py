@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         least = "error" if checked.at_least else f"least {checked.number}"
         lines.append(f"{checked.kind} privacy, {asked}: holds; {least} {checked.realised!r}")
     cost = "expected cost under the prior in the files:" if found.objective == "expected" else "worst cost"
-    lines.append(f"{cost} {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+    lines.append(f"{cost} {found.cost!r}; no such channel costs less than {found.lower_bound!r}")
     lines += [f"stated, not proved: {part}" for part in verified.unproved]
     return _say(lines, 0)
 

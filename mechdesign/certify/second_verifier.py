@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 Pair = tuple[int, int, Fraction]
-USAGE = "usage: python second_verifier.py DIR [--memory GIB]"
+USAGE = "usage: python second_verifier.py DIR [--memory GIB], which is 2 by default"
 ZERO, LARGEST = Fraction(0), Fraction(sys.float_info.max)
 DECIMAL = re.compile(r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[0-9]+/[0-9]+", re.ASCII)
 HEADER = re.compile(
@@ -155,14 +155,14 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - on
     rounded = round_bound(objective, weights, cost, claims, multipliers or [])
     own = {name for name in channel if OWN.fullmatch(name)}
     need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
-    need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
+    need(0 <= lower <= least, f"no such channel costs less than {float(lower)}")
     need(is_least(-lower, -rounded), f"the lower bound equals the bound of the multipliers in floats, {float(rounded)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
     gap = (value - lower) / scale if scale else Fraction(0)
     need(is_least(decimal(stated["relative_gap"]), gap), "the gap equals the stated gap")
     told = f"; revealed for certain: secrets {alone}" if alone else ""
     paid = "expected cost under the prior in the files:" if objective == "expected" else "worst cost"
-    lines.append(f"{paid} {float(value)}; no channel costs less than {float(lower)}{told}")
+    lines.append(f"{paid} {float(value)}; no such channel costs less than {float(lower)}{told}")
     return lines + [f"stated, not proved: {key}" for key in unknown(stated)]
 
 
@@ -643,10 +643,8 @@ def main(arguments: list[str]) -> int:
     """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable, 3 if memory is short."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
-    if arguments in (["--help"], ["-h"]):
-        return say([USAGE, "", "It proves the bundle in the folder DIR, with at most 2 GiB of memory by default."], 0)
-    if not folder or memory is None:
-        return say([USAGE], 2)
+    if folder in ("", "--help", "-h") or memory is None:
+        return say([USAGE], 0 if folder.startswith("-") else 2)
     if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
         return say([f"{folder} is not a folder with a bundle"], 2)
     try:
@@ -654,8 +652,8 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         # After any error, the bundle is not proved.
         code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
-        remedy = ["allow more memory, in GiB: --memory 8"] if code == 3 else []
-        return say([f"not proved: {type(error).__name__}: {error}", *remedy], code)
+        remedy = "; allow more, in GiB: --memory 8" if code == 3 else ""
+        return say([f"not proved: {type(error).__name__}: {error}{remedy}"], code)
     return say(lines, 0)
 
 

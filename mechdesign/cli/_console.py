@@ -327,7 +327,7 @@ def certificate_tables(
     ):
         how = " under a uniform prior" if stands_in and name == "expected cost" else " (minimised)" if counts else ""
         costs.add_row(Text(name + how), Text(format_cost(value)))
-    costs.add_row("no channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
+    costs.add_row("no such channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)

@@ -77,15 +77,17 @@ def cost_picture(
     references: Sequence[Reference] = (),
     objective: str = "expected",
     unit: str = "",
+    among: str = "",
 ) -> Figure:
     """Show the cost of a channel, its lower bound, and the costs of reference mechanisms on one axis.
 
-    `gap` is the certified relative gap, which is not shown without a lower bound.
+    `gap` is the certified relative gap, which is not shown without a lower bound. `among` ends the sentence on the
+    least possible cost, if the lower bound is only for some channels.
     """
     points = [_CostLine("this channel, certified", cost, ours=True)]
     if lower_bound is not None:
         note = f"relative gap {power(gap)}" if gap > 0 else "no gap"
-        points.insert(0, _CostLine("lower bound: no channel costs less", lower_bound, note, ours=True))
+        points.insert(0, _CostLine("lower bound: no such channel costs less", lower_bound, note, ours=True))
     points += [_CostLine(item.name, item.cost, item.note, item.meets) for item in references]
     points = _group_lines(points)
     figure = new_figure(_DOTS_WIDTH, (_NARROW_STEP if is_narrow() else 0.34) * len(points) + 1.1)
@@ -111,7 +113,7 @@ def cost_picture(
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
     axes.set_xlabel(f"{objective}{'-case' if objective == 'worst' else ''} cost" + (f" ({unit})" if unit else ""))
     nothing = next((item.cost for item in references if item.name == NO_INFORMATION), None)
-    headline(figure, _bracket(cost, lower_bound, gap, nothing))
+    headline(figure, _bracket(cost, lower_bound, gap, nothing, among))
     return figure
 
 
@@ -198,13 +200,13 @@ def _name_lines(axes: Axes, names: Sequence[tuple[str, bool]]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _bracket(cost: float, lower_bound: float | None, gap: float, nothing: float | None) -> str:
+def _bracket(cost: float, lower_bound: float | None, gap: float, nothing: float | None, among: str) -> str:
     if lower_bound is None or lower_bound <= 0 < cost:
         finding = f"The cost is {short(cost, 6)}, with no lower bound above 0 proved"
     elif gap <= 0 or cost == 0:
-        finding = "The cost is the least possible"
+        finding = f"The cost is the least possible{among}"
     else:
-        finding = f"The cost is proved to be within {relative(gap)} of the least possible"
+        finding = f"The cost is proved to be within {relative(gap)} of the least possible{among}"
     if nothing is None or nothing <= 0 or cost > nothing:
         return finding
     saved = 1 - cost / nothing

@@ -154,6 +154,7 @@ def costs(design: Designed) -> Figure:
         reference_costs(problem, baselines(problem)),
         proved.objective,
         cost_measure(problem).unit,
+        " between these anchors" if problem.point_bounds else "",
     )
 
 

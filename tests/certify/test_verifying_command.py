@@ -45,7 +45,7 @@ def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[st
         "distortion privacy, minimum 0.2",
     ]
     assert lines[5].startswith("expected cost under the prior in the files: 0.")
-    assert "; no channel costs less than 0." in lines[5]
+    assert "; no such channel costs less than 0." in lines[5]
     assert lines[6:] == [
         "stated, not proved: labels and places in channel.npz: observables, secrets, secrets_points",
         "stated, not proved: metadata: observables, secrets, title",
@@ -86,4 +86,4 @@ def test_the_worst_cost_is_printed_where_it_counts(capsys: pytest.CaptureFixture
     evidence = Evidence([[1, 1], [1, 1]], 1, [0.75, 0.25], [[0.0, 1.0], [2.0, 0.0]], "worst", ())
     put(tmp_path, encode(evidence, certify(evidence)))
     assert main([str(tmp_path)]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "worst cost 1.0; no channel costs less than 0.0"
+    assert capsys.readouterr().out.splitlines()[1] == "worst cost 1.0; no such channel costs less than 0.0"

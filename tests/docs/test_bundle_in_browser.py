@@ -69,7 +69,7 @@ def test_a_right_bundle_is_accepted_with_its_claims(bundle, files):
         certificate = json.loads(files["city/certificate.json"])["certificate"]
         assert float(claims["relative gap"].removeprefix("at most ")) >= certificate["relative_gap"]
         assert float(claims["expected cost"].removeprefix("at most ")) >= certificate["expected_cost"]
-        assert float(claims["no channel costs less than"]) <= certificate["lower_bound"]
+        assert float(claims["no such channel costs less than"]) <= certificate["lower_bound"]
 
 
 def test_the_page_and_the_first_verifier_agree_on_a_changed_number(bundle, files, tmp_path):

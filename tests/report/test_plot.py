@@ -157,7 +157,7 @@ def test_costs_are_in_order_on_one_axis_with_the_gap():
     figure = dots.cost_picture(2.0, 1.9999, 5e-5, references, "expected", "km")
     axes = figure.axes[0]
     names = [label.get_text() for label in axes.get_yticklabels()]
-    lower, own = "lower bound: no channel costs less", "this channel, certified"
+    lower, own = "lower bound: no such channel costs less", "this channel, certified"
     assert names == ["truth", lower, own, "usual", NO_INFORMATION]
     values = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert values == [0.0, 1.9999, 2.0, 3.0, 4.0]

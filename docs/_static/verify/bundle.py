@@ -93,7 +93,7 @@ def claims(document: Mapping[str, Any]) -> list[list[str]]:
         )
     found += [
         [f"{stated['objective']} cost", f"at most {_write(stated[stated['objective'] + '_cost'], up=True)}"],
-        ["no channel costs less than", _write(stated["lower_bound"], up=False)],
+        ["no such channel costs less than", _write(stated["lower_bound"], up=False)],
         ["relative gap", f"at most {_write(stated['relative_gap'], up=True)}"],
     ]
     return found
