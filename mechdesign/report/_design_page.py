@@ -207,7 +207,10 @@ def _meaning(compared: Sequence[Baseline]) -> str:
             "The factor λ is the largest that meets all requirements.",
         ),
         ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
-        ("coordinates", "Noise on the coordinates is no channel between anchors, so it may cost less than the bound."),
+        (
+            "coordinates",
+            "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
+        ),
         ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
     )
     meanings = [said for word, said in sentences if word in names]
