@@ -30,7 +30,8 @@ CITATION = f"""\
 % Temporal leakage, and budgets that bound it.
 @article{{cao2019,
   author  = {{Cao, Yang and Yoshikawa, Masatoshi and Xiao, Yonghui and Xiong, Li}},
-  title   = {{Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations}},
+  title   = {{Quantifying Differential Privacy in Continuous Data Release
+             Under Temporal Correlations}},
   journal = {{IEEE Transactions on Knowledge and Data Engineering}},
   volume  = {{31}},
   number  = {{7}},
@@ -41,8 +42,9 @@ CITATION = f"""\
 
 % Policy graphs for locations.
 @inproceedings{{cao2020,
-  author    = {{Cao, Yang and Xiao, Yonghui and Takagi, Shun and Xiong, Li and Yoshikawa, Masatoshi
-               and Shen, Yilin and Liu, Jinfei and Jin, Hongxia and Xu, Xiaofeng}},
+  author    = {{Cao, Yang and Xiao, Yonghui and Takagi, Shun and Xiong, Li
+               and Yoshikawa, Masatoshi and Shen, Yilin and Liu, Jinfei and Jin, Hongxia
+               and Xu, Xiaofeng}},
   title     = {{PGLP: Customizable and Rigorous Location Privacy through Policy Graph}},
   booktitle = {{European Symposium on Research in Computer Security (ESORICS)}},
   year      = {{2020}},
@@ -51,8 +53,10 @@ CITATION = f"""\
 
 % Released traces.
 @article{{xiao2016,
-  author  = {{Xiao, Yonghui and Shen, Yilin and Liu, Jinfei and Xiong, Li and Jin, Hongxia and Xu, Xiaofeng}},
-  title   = {{DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model}},
+  author  = {{Xiao, Yonghui and Shen, Yilin and Liu, Jinfei and Xiong, Li
+             and Jin, Hongxia and Xu, Xiaofeng}},
+  title   = {{DPHMM: Customizable Data Release with Differential Privacy
+             via Hidden Markov Model}},
   journal = {{arXiv preprint}},
   year    = {{2016}},
   eprint  = {{1609.09172}},

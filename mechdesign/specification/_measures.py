@@ -168,12 +168,24 @@ class Measures:
         if table.graph is not None:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
-        if any_rows and self.visits is not None:
-            # The errors of an anchor are means over its visits.
-            with source.keys({"cost": "distance"}):
-                errors = between(self.secrets, self.visits, self.secrets, table.distance)
-                return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
+        if any_rows and self.secrets.lattice is not None:
+            return np.vstack([self._errors_of(each, table.distance, source) for each in self._estimates])
         return self._measure(table.distance, source / "distance")
+
+    @property
+    def _estimates(self) -> tuple[Domain, ...]:
+        """The places that an adversary may name between anchors: the anchors, and the answers if they are places."""
+        others = self.observables is not self.secrets and self.observables.points.shape[1] == 2
+        return (self.secrets, self.observables) if others else (self.secrets,)
+
+    def _errors_of(self, estimates: Domain, distance: str, source: Source) -> Floats:
+        """Return the errors of estimates at the anchors, (k, n); those of raw visits are means over their places."""
+        if self.visits is None:
+            own = None if estimates is self.secrets else estimates
+            return self._measure(distance, source / "distance", own).T
+        with source.keys({"cost": "distance"}):
+            errors = between(self.secrets, self.visits, estimates, distance)
+            return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
 
     def _measure(self, name: str, source: Source, other: Domain | None = None) -> Floats:
         """Return the named distances between the secrets, or from the secrets to `other`."""

@@ -65,7 +65,7 @@ def test_between_anchors_answers_are_kept_by_name(site):
     files = {block.caption: block.text for block in blocks(TUTORIAL) if block.caption}
     line, field = (
         next(block.text.strip() for block in blocks(TUTORIAL) if not block.caption and said in block.text)
-        for said in ('const cell = element("name")', "Name of the place")
+        for said in ('element("name").value', "Name of the place")
     )
     # Coarser anchors, to be designed quickly.
     coarse = files["anchors.toml"].replace("columns = 17", "columns = 9").replace("rows = 13", "rows = 7")

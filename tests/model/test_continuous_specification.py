@@ -67,10 +67,14 @@ def test_visits_are_taken_as_they_are(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         same = md.Problem.from_visits(points, problem.observables, problem.requirements)
-        floor = md.DistortionPrivacy.from_visits("0.5", points, problem.secrets)
+        # An adversary may name anchors and answers.
+        named = [
+            md.DistortionPrivacy.from_visits("0.5", points, problem.secrets, estimates=each).distance
+            for each in (problem.secrets, problem.observables)
+        ]
     np.testing.assert_array_equal(problem.cost, same.cost)
     np.testing.assert_array_equal(problem.prior, same.prior)
-    np.testing.assert_array_equal(problem.requirements[1].distance, floor.distance)
+    np.testing.assert_array_equal(problem.requirements[1].distance, np.vstack(named))
 
 
 def test_the_command_designs_verifies_and_samples(folder):
@@ -171,3 +175,49 @@ def test_the_size_of_a_program_between_anchors_is_predicted(side):
     rows = 4 * 4 * side * (side - 1)
     assert estimate(given.size, SolveSettings()).rows == rows
     assert str(md.design(given.problem()).summary.plan).startswith(f"{rows} privacy rows")
+
+
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning", "ignore::mechdesign.errors.OutsideWarning")
+def test_an_adversary_who_believes_the_answer_is_within_the_floor(folder):
+    """Answers are possible guesses: an adversary who repeats the answer does not err by less than the floor."""
+    text = SPECIFICATION.replace("minimum = 0.5", "minimum = 0.9").replace("epsilon = 1.5", "epsilon = 6")
+    made = spec.parse(text, folder).design()
+    floor = made.problem.requirements[1]
+    n, m = made.problem.cost.shape
+    assert floor.distance.shape == (n + m, n)
+    joint = made.problem.prior[:, None] * made.channel.matrix
+    believed = float((joint * made.problem.cost).sum())
+    assert believed >= 0.9 * (1 - 1e-9)
+    # Without the answers among the guesses, the floor would not bound this adversary.
+    points = np.loadtxt(folder / "visits.csv", delimiter=",", skiprows=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        anchors_only = md.DistortionPrivacy.from_visits("0.9", points, made.problem.secrets)
+        problem = md.Problem.from_visits(points, made.problem.observables, [made.problem.requirements[0], anchors_only])
+    joint = problem.prior[:, None] * md.design(problem).channel.matrix
+    assert float((joint * problem.cost).sum()) < 0.9
+
+
+@pytest.mark.parametrize("answers", ['observables.labels = ["near", "far"]', "observables.grid = {S}", ""])
+def test_without_visits_places_of_answers_are_guesses_too(answers):
+    size = "{ columns = 2, rows = 2, width = 3.0, height = 3.0 }"
+    cost = "cost.distance = 'euclidean'" if "labels" not in answers else "cost.matrix = { path = 'none.csv' }"
+    text = f"""
+        domain.anchors = {{ columns = 3, rows = 3, width = 3.0, height = 3.0 }}
+        {answers.replace("{S}", size)}
+        prior.uniform = true
+        {cost}
+        privacy = [
+            {{ kind = "continuous", epsilon = 1 }}, {{ kind = "distortion", minimum = 0.1, distance = "euclidean" }},
+        ]
+    """
+    if "labels" in answers:
+        with pytest.raises(SpecificationError, match="cost"):
+            spec.parse(text).problem()
+        return
+    problem = spec.parse(text).problem()
+    error = problem.requirements[1].distance
+    assert error.shape == ((13, 9) if answers else (9, 9))
+    np.testing.assert_array_equal(error[:9], md.distances.euclidean(problem.secrets))
+    if answers:
+        np.testing.assert_allclose(error[9:], md.distances.euclidean(problem.secrets, problem.observables).T)

@@ -35,9 +35,10 @@ export function most() {
   return largest;
 }
 
-/** The content of the module, for readers: title, sizes, labels, places, and claims. */
+/** The content of the module, for readers: title, digest of the data, sizes, labels, places, and claims. */
 export const about = Object.freeze({
   title: DATA.title,
+  digest: SHA256,
   secrets: DATA.secrets,
   observables: DATA.observables,
   labels: DATA.labels,
