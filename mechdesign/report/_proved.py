@@ -89,7 +89,7 @@ def _sentence(problem: Problem, place: int) -> str:
         believed = "the prior in the files" if floor.prior is None else "the prior of this requirement"
         return (
             f"an adversary who knows the channel and {believed} has an error of at least {least} on average, "
-            f"with each of the {len(floor.error)} guesses that the requirement lists"
+            f"with each of its {len(floor.error)} listed guesses"
         )
     n, m = problem.cost.shape
     if (claim := problem.point_bounds.get(place)) is not None:
