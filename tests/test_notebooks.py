@@ -21,6 +21,7 @@ sys.path.append(str(NOTEBOOKS.parent / "docs"))
 import gallery  # noqa: E402
 
 SOURCES = sorted(NOTEBOOKS.glob("*.py"))
+QUICK = ("first_mechanism", "pglp", "temporal_leakage")
 
 # Messages of the kernel's own libraries, which this project can do nothing about.
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning")
@@ -55,7 +56,11 @@ def pictures_of(notebook: nbformat.NotebookNode) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    mostly_long(sorted(SOURCES, key=lambda path: path.stem not in QUICK), len(QUICK)),
+    ids=lambda path: path.stem,
+)
 def test_notebooks_run(path, data_folder):
     notebook = executed(path, data_folder)
     text = text_of(notebook)

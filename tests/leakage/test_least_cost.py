@@ -67,6 +67,7 @@ def test_brute_force(seed: int) -> None:
     assert best.cost <= tried / (1 - 0.05) + 1e-12
 
 
+@pytest.mark.long
 def test_never_worse_than_algorithms_7_and_8() -> None:
     rng = np.random.default_rng(7)
     better = 0

@@ -63,6 +63,7 @@ def test_two_processes_give_the_same_table(tmp_path, alone):
         assert md.verify(tmp_path / row.values["channel"]).cost == row.values["cost"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
 def test_a_killed_process_loses_no_row(tmp_path, alone):
     killed = []

@@ -237,6 +237,7 @@ def test_rounds_continue_if_the_correction_does_not_fit_into_memory():
     assert outcome.rounds > 1
 
 
+@pytest.mark.long
 def test_after_ctrl_c_no_bound_is_corrected():
     lower = []
     for pressed in (False, True):

@@ -76,7 +76,8 @@ def test_the_low_mu_start_reaches_wide_gaps_sooner():
     assert steps["eager"] < steps["spread"]
 
 
-@pytest.mark.parametrize(("cost", "left"), mostly_long([("euclidean", 0), ("hamming", 2)]))
+@pytest.mark.long
+@pytest.mark.parametrize(("cost", "left"), [("euclidean", 0), ("hamming", 2)])
 def test_a_schedule_ends_if_nothing_is_merged(cost, left):
     """With Hamming cost every column is used, so the schedule ends after the first gap, and the program is solved."""
     program = grid(12, 12, cost=cost)
@@ -122,7 +123,8 @@ def make_interrupted_pricer(master, presses):
     return pricer
 
 
-@pytest.mark.parametrize(("presses", "grace"), mostly_long([(1, 60.0), (2, 60.0), (1, 0.0)]))
+@pytest.mark.long
+@pytest.mark.parametrize(("presses", "grace"), [(1, 60.0), (2, 60.0), (1, 0.0)])
 def test_ctrl_c_after_merging_still_prices_omitted_columns(presses, grace):
     program, moments = grid(12, 12), []
     expected = iterate_blocks(program, Options(), gap=1e-4).history[-1]

@@ -128,6 +128,7 @@ def test_a_stalled_trial_is_followed_by_a_solve_with_all_candidates():
     assert set(working.columns) < set(after) == set(candidates)
 
 
+@pytest.mark.long
 def test_loose_gaps_and_programs_without_floors_are_not_tried():
     for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
         master = master_of(program, gap, TRIED)
