@@ -237,7 +237,7 @@ def epsilons() -> Table:
 def costs() -> Table:
     """Measure design and verification of metric privacy between all pairs, each size in a separate process."""
     rows, values = [], {}
-    for columns, lines in ((8, 6), (10, 10), (20, 10)):
+    for columns, lines in ((8, 6), (10, 10), (20, 10), (20, 15), (25, 20)):
         command = [sys.executable, __file__, "--one", f"{columns}x{lines}"]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found = json.loads(output.splitlines()[-1])
