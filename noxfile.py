@@ -99,8 +99,8 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session
 def processors(session: nox.Session) -> None:
-    """Run the numeric tests with the arithmetic of older processors."""
-    session.run("bash", ".ci/processors", str(PROGRAMS / "python"), external=True)
+    """Run the numeric tests with the arithmetic of older processors; an argument after `--` replaces "not slow"."""
+    session.run("bash", ".ci/processors", str(PROGRAMS / "python"), *session.posargs, external=True)
 
 
 @nox.session
