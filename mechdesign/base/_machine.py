@@ -121,7 +121,7 @@ def _number(path: Path) -> int | None:
 
 def count_processors() -> int:
     """Return the number of processors that this process may use: its affinity, or its quota of time, rounded up."""
-    return max(1, min([_count_permitted(), *(math.ceil(quota) for quota in _quotas())]))
+    return max(1, min([_count_usable(), *(math.ceil(quota) for quota in _quotas())]))
 
 
 def is_webassembly() -> bool:
@@ -151,7 +151,7 @@ def count_threads(most: int) -> int:
     return len(started)
 
 
-def _count_permitted() -> int:
+def _count_usable() -> int:
     """Return the number of processors in the affinity of this process, or of the machine if it is unknown."""
     if hasattr(os, "process_cpu_count"):
         return os.process_cpu_count() or 1

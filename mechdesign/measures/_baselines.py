@@ -142,14 +142,15 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
     bound = combine_bounds(problem)
     if bound is not None:
         places, sites = problem.secrets, answers(problem)
-        between = _continuous_rate(problem)
-        if (rate := _planar_rate(problem, bound, between)) is not None:
+        if (rate := _planar_rate(problem, bound)) is not None:
             assert places is not None
             assert sites is not None
             planar = planar_laplace(rate, places.points, sites.points)
             masses = _whole(planar, np.ones(planar.shape, dtype=np.bool_))
-            name, plain = ("planar Laplace", "planar Laplace, truncated") if between is None else (ON_COORDINATES,) * 2
-            yield from _with_remap(name, masses, problem, plain=plain)
+            if _continuous_rate(problem) is None:
+                yield from _with_remap("planar Laplace", masses, problem, plain="planar Laplace, truncated")
+            else:
+                yield from _with_remap(ON_COORDINATES, masses, problem, plain=ON_COORDINATES)
         itself = sites is places if places is not None else _answers_are_secrets(problem)
         masses = _whole(exponential(bound), np.isfinite(bound))
         same = itself and masses.shape == problem.cost.shape
@@ -196,17 +197,17 @@ def exponential(bound: Floats) -> Floats:
     return exponential_rows(bound, low)
 
 
-def _planar_rate(problem: Problem, bound: Floats, between: float | None) -> float | None:
-    """Return `between`, or the largest ε for which ε times the distance is at most each bound.
+def _planar_rate(problem: Problem, bound: Floats) -> float | None:
+    """Return the ε of planar Laplace noise, or None without places in a plane.
 
-    The result is None without places in a plane.
+    It is the ε between all points, or the largest ε for which ε times the distance is at most each bound.
     """
     places, sites = problem.secrets, answers(problem)
     if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
         return None
     if places.unit != sites.unit or len(np.unique(sites.points, axis=0)) != sites.size:
         return None
-    if between is not None:
+    if (between := _continuous_rate(problem)) is not None:
         return between
     apart = euclidean(places)
     tied = np.isfinite(bound) & (apart > 0)

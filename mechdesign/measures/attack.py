@@ -43,7 +43,7 @@ Belief = Prior | ArrayLike | None
 # is relative to the largest error.
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
-# The largest tolerance of a solver with which its strategy and its multipliers usually prove this gap.
+# With this solver tolerance, the strategy and the multipliers usually prove the gap above.
 _FEASIBILITY = 1e-10
 
 # Two errors are equal if their relative difference is at most this bound, since rounding may cause it.

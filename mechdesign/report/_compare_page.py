@@ -163,7 +163,7 @@ def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)
     )
     found += [
-        line(name, (_list_achieved(one, name) for one in designs), [_find_achieved(one, name) for one in designs])
+        line(name, (_list_values(one, name) for one in designs), [_find_value(one, name) for one in designs])
         for name in names
     ]
     for name in dict.fromkeys(name for one in designs for name in one.errors):
@@ -227,14 +227,14 @@ def _draw_costs(designs: Sequence[ComparedDesign]) -> dict[str, object] | None:
 
 
 def _find_privacy(designs: Sequence[ComparedDesign]) -> tuple[PrivacyAxis, list[float]] | None:
-    """Return the first quantity of privacy in which designs differ, or the last one that all of them have.
+    """Return a quantity of privacy that all designs have, and its values; the first with different values, if any.
 
     The quantities are the achieved numbers of common requirements, and the error of the best attack.
     """
     found: list[tuple[PrivacyAxis, list[float]]] = []
     for requirement, checked in zip(claimants(designs[0].problem), designs[0].certificate.requirements, strict=True):
         name = requirement_name(designs[0].problem, requirement)
-        achieved = [_find_achieved(one, name) for one in designs]
+        achieved = [_find_value(one, name) for one in designs]
         values = [value for value in achieved if value is not None and math.isfinite(value)]
         if len(values) == len(designs):
             found.append((PrivacyAxis(plain(name), checked.at_least), values))
@@ -347,7 +347,7 @@ def _write_change(first: float | None, second: float | None) -> str:
     return f"{'+' if change > 0 else '−'}{short(abs(change), 2 if abs(change) < 100 else 3)}%"
 
 
-def _find_achieved(one: ComparedDesign, name: str) -> float | None:
+def _find_value(one: ComparedDesign, name: str) -> float | None:
     """Return the achieved number of the only requirement with a name, or None."""
     found = [
         checked.realised
@@ -371,7 +371,7 @@ def _error(one: ComparedDesign, name: str) -> str:
     return f"{short(one.errors[name], 4)} {one.unit}".rstrip()
 
 
-def _list_achieved(one: ComparedDesign, name: str) -> str:
+def _list_values(one: ComparedDesign, name: str) -> str:
     found = [
         f"{write_achieved(checked)} ({_format_nominal(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)

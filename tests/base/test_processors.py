@@ -33,7 +33,7 @@ def test_processors_are_those_that_the_process_is_bound_to(monkeypatch, tmp_path
     monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
     monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
     (tmp_path / "own").write_text("0::/\n")
-    monkeypatch.setattr(processors, "_count_permitted", lambda: 3)
+    monkeypatch.setattr(processors, "_count_usable", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     assert processors.count_processors() == 3
     (tmp_path / "cpu.max").write_text("150000 100000")
