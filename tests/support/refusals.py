@@ -1,0 +1,53 @@
+"""Tables of wrong input: what makes the mistake, and the place that its error names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mechdesign.errors import InputError, MechdesignError
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake: the function that makes it, the start of `error.path`, a text of the message, and the type."""
+
+    name: str
+    make: Callable[[], object] = field(repr=False)
+    path: str = ""
+    says: str = ""
+    error: type[MechdesignError] = MechdesignError
+
+
+def assert_refused(mistakes: Iterable[Mistake]) -> None:
+    """Fail with each mistake that passes, ends in another type, names another place or offers nothing to go on."""
+    found = {mistake.name: fault(mistake)[0] for mistake in mistakes}
+    assert found, "there is no mistake in the table"
+    assert {name: said for name, said in found.items() if said} == {}
+
+
+def fault(mistake: Mistake) -> tuple[str, str]:
+    """Make a mistake; return the fault of its error, empty if there is none, and the message."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            passed = mistake.make()
+    except MechdesignError as error:
+        return _fault(mistake, error), str(error)
+    except Exception as error:
+        return f"{type(error).__name__} is not an error of mechdesign", str(error)
+    return "passes unnoticed", repr(passed)[:80]
+
+
+def _fault(mistake: Mistake, error: MechdesignError) -> str:
+    if not isinstance(error, mistake.error):
+        return f"{type(error).__name__} is not {mistake.error.__name__}: {error}"
+    if mistake.says not in str(error):
+        return f"the message does not say {mistake.says}: {error}"
+    path = error.path if isinstance(error, InputError) else ""
+    if not path.startswith(mistake.path):
+        return f"the place is {path}, not {mistake.path}"
+    if isinstance(error, InputError) and not (path and (error.bound or error.remedy or error.value is not None)):
+        return f"neither a value nor a bound nor a remedy: {error}"
+    return ""
