@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-# Workers share the processors: each computes on one thread, but where a test asks for more. Libraries read it on import.
+# Workers share the processors: each computes on one thread, but where a test asks for more. NumPy reads it on import.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import signal
