@@ -1,6 +1,6 @@
 """Put small faults into the trusted kernel and the rounding, one at a time, and count the faults that the tests notice.
 
-    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
+    python benchmarks/attacks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding turns a solver's matrix into
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests. The tests that
@@ -452,8 +452,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="run only the tests that each file has for itself")
     parser.add_argument("--together", action="store_true", help="run all tests at once: quicker for few mutants")
     parser.add_argument("--sample", type=int, metavar="N", help="draw this number of mutants")
-    parser.add_argument("--root", type=Path, default=HERE.parent)
-    parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
+    parser.add_argument("--root", type=Path, default=HERE.parents[1])
+    parser.add_argument("-o", "--output", type=Path, default=HERE.parent / "results")
     given = parser.parse_args()
     root = given.root.resolve()
     os.chdir(root)
