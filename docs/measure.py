@@ -40,9 +40,9 @@ sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 from stored import RESULTS, with_tables  # noqa: E402
 from town import town  # noqa: E402
 
-from block_scenes import SCENES, problem  # noqa: E402
-from block_sizes import problem as grid_problem  # noqa: E402
-from scenes import scene, side_by_side  # noqa: E402
+from solvers.block_scenes import SCENES, problem  # noqa: E402
+from solvers.block_sizes import problem as grid_problem  # noqa: E402
+from solvers.scenes import scene, side_by_side  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
 
@@ -144,7 +144,7 @@ def bench() -> Table:
 def peers() -> Table:
     """Time libqif on the same grids, in an environment of its own; what it returns is judged as it is."""
     kept = PROJECT / "benchmarks" / "results" / "peers-qif.csv"
-    script = [sys.executable, str(PROJECT / "benchmarks" / "peers_qif.py")]
+    script = [sys.executable, str(PROJECT / "benchmarks" / "solvers" / "peers_qif.py")]
     subprocess.run([*script, "--sizes", "16", "25", "36", "49", "--time-limit", "60", "-o", str(kept)], check=True)
     with kept.open(encoding="utf-8", newline="") as file:
         found = {(int(row["n"]), row["solver"]): row for row in csv.DictReader(file)}

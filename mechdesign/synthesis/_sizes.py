@@ -2,7 +2,7 @@
 
 Memory estimates are either the limits of the block method or values measured with HiGHS. Time estimates are seconds on
 one core of a reference machine, multiplied by the slowness of this machine (`Speed`). Time estimates should be correct
-within a factor of two; `benchmarks/estimates.py` compares them with the measured times of twenty programs.
+within a factor of two; `benchmarks/solvers/estimates.py` compares them with the measured times of twenty programs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import mechdesign as md
 from mechdesign.runs._families import FAMILIES
 from mechdesign.runs._phases import Verdict
 
-_PATH = Path(__file__).parents[2] / "benchmarks" / "peers_qif.py"
+_PATH = Path(__file__).parents[2] / "benchmarks" / "solvers" / "peers_qif.py"
 _SPEC = importlib.util.spec_from_file_location("peers_qif", _PATH)
 peers_qif = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(peers_qif)

@@ -55,7 +55,7 @@ def programs():
 
 
 def test_stored_times_are_mostly_within_a_factor_of_two(programs):
-    """The stored rows come from `benchmarks/estimates.py`, and do not depend on this machine."""
+    """The stored rows come from `benchmarks/solvers/estimates.py`, and do not depend on this machine."""
     from mechdesign.specification._specification import parse
 
     assert len({program.name for program in programs}) == len(programs) == 20

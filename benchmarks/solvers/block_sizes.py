@@ -1,6 +1,6 @@
 """Measure how the time and the memory of the block method grow with the number of cells.
 
-    python benchmarks/block_sizes.py [--grids 5x5 8x8] [--cost euclidean] [--kind differential] [--no-symmetry] [--long]
+    python benchmarks/solvers/block_sizes.py [--grids 5x5 8x8] [--cost euclidean] [--kind differential] [--no-symmetry] [--long]
         [--plot growth.png]
 
 Every size is solved twice: with a block for every observable, and with symmetry. `--long` adds 225, 300 and 500 cells,

@@ -1,6 +1,6 @@
 """Measure rays for thousands of secrets under metric privacy between all pairs: design, export and verification.
 
-    python benchmarks/rays.py [--sides 10 20 30] [--tolerance 0.05] [--exact] [--folder FOLDER] [--store rays.txt]
+    python benchmarks/solvers/rays.py [--sides 10 20 30] [--tolerance 0.05] [--exact] [--folder FOLDER] [--store rays.txt]
 
 The scenes are square grids with a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, and
 Euclidean cost. Their symmetries are used. Each step runs in a separate process, which gives its peak memory. The column
@@ -24,7 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from block_sizes import problem
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_sizes import problem
 
 
 def step(name: str, side: int, tolerance: float, folder: Path) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The block interior-point method against HiGHS IPX on all rows: all pairs, Euclidean and Hamming cost.
 
-    python benchmarks/block_against_highs.py [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
+    python benchmarks/solvers/block_against_highs.py [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
 
 Both methods solve the same problem, and the measured time includes rounding and certification. The methods take turns,
 and the table shows medians. The block method runs with and without symmetry. For a side of 10, HiGHS takes two minutes
@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from scenes import median, scene, side_by_side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.scenes import median, scene, side_by_side
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Time the least-cost channel of a 50 × 50 map under PGLP's Gk9, Gk16 and Gk25, including the certificate.
 
-Run ``python benchmarks/policy_scale.py [side]``. With a uniform prior, all blocks of a size give the same program; with
+Run ``python benchmarks/solvers/policy_scale.py [side]``. With a uniform prior, all blocks of a size give the same program; with
 a random prior, every block gives a different program. Each line of the output comes from a separate process, which
 gives its peak memory. Seconds count everything from the grid to the certified design; "solving" is the part before the
 exact checks. By default the answers are the cells of the block. The variant "map" permits every cell of the map as an

@@ -1,6 +1,6 @@
 """Time the exact check of all pairs and observables, on a grid (few distances) and on points (all distances differ).
 
-Run ``python benchmarks/verify_speed.py [columns rows]``; 20 × 15 cells make 26.9 million inequalities. Some channels
+Run ``python benchmarks/solvers/verify_speed.py [columns rows]``; 20 × 15 cells make 26.9 million inequalities. Some channels
 are exponential mechanisms with half of ε = 0.6, which have some slack. The other channel has the columns exp(-ε·d),
 without normalisation: every row between collinear cells is tight to the last unit.
 """

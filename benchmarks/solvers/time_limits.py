@@ -1,6 +1,6 @@
 """Measure how far every solver of rows exceeds a time limit, and how a program with too large rounding errors ends.
 
-    python benchmarks/time_limits.py [--secrets 36 60 80] [--limits 1]
+    python benchmarks/solvers/time_limits.py [--secrets 36 60 80] [--limits 1]
 
 The programs require metric privacy on random places (seed 0) for every pair, with some n³ rows, far too many for the
 limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit. The last lines of the table use two

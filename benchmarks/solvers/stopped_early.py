@@ -1,6 +1,6 @@
 """Measure the gap of designs with a floor if they are stopped after a share of the time that they need.
 
-    python benchmarks/stopped_early.py [--scenes "15 x 12"] [--shares 0.55 0.25] [--times 3] [--json FILE]
+    python benchmarks/solvers/stopped_early.py [--scenes "15 x 12"] [--shares 0.55 0.25] [--times 3] [--json FILE]
 
 Scenes have 180 to 210 cells, a Gaussian prior, ε = 0.8 per cell, and a floor at 0.8 of the largest distortion. The
 block method uses column generation on one thread. The time that a design needs is measured in the same run, after a

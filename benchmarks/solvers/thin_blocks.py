@@ -1,6 +1,6 @@
 """Measure how the block method and HiGHS grow if each secret has few neighbours, on square grids and on roads.
 
-    python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
+    python benchmarks/solvers/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
         [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
 
 Every place is also an answer. The prior models a town with three unequal centres, so that there is no symmetry. ε is

@@ -1,8 +1,8 @@
 """Column generation compared with all blocks at once: the example city and real check-ins, 300 cells, joint.
 
-    python benchmarks/block_generation.py [--arrays numpy] [--repeat 3] [--old CHECKOUT] [--data FOLDER]
-    python benchmarks/block_generation.py --large joint
-    python benchmarks/block_generation.py --random 1000
+    python benchmarks/solvers/block_generation.py [--arrays numpy] [--repeat 3] [--old CHECKOUT] [--data FOLDER]
+    python benchmarks/solvers/block_generation.py --large joint
+    python benchmarks/solvers/block_generation.py --random 1000
 
 Each run is a separate process, and the methods alternate. Wall times, including rounding and certificate, are medians.
 `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs 32 × 32 cells
@@ -30,12 +30,10 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from block_scenes import checkins
-from block_sizes import problem as sized
 
 HERE = Path(__file__).resolve().parent
-CITY = HERE.parent / "mechdesign" / "specification" / "examples" / "city-300.toml"
-DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[1] / "shared" / "data")
+CITY = HERE.parents[1] / "mechdesign" / "specification" / "examples" / "city-300.toml"
+DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[2] / "shared" / "data")
 WAYS = {
     "few at a time": {"generation": True, "symmetry": False},
     "at once": {"generation": False, "symmetry": False},
@@ -47,6 +45,12 @@ import json, sys, time
 sys.path[:0] = [{root!r}]
 import numpy as np
 import mechdesign as md
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_scenes import checkins
+from solvers.block_sizes import problem as sized
+
 scene, tolerance, options = np.load({scene!r}), {tolerance!r}, {options!r}
 apart, least = md.MetricPrivacy("1", scene["apart"]), md.DistortionPrivacy(float(scene["minimum"]), scene["error"])
 problem = md.Problem(scene["prior"], scene["cost"], [apart, least])
@@ -89,7 +93,7 @@ def compare(arguments: argparse.Namespace) -> None:
     ways = [("few at a time", 1e-6), ("few at a time", 1e-2)]
     if not arguments.few:
         ways.append(("at once", 1e-6))
-    roots = dict.fromkeys(("few at a time", "at once"), HERE.parent)
+    roots = dict.fromkeys(("few at a time", "at once"), HERE.parents[1])
     if arguments.old:
         ways.append(("old", 1e-6))
         roots["old"] = arguments.old.resolve()
@@ -147,7 +151,7 @@ def large(kind: str) -> None:
 
 def random_programs(count: int) -> None:
     """Compare the brackets that all methods prove for small programs of all kinds."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "solve"))
+    sys.path.insert(0, str(HERE.parents[1] / "tests" / "solve"))
     from block_cases import optimum, random_program
 
     from mechdesign.solve._blocks.column_generation import solve_block_program

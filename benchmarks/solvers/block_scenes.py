@@ -1,6 +1,6 @@
 """The block method at the papers' own size: 20 × 15 cells, all pairs, every kind of requirement, and real check-ins.
 
-    python benchmarks/block_scenes.py [--grid 20x15] [--arrays numpy] [--tolerance 1e-6] [--symmetry]
+    python benchmarks/solvers/block_scenes.py [--grid 20x15] [--arrays numpy] [--tolerance 1e-6] [--symmetry]
         [--data FOLDER] [--scenes joint ...]
 
 All scenes except the check-ins have a Gaussian prior, ε = 0.6 per cell, and floors at 0.8 of the largest distortion.
@@ -24,7 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from block_sizes import problem
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_sizes import problem
 
 SCENES = {
     "differential": ("euclidean", "differential"),
@@ -75,7 +78,7 @@ def measure(name: str, arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print a table."""
-    default = os.environ.get("MECHDESIGN_DATA") or Path(__file__).parents[2] / "shared" / "data"
+    default = os.environ.get("MECHDESIGN_DATA") or Path(__file__).parents[3] / "shared" / "data"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grid", default="20x15")
     parser.add_argument("--arrays", choices=("numpy", "numba", "torch"))

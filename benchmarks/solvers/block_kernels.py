@@ -1,6 +1,6 @@
 """The block solver's kernels side by side: seconds per iteration with NumPy, Numba and PyTorch.
 
-    python benchmarks/block_kernels.py [--grids 12x12 15x15] [--cost euclidean] [--repeats 3] [--long]
+    python benchmarks/solvers/block_kernels.py [--grids 12x12 15x15] [--cost euclidean] [--repeats 3] [--long]
 
 Kernels that are not installed are skipped; CUDA runs if PyTorch finds a device. `--long` adds a grid of 20x15 cells
 and, only on CUDA, grids of 30x20 and 40x25 cells. Symmetry is not used. The first solve of each kernel, which may
@@ -12,14 +12,19 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
+import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from block_sizes import problem
 from mechdesign.errors import SolverError
-from scenes import median, side_by_side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_sizes import problem
+from solvers.scenes import median, side_by_side
 
 _LARGEST_ON_THE_CPU = 400
 

@@ -1,6 +1,6 @@
 """Check whether `mechdesign design --estimate` is within a factor of two of the time that a design takes.
 
-    python benchmarks/estimates.py [--out results/estimates.jsonl] [--only NUMBER ...] [--judge]
+    python benchmarks/solvers/estimates.py [--out results/estimates.jsonl] [--only NUMBER ...] [--judge]
 
 The command line designs each of the twenty programs of `estimate_programs.py` in a separate process with one thread.
 Each run immediately appends one line of JSON. The line contains measurements of the machine before and after the run,
@@ -23,11 +23,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from estimate_programs import PROGRAMS, Program
 from mechdesign.specification._specification import parse
 from mechdesign.synthesis._sizes import Speed, compute_slowness, estimate, measure_speed
 
-STORED = Path(__file__).parent / "results" / "estimates.jsonl"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.estimate_programs import PROGRAMS, Program
+
+STORED = Path(__file__).parents[1] / "results" / "estimates.jsonl"
 
 
 def measured(program: Program) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Compare lazy rows with one HiGHS call on all rows: lazy rows give the same optimum in less time.
 
-    python benchmarks/lazy_rows.py [--side 8] [--repeats 3]
+    python benchmarks/solvers/lazy_rows.py [--side 8] [--repeats 3]
 
 Both methods solve the same problem with the same solver (HiGHS IPX); the program is built, solved, rounded and
 certified within the measured time. Run the script on an idle machine. The methods take turns, and the table shows
@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from scenes import median, scene, side_by_side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.scenes import median, scene, side_by_side
 
 
 def main() -> None:

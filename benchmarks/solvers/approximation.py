@@ -1,6 +1,6 @@
 """Paper 004's approximation (its Figure 8) compared with the exact program: time, claimed and actual privacy.
 
-    python benchmarks/approximation.py [--grid 10x8] [--radii 1.5 2.5 3.5] [--cost hamming] [--time-limit 600]
+    python benchmarks/solvers/approximation.py [--grid 10x8] [--radii 1.5 2.5 3.5] [--cost hamming] [--time-limit 600]
 
 The approximation keeps only rows in which the two secrets, and secret and observable, lie within a radius. HiGHS IPX
 solves the approximation without crossover. The actual ε of the approximation is the largest log-ratio per cell over
@@ -13,7 +13,9 @@ certified.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sparse
@@ -22,10 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from block_sizes import problem
 from mechdesign.solve._contract import Options
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_sizes import problem
 
 EPSILON = 0.6
 SHARE = 0.8

@@ -1,6 +1,6 @@
 """Compare designs on grids with those of libqif (`qif` on PyPI), in a separate environment: times, costs, and privacy.
 
-    python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
+    python benchmarks/solvers/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
 `qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
 The library accepts the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``). It formulates this
