@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._errors import SolverError
 from mechdesign.model._channel import EXPONENT
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis._normal import VACUOUS, NormalForm
@@ -30,6 +31,8 @@ _ENTRIES_PER_BATCH = 2**18
 # Smallest divisor that replaces g − 1 if the factor g of a bound is close to 1.
 _MIN_FACTOR_EXCESS = 1e-100
 _EXTRA_PASSES = 16
+# Weights double: that of privacy from 2**-62 and that of a floor from 2**-50, so both are 1 after fewer trials.
+_MAX_TRIALS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,9 @@ def round_channel(
 
     Returns:
         The integer channel with both weights, or None if the matrix is unusable.
+
+    Raises:
+        SolverError: If the weights do not reach 1 in as many trials as doubling needs.
     """
     if not np.isfinite(matrix).all():
         return None
@@ -151,7 +157,7 @@ def _meet_floors(
     # For a single constant output or an interior channel, the weight that a floor needs is known.
     known = constant.ndim == 2 or np.count_nonzero(constant) == 1
     reached = distortions(_apportion(constant)[form.group]) if constant.ndim == 2 else None
-    while True:
+    for _ in range(_MAX_TRIALS):
         mixed = _mix(given.rows, given.common, weights)
         numerators = _apportion((1 - floor_weight) * mixed + floor_weight * constant)[form.group]
         if not holds(numerators):
@@ -168,6 +174,10 @@ def _meet_floors(
         # is small.
         needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
+    raise SolverError(
+        f"no rounding meets the requirements after {_MAX_TRIALS} trials; the last weights are "
+        f"{float(weights.min()):.3g} for privacy and {floor_weight:.3g} for the floors"
+    )
 
 
 def has_tight_floor(form: NormalForm) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import SolverError
 from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rounding import (
@@ -240,6 +241,29 @@ def test_a_refused_common_distribution_has_no_rounding() -> None:
     holds, asked = judge(False)
     assert _meet_floors(form_of(), _Mixing(ROWS, MEAN, np.array([0.3, 1.0])), CONSTANT, holds, judge(())[0]) is None
     assert len(asked) == 3
+
+
+def test_doubling_ends_after_as_many_trials_as_a_unit_has_bits() -> None:
+    """A weight that grows more slowly also ends, by the limit on the trials."""
+    none, always = _Mixing(ROWS, MEAN, np.zeros(2)), [(Fraction(1, 2) - Fraction(1, 2**80),)]
+    holds, asked = judge(False)
+    assert _meet_floors(form_of(), none, CONSTANT, holds, judge(())[0]) is None
+    # The first trial is without a weight, the others are with 2**-61 to 1.
+    assert len(asked) == 63
+    for constant, trials in ((CONSTANT, 51), (np.array([0.5, 0.0, 0.5]), 19)):
+        distortions, asked = judge(*always)
+        assert _meet_floors(with_floors(HALF), none, constant, lambda _: True, distortions) is None
+        assert len(asked) == trials
+
+
+def test_the_number_of_trials_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounding, "_MAX_TRIALS", 7)
+    short = judge((Fraction(1, 2) - Fraction(1, 2**40),))[0]
+    for answer in (False, True):
+        holds, asked = judge(answer)
+        with pytest.raises(SolverError, match="after 7 trials"):
+            _meet_floors(with_floors(HALF), _Mixing(ROWS, MEAN, np.zeros(2)), CONSTANT, holds, short)
+        assert len(asked) == 7
 
 
 def met_with_floor(constant: np.ndarray, *values: Fraction) -> tuple[Any, list[np.ndarray]]:
