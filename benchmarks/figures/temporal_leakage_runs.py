@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.experiments import Experiment, Row
-from leakage_matrices import random_matrix
-from leakage_routes import routes
+from leakage.leakage_matrices import random_matrix
+from leakage.leakage_routes import routes
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._loss import log_ratio

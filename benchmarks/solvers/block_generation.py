@@ -31,6 +31,11 @@ from rich.table import Table
 
 import mechdesign as md
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from solvers.block_scenes import checkins
+from solvers.block_sizes import problem as sized
+
 HERE = Path(__file__).resolve().parent
 CITY = HERE.parents[1] / "mechdesign" / "specification" / "examples" / "city-300.toml"
 DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[2] / "shared" / "data")
@@ -45,12 +50,6 @@ import json, sys, time
 sys.path[:0] = [{root!r}]
 import numpy as np
 import mechdesign as md
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from solvers.block_scenes import checkins
-from solvers.block_sizes import problem as sized
-
 scene, tolerance, options = np.load({scene!r}), {tolerance!r}, {options!r}
 apart, least = md.MetricPrivacy("1", scene["apart"]), md.DistortionPrivacy(float(scene["minimum"]), scene["error"])
 problem = md.Problem(scene["prior"], scene["cost"], [apart, least])

@@ -1,6 +1,6 @@
 """How much time the cache saves: loss functions and cost curves, computed, read from the disk, and found in memory.
 
-    python benchmarks/cache_savings.py [--states 100 400 1000]
+    python benchmarks/leakage/cache_savings.py [--states 100 400 1000]
 
 Each result is computed once with an empty cache, read with an empty memory, and found in memory. The figures are
 medians of three in one process with one thread. The table is written to `results/cache_savings.json`.
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,12 +22,15 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from leakage_matrices import gaussian, random_matrix
 from mechdesign.base import _cache as cache
 from mechdesign.leakage import LossFunction
 from mechdesign.measures import cost_curve
 
-RESULT = Path(__file__).parent / "results" / "cache_savings.json"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from leakage.leakage_matrices import gaussian, random_matrix
+
+RESULT = Path(__file__).parents[1] / "results" / "cache_savings.json"
 BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 

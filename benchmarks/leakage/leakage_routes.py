@@ -1,6 +1,6 @@
 """Compare the time of the hull with linear programs and with the paper's algorithms, on random matrices (Figure 6).
 
-    python benchmarks/leakage_routes.py [--output FOLDER] [--quick]
+    python benchmarks/leakage/leakage_routes.py [--output FOLDER] [--quick]
 
 1. One α at n = 30: HiGHS solves linear-fractional programs (LFP) for all 870 ordered pairs of rows. The time is
    compared with one evaluation of L after precomputation, which is the cost of each further α. It is also compared
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from itertools import permutations
@@ -25,11 +26,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from leakage_matrices import random_matrix
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._row_pair import fractional
 from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5
 from mechdesign.report import _leakage_figures as leakage_figures
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from leakage.leakage_matrices import random_matrix
 
 EPSILON = 0.1
 REPEATS = 7

@@ -1,6 +1,6 @@
 """The cost of the loss function: precomputation against n, peak memory, and a million evaluations.
 
-    python benchmarks/leakage_precompute.py [--sizes 30 100 300 1000] [--repeats 3] [--output FOLDER]
+    python benchmarks/leakage/leakage_precompute.py [--sizes 30 100 300 1000] [--repeats 3] [--output FOLDER]
 
 Every precomputation runs in a separate process without a cache, which gives its peak memory. CPU seconds are printed
 with wall-clock seconds, for machines that are not idle. ``--sizes 3000`` takes minutes.
@@ -22,9 +22,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from leakage_matrices import KINDS
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.report import _leakage_figures as leakage_figures
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from leakage.leakage_matrices import KINDS
 
 
 def measure(kind: str, n: int) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The loss function by linear-fractional programs against Algorithms 1, 3 and 5 and the hull (Cao et al. 2019, 6.1).
 
-    python benchmarks/lfp_against_algorithms.py run [--matrices 100] [--part I/K]
-    python benchmarks/lfp_against_algorithms.py show
+    python benchmarks/leakage/lfp_against_algorithms.py run [--matrices 100] [--part I/K]
+    python benchmarks/leakage/lfp_against_algorithms.py show
 
 The matrices are random with 30 states, as in the paper, and those of the reference values. For each matrix, L(α) is
 computed for α = 0.1, 1, 5 and 10 by both methods on two back ends. Each ordered pair of rows has its own program. Two
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,12 +28,15 @@ import numpy as np
 
 import mechdesign as md
 from figures.errata_runs import printed_loss
-from leakage_matrices import random_matrix
 from mechdesign.leakage import cao2019, loss_by_programs
 
-FOLDER = Path(__file__).parent / "results"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from leakage.leakage_matrices import random_matrix
+
+FOLDER = Path(__file__).parents[1] / "results"
 ROWS, RESULT = FOLDER / "lfp_against_algorithms.jsonl", FOLDER / "lfp_against_algorithms.json"
-REFERENCE = Path(__file__).parents[1] / "tests" / "reference" / "leakage.json"
+REFERENCE = Path(__file__).parents[2] / "tests" / "reference" / "leakage.json"
 ALPHAS = (0.1, 1.0, 5.0, 10.0)
 STATES = 30
 METHODS = ("charnes-cooper", "dinkelbach")
