@@ -28,7 +28,7 @@ FLOATS = np.abs(CENTRES[:, None] - CENTRES)
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "at_the_radius.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "evidence" / "at_the_radius.py"
     found = importlib.util.spec_from_file_location("at_the_radius", path)
     assert found is not None
     assert found.loader is not None

@@ -50,7 +50,7 @@ POLICIES = {
 
 
 def _brute():
-    path = Path(__file__).parents[2] / "benchmarks" / "known_counts.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "evidence" / "known_counts.py"
     spec = importlib.util.spec_from_file_location("benchmark_of_known_counts", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

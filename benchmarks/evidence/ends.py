@@ -1,6 +1,6 @@
 """Check the leakage of chains with unknown rows by brute force: all sets of columns of all pairs of rows, in 60 digits.
 
-    python benchmarks/ends.py > benchmarks/results/ends.txt
+    python benchmarks/evidence/ends.py > benchmarks/results/ends.txt
 
 The random chains have 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries.
 Under "any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the
@@ -20,7 +20,7 @@ import numpy as np
 
 import mechdesign as md
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "leakage"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "leakage"))
 from leakage_brute import best_of, close, subset_points
 
 SEED, CHAINS, TRACES = 34, 500, 2000

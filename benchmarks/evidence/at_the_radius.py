@@ -1,6 +1,6 @@
 """Count the bounded pairs at a distance of exactly the radius, and the bounded pairs beyond the margin.
 
-    python benchmarks/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
+    python benchmarks/evidence/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
 
 *Grids* have n × n cells, n from 2 to 13, whose sides are every `step`-th hundredth from 0.05 to 2.00. Distances are
 Euclidean, Manhattan, Chebyshev, and shortest paths between cells that share a side. Radii are 1, 2, … n − 1 sides, as

@@ -1,6 +1,6 @@
 """Compare sensitivities under publicly known counts with all readings of the definition, by brute force.
 
-    python benchmarks/known_counts.py [--policies 2000] [--seed 0] [-o FILE]
+    python benchmarks/evidence/known_counts.py [--policies 2000] [--seed 0] [-o FILE]
 
 The policies are random, on 2 to 5 values, with every kind of graph, with and without the null node. Each policy has one
 or two known counts, which may overlap; their values are either stated or not. Among all databases of 2 and 3 records,

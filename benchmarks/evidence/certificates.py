@@ -1,7 +1,7 @@
 """Compare the certificates of 40 fixed problems to the last digit, after changes that must not change any number.
 
-    python benchmarks/certificates.py -o before.json
-    python benchmarks/certificates.py --compare before.json
+    python benchmarks/evidence/certificates.py -o before.json
+    python benchmarks/evidence/certificates.py --compare before.json
 
 The problems cover every kind of requirement, every back end, every policy for rows, both objectives, forbidden answers
 and parts. Each problem takes at most a few seconds on one thread. The output contains each field of a certificate

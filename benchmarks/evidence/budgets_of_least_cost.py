@@ -1,6 +1,6 @@
 """Budgets of least cost: width of the bracket, time, and the cost of Algorithms 7 and 8.
 
-    python benchmarks/budgets_of_least_cost.py [--steps 50] [--seed 0]
+    python benchmarks/evidence/budgets_of_least_cost.py [--steps 50] [--seed 0]
 
 The chains have three states with random correlations; α is 2, and each release costs w e^-2ε. The weights w are equal,
 positive only for every fifth release, or rise from 0.1 to 2.

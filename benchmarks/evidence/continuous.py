@@ -1,8 +1,8 @@
 """Continuous geo-indistinguishability: random pairs of points against the bound, and costs against planar Laplace.
 
-    python benchmarks/continuous.py pairs -o benchmarks/results/continuous_pairs.json
-    python benchmarks/continuous.py costs -o benchmarks/results/continuous_costs.json
-    python benchmarks/continuous.py laplace -o benchmarks/results/continuous_laplace.json
+    python benchmarks/evidence/continuous.py pairs -o benchmarks/results/continuous_pairs.json
+    python benchmarks/evidence/continuous.py costs -o benchmarks/results/continuous_costs.json
+    python benchmarks/evidence/continuous.py laplace -o benchmarks/results/continuous_laplace.json
 
 `pairs` makes 50 designs with three distances, rectangular steps and 4 to 400 anchors; some designs have answers that
 are never given. For each design, `pairs` compares 20,000 random pairs of points, near and far, inside and outside, for

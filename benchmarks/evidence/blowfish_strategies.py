@@ -1,6 +1,6 @@
 """Quality of strategies for linear workloads, compared with their proven limit and with published results.
 
-    python benchmarks/blowfish_strategies.py [--quick]
+    python benchmarks/evidence/blowfish_strategies.py [--quick]
 
 The script prints three tables:
 
