@@ -1,4 +1,4 @@
-"""Inputs with which `benchmarks/fuzz.py` once found an untyped error, and a few new ones."""
+"""Inputs with which `benchmarks/attacks/fuzz.py` once found an untyped error, and a few new ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import fuzz
+from attacks import fuzz
 
 FOUND = sorted((Path(__file__).parent / "reference" / "fuzzed").iterdir())
 

@@ -1,4 +1,4 @@
-"""What stands in public folders depends on private data through the outputs alone: `benchmarks/public_folders.py`."""
+"""What stands in public folders depends on private data through the outputs alone: `benchmarks/attacks/public_folders.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mechdesign.traces._stage import Stage
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "public_folders.py"
+    path = Path(__file__).parents[1] / "benchmarks" / "attacks" / "public_folders.py"
     spec = importlib.util.spec_from_file_location("public_folders", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Threads, processes, forks and kills at what keeps a budget: a sample of `benchmarks/interleavings.py`."""
+"""Threads, processes, forks and kills at what keeps a budget: a sample of `benchmarks/attacks/interleavings.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "interleavings.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "attacks" / "interleavings.py"
     spec = importlib.util.spec_from_file_location("interleavings", path)
     assert spec is not None
     assert spec.loader is not None

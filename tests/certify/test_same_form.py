@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from test_second_verifier import SETS, claims, put, refused, repair, whole
 
-import two_verifiers
+from attacks import two_verifiers
 from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL
@@ -183,7 +183,7 @@ def test_infinite_numbers_of_what_holds_are_accepted_by_both(tmp_path: Path) -> 
 
 
 def test_a_sample_of_the_benchmark(tmp_path: Path) -> None:
-    """`benchmarks/two_verifiers.py`, whose result is stored beside it, on a few designs."""
+    """`benchmarks/attacks/two_verifiers.py`, whose result is stored beside it, on a few designs."""
     folder = tmp_path / "set"
     folder.mkdir()
     warnings.simplefilter("ignore")

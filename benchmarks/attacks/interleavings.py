@@ -1,6 +1,6 @@
 """Share ledgers, accountants and traces between threads and processes in random ways, with kills and forks.
 
-    python benchmarks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
+    python benchmarks/attacks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
 
 Each interleaving is a process that creates one object with a budget and passes it to 2 to 8 workers. Workers are
 threads, forked processes that inherit the object, processes that open its file, or processes forked by a working
@@ -44,7 +44,7 @@ from mechdesign import tables as blowfish
 from mechdesign.errors import MechdesignError
 from mechdesign.leakage._accountant import Accountant
 
-RESULT = Path(__file__).parent / "results" / "interleavings.txt"
+RESULT = Path(__file__).parents[1] / "results" / "interleavings.txt"
 
 TIMEOUT_S = 60.0
 """A worker that has not finished after this time is assumed to wait permanently."""
@@ -414,7 +414,7 @@ def main() -> int:
             rows[kind.kind]["faults"] += 1
             print(f"{kind.kind}, {index}: {fault[:600]}", file=sys.stderr, flush=True)
     heads = ("interleavings", "killed", "released", "refused", "faults")
-    lines = [f"python benchmarks/interleavings.py --count {asked.count} --seed {asked.seed}", ""]
+    lines = [f"python benchmarks/attacks/interleavings.py --count {asked.count} --seed {asked.seed}", ""]
     lines.append(f"{'':26}" + "".join(f"{head:>15}" for head in heads))
     lines += [f"{name:26}" + "".join(f"{row[head]:>15}" for head in heads) for name, row in rows.items()]
     lines += [

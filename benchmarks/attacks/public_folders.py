@@ -1,6 +1,6 @@
 """Compare the public files of releases from neighbouring data, byte by byte: `tests/support/public_folders.py`.
 
-    python benchmarks/public_folders.py [--cases 1000] [--seed 7] [--store]
+    python benchmarks/attacks/public_folders.py [--cases 1000] [--seed 7] [--store]
 
 The exit code is 1 if anything differs.
 """
@@ -19,10 +19,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from public_folders import Case, compare, sample_case, table_case, trace_case  # noqa: E402
+from attacks.public_folders import Case, compare, sample_case, table_case, trace_case
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "support"))
+
 
 RESULT = HERE / "results" / "public_folders.txt"
 
@@ -51,7 +54,7 @@ def main() -> int:
             print(f"case {index}, {case.kind}: {difference}", file=sys.stderr, flush=True)
     kinds = sorted({kind for kind, _ in outcomes})
     ends = ("answered", "refused", "impossible", "different")
-    lines = [f"python benchmarks/public_folders.py --cases {asked.cases} --seed {asked.seed}", ""]
+    lines = [f"python benchmarks/attacks/public_folders.py --cases {asked.cases} --seed {asked.seed}", ""]
     lines.append("".join(f"{head:>12}" for head in ("", *ends)))
     lines += ["".join(f"{cell:>12}" for cell in (kind, *(outcomes[kind, end] for end in ends))) for kind in kinds]
     lines += ["", f"{wrong} differences"]

@@ -1,6 +1,6 @@
 """Solve random problems with rays; count outcomes, and check whether each bracket contains the optimum.
 
-    python benchmarks/rays_random.py [--problems 250] [--seed 1]
+    python benchmarks/attacks/rays_random.py [--problems 250] [--seed 1]
 
 The problems have 1 to 9 secrets at places on a line or in the plane, over distances from 10^-3 to 10^3. Priors span up
 to 100 orders of magnitude; costs are random numbers or powers of distances, and ε is from 10^-18 to 10^3. Threshold

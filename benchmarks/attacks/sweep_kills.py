@@ -1,6 +1,6 @@
 """Kill a sweep at random moments, many times, and check whether a row was lost, incompletely written, or run twice.
 
-    python benchmarks/sweep_kills.py [--kills 200] [--jobs 1] [--seed 7]
+    python benchmarks/attacks/sweep_kills.py [--kills 200] [--jobs 1] [--seed 7]
 
 Again and again, a sweep is started or resumed, and killed with all its processes at a random moment. A finished sweep
 is followed by a new one. After each sweep every row must have the values of an undisturbed sweep, and every channel

@@ -1,6 +1,6 @@
 """Feed damaged and malicious files to every reader, and count outcomes other than typed errors.
 
-    python benchmarks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
+    python benchmarks/attacks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
 
 Inputs are valid files with changed bytes, lines, cells, numbers or headers. If a file contains its own digest, half of
 the mutations repair this digest, so that the code behind the check is reached. A reader may return, or raise an error
@@ -20,6 +20,7 @@ import json
 import random
 import resource
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -34,7 +35,6 @@ import numpy as np
 import scipy.sparse as sparse
 
 import mechdesign as md
-from garbage import changed
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._budgets import read_budgets
@@ -45,6 +45,10 @@ from mechdesign.data._trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.specification._specification import Specification, parse, read_spec
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from attacks.garbage import changed
 
 SECONDS = 10
 BYTES = 3 * 2**30

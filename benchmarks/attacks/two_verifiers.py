@@ -1,6 +1,6 @@
 """Check that two verifiers prove random designs, and refuse tampered designs with repaired digests.
 
-    python benchmarks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
+    python benchmarks/attacks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
 
 The problems have 2 to 10 secrets and cover every kind of requirement and claim, and both objectives. The problems
 include forbidden answers, observables other than the secrets, priors with zeros, and designs without multipliers. Each

@@ -1,6 +1,6 @@
 """Kill designs, releases, accountants and ledgers at random moments, and look for incomplete files and lost charges.
 
-    python benchmarks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
+    python benchmarks/attacks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
 
 Each victim is a forked process that repeats one job, reports each finished round, and gets SIGKILL at a random moment.
 The next process continues with the files that the killed process has left. After every kill the files are read as a

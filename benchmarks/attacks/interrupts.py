@@ -1,6 +1,6 @@
 """Measure how soon the commands print a line after Ctrl-C, and how soon they end, for one and two Ctrl-C.
 
-``python benchmarks/interrupts.py [COMMAND …]`` starts each command in a separate folder. The script sends SIGINT to its
+``python benchmarks/attacks/interrupts.py [COMMAND …]`` starts each command in a separate folder. The script sends SIGINT to its
 process group at several moments, as a terminal does, and prints the outcome for each moment:
 
 - `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end if this line is missing;

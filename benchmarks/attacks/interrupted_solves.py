@@ -1,6 +1,6 @@
 """Ctrl-C at random moments of ten solves: each gives a certified result or ends cleanly, without incomplete files.
 
-    python benchmarks/interrupted_solves.py [--moments 200] [--seed 0]
+    python benchmarks/attacks/interrupted_solves.py [--moments 200] [--seed 0]
 
 Each solve runs once without Ctrl-C in a separate process, and then with Ctrl-C at moments drawn uniformly from its
 duration. After Ctrl-C, the process must save a bundle that verifies (`certified`), or end with KeyboardInterrupt and

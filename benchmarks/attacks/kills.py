@@ -1,6 +1,6 @@
 """Kill a benchmark at random moments, again and again, and count lost, incomplete and repeated rows.
 
-    python benchmarks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
+    python benchmarks/attacks/kills.py [--kills 200] [--seconds 6] [--suite small] [--solvers highs-simplex,block]
 
 A run is started, killed with SIGKILL at a random moment, and resumed, until all rows are done or the number of kills is
 reached. The last run is then finished, and compared with a run that was never killed: all values except times must

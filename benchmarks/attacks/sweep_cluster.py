@@ -1,6 +1,6 @@
 """Time a sweep of many small designs on a Dask cluster: with one worker, with two, and with one of two killed.
 
-    python benchmarks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
+    python benchmarks/attacks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
 
 The script prints the seconds of each sweep, the efficiency of two workers, and whether all tables are equal. Apart from
 times, no value may depend on the worker that solved a row. The designs are for the cells of a square grid. The process
