@@ -16,11 +16,12 @@ from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import has_sparse_blocks
 
 # Number of ratio rows from which Numba is faster: its import takes half a second, and it halves the time of a solve.
-# The choice depends on the size only, and not on loaded modules, so the same program gives the same numbers.
 _NUMBA_MIN_ROWS = 250_000
-# Smallest time limit with which Numba is used if its passes are not compiled yet. Compilation takes 10 to 20 s, once
-# after an installation.
-_MIN_LIMIT_TO_COMPILE_S = 60.0
+# The same while its passes are not compiled yet, which takes 10 to 20 s, once after an installation: 136 cells without
+# symmetry. A solve of that size saves as much.
+_COMPILE_MIN_ROWS = 2_500_000
+# Smallest time limit with which passes are compiled.
+_COMPILE_MIN_LIMIT_S = 60.0
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 
@@ -46,7 +47,7 @@ def choose(
     """Return the kernel called `name`.
 
     Without a name, a device selects PyTorch and sparse blocks select the sparse kernel. Otherwise Numba is used for
-    large programs. NumPy is used for small programs, and if the time limit is too short for compilation.
+    large programs if its passes lie compiled on disk, or if compiling them pays in this solve; else NumPy is used.
 
     Args:
         name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
@@ -63,9 +64,7 @@ def choose(
         MissingDependencyError: The library is not installed.
     """
     if name is None and device in (None, "cpu"):
-        worth = rows >= _NUMBA_MIN_ROWS and importlib.util.find_spec("numba") is not None
-        dense = "numba" if worth and _time_to_compile(time_limit) else "numpy"
-        name = "sparse" if sparse else dense
+        name = "sparse" if sparse else "numba" if _numba_pays(rows, time_limit) else "numpy"
     elif name is None:
         name = "torch"
     if not isinstance(name, str) or name not in _MODULES:
@@ -81,11 +80,14 @@ def choose(
     return kernel
 
 
-def _time_to_compile(time_limit: float | None) -> bool:
-    if time_limit is None or time_limit >= _MIN_LIMIT_TO_COMPILE_S:
+def _numba_pays(rows: int, time_limit: float | None) -> bool:
+    """Return whether Numba saves time in a solve of this size, its compilation included where it is due."""
+    if rows < _NUMBA_MIN_ROWS or importlib.util.find_spec("numba") is None:
+        return False
+    if rows >= _COMPILE_MIN_ROWS and (time_limit is None or time_limit >= _COMPILE_MIN_LIMIT_S):
         return True
-    found: bool = _load("numba").is_compiled()
-    return found
+    compiled: bool = _load("numba").is_compiled()
+    return compiled
 
 
 def _load(name: str) -> Any:

@@ -330,10 +330,12 @@ def _keeps_singles(layout: BlockLayout, gap: float) -> bool:
 
 
 def is_compiled() -> bool:
-    """Return whether the passes are compiled already, in this process or in the cache on disk."""
-    folder = _advance.stats.cache_path  # type: ignore[attr-defined]
-    kept = folder is not None and any(Path(folder).glob(f"*.{_advance.__name__}-*.nbi"))
-    return kept or bool(_advance.signatures)  # type: ignore[attr-defined]
+    """Return whether the passes are compiled already, here or on disk, since this file changed."""
+    if _advance.signatures:  # type: ignore[attr-defined]
+        return True
+    folder, changed = _advance.stats.cache_path, Path(__file__).stat().st_mtime  # type: ignore[attr-defined]
+    kept = Path(folder).glob(f"*.{_advance.__name__}-*.nbi") if folder is not None else ()
+    return any(index.stat().st_mtime >= changed for index in kept)
 
 
 class NumbaKernel(Dense):
