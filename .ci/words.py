@@ -30,7 +30,7 @@ CHECKED = (
     "docs/limits.md", "docs/threat_model.md", "docs/glossary.md", "docs/reference/environment.md",
 )  # fmt: skip
 # The messages of the figures are claims and findings of the gallery, which tests/docs/test_words.py checks.
-MESSAGES_EXCLUDED = ("benchmarks/figures",)
+MESSAGES_EXCLUDED = ("benchmarks/papers",)
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.
 MIN_WORDS_OF_MESSAGE = 4

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py [--quick] [--store] [--only NAME ...] [--list]
 
-- Experiments behind figures are in `figures`, with a spread for each column; their rows are stored in
+- Experiments behind figures are in `papers`, with a spread for each column; their rows are stored in
   ``notebooks/results``.
 - Measurements are those of ``docs/measure.py``, whose tables the README shows; their values are stored in
   ``docs/results``.
@@ -25,8 +25,8 @@ import sys
 import time
 from pathlib import Path
 
-from figures import Experiment, StaleResultError, all_experiments
 from mechdesign.base._atomic import write_file
+from papers import Experiment, StaleResultError, all_experiments
 from registry import BENCHMARKS, GAP_SPREAD, MEASUREMENTS, SECONDS_SPREAD, Benchmark
 
 FOLDER = Path(__file__).parent

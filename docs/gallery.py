@@ -1,6 +1,6 @@
 """Make the gallery: ``python docs/gallery.py`` writes ``docs/gallery.md``, a page for each notebook, and the pictures.
 
-Figures, claims and findings are those of the notebooks (``benchmarks/figures``), and all numbers are stored results.
+Figures, claims and findings are those of the notebooks (``benchmarks/papers``), and all numbers are stored results.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.append(str(DOCS.parent / "benchmarks"))
 
-from figures import Figure, Rows, all_figures  # noqa: E402
-from figures.showing import typeset  # noqa: E402
+from papers import Figure, Rows, all_figures  # noqa: E402
+from papers.showing import typeset  # noqa: E402
 from mechdesign.base._atomic import write_file  # noqa: E402
 from mechdesign.certify._texts import csv_text  # noqa: E402
 from mechdesign.cli._citation import CITATION  # noqa: E402

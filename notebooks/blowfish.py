@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, "../benchmarks")
 
 import mechdesign as md
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 
 # %%
 for name in ("kmeans", "kinds", "ranges"):

@@ -17,7 +17,7 @@ sys.path.insert(0, "../benchmarks")
 import numpy as np
 
 import mechdesign as md
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 
 # %% [markdown]
 # ## A trace, in the open

@@ -16,7 +16,7 @@ sys.path.insert(0, "../benchmarks")
 import numpy as np
 
 import mechdesign as md
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 
 # %% [markdown]
 # ## A policy, three mechanisms

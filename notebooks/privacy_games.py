@@ -20,7 +20,7 @@ sys.path.insert(0, "../benchmarks")
 import numpy as np
 
 import mechdesign as md
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 
 # %% [markdown]
 # ## One user, in the open

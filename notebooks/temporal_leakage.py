@@ -14,7 +14,7 @@ sys.path.insert(0, "../benchmarks")
 
 import numpy as np
 
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 from mechdesign import leakage
 
 # %% [markdown]

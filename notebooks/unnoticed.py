@@ -13,7 +13,7 @@ sys.path.insert(0, "../benchmarks")
 import numpy as np
 
 import mechdesign as md
-from figures import experiment, figure, say
+from papers import experiment, figure, say
 
 # %% [markdown]
 # The small settings of all experiments, computed again and compared with what is stored:

@@ -7,9 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from figures import experiment, figure
-from figures.experiments import Row
-from figures.temporal_leakage_runs import EXAMPLE_4
+from papers import experiment, figure
+from papers.experiments import Row
+from papers.temporal_leakage_runs import EXAMPLE_4
 from mechdesign import leakage
 
 

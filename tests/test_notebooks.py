@@ -11,8 +11,8 @@ import pytest
 from long import mostly_long
 from nbclient import NotebookClient
 
-from figures import all_figures
-from figures.showing import typeset
+from papers import all_figures
+from papers.showing import typeset
 from mechdesign.cli._citation import CITATION
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from figures.errata_runs import printed_loss
 from mechdesign.leakage import cao2019, loss_by_programs
+from papers.errata_runs import printed_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -35,8 +35,11 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import mechdesign as md
-from figures.drawing import finish, label, line, logarithmic, panels
 from mechdesign.report._style import in_report_style
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from papers.drawing import finish, label, line, logarithmic, panels
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from figures import all_figures
+from papers import all_figures
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "words.py"
 if not SCRIPT.exists():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import run
-from figures import Experiment, Figure, MovedError, StaleResultError, Verdict, all_experiments, all_figures, figure
+from papers import Experiment, Figure, MovedError, StaleResultError, Verdict, all_experiments, all_figures, figure
 
 
 @pytest.fixture

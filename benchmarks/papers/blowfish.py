@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure as Picture
 
-from figures.blowfish_runs import EXPERIMENTS, KINDS, KMEANS, LEMMA, PRIVATE, RANGES
-from figures.drawing import finish, label, line, logarithmic, panels
-from figures.experiments import Row, Rows
-from figures.showing import Figure, Verdict
+from papers.blowfish_runs import EXPERIMENTS, KINDS, KMEANS, LEMMA, PRIVATE, RANGES
+from papers.drawing import finish, label, line, logarithmic, panels
+from papers.experiments import Row, Rows
+from papers.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 

@@ -14,8 +14,8 @@ import networkx as nx
 import numpy as np
 
 import mechdesign as md
-from figures.experiments import Experiment, Row
-from policy_traces import DELTA, Measured, Scene, checkins, geolife, measure, scene
+from papers.experiments import Experiment, Row
+from papers.policy_traces import DELTA, Measured, Scene, checkins, geolife, measure, scene
 
 __all__ = ["ADVERSARIES", "EXPERIMENTS", "LOCATION_DATA", "SAMPLED", "TRACES", "means", "scene_of"]
 

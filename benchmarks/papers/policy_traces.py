@@ -1,6 +1,6 @@
 """Traces released under policy graphs, on GeoLife and on check-ins (DPHMM, Figures 10 to 13; PGLP, Figures 8 to 10).
 
-    python benchmarks/policy_traces.py [--data FOLDER] [--output FOLDER] [--trajectories 20] [--steps 100]
+    python benchmarks/papers/policy_traces.py [--data FOLDER] [--output FOLDER] [--trajectories 20] [--steps 100]
         [--experiments dphmm pglp repair]
 
 The GeoLife data cover Beijing within the Fourth Ring, with a point every 20 s and cells of 0.34 km. The check-ins are
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +39,10 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
-from policy_traces_pictures import over_time, parameters, pglp, repairs
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from papers.policy_traces_pictures import over_time, parameters, pglp, repairs
 
 EPSILONS = (0.5, 1.0, 2.0)
 BLOCKS = (3, 4, 5)
@@ -269,7 +273,7 @@ def main() -> None:
     """Run all experiments, print their tables and write their pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given = os.environ.get("MECHDESIGN_DATA")
-    default = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    default = Path(given) if given else Path(__file__).parents[3] / "shared" / "data"
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--output", type=Path, default=Path("policy-traces"))
     parser.add_argument("--trajectories", type=int, default=20)

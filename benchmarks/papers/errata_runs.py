@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import mechdesign as md
-from figures.experiments import Experiment, Row
 from mechdesign.tables._sensitivity._constrained import constraint_sensitivity
+from papers.experiments import Experiment, Row
 
 __all__ = ["ERRATA", "NOTES"]
 

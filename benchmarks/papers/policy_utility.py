@@ -1,6 +1,6 @@
 """Compare the errors of the papers' mechanisms and of the LP channel under policy graphs, on real check-ins.
 
-    python benchmarks/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
+    python benchmarks/papers/policy_utility.py [--data FOLDER] [--output FOLDER] [--side 20]
 
 The pictures extend Figures 6 and 7 of PGLP by more lines. Check-ins of Foursquare users in New York (the folder
 `foursquare_nyc_marc`) are counted in side × side cells of Manhattan. The policies are those of PGLP: G_k9, G_k16 and
@@ -146,7 +146,7 @@ def main() -> None:
     """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given = os.environ.get("MECHDESIGN_DATA")
-    default = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    default = Path(given) if given else Path(__file__).parents[3] / "shared" / "data"
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--output", type=Path, default=Path("policy-utility"))
     parser.add_argument("--side", type=int, default=20)

@@ -17,12 +17,12 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.experiments import Experiment, Row
 from leakage.leakage_matrices import random_matrix
 from leakage.leakage_routes import routes
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._loss import log_ratio
+from papers.experiments import Experiment, Row
 
 __all__ = ["ALLOCATION", "EXPERIMENTS", "LOSS", "OVER_TIME", "RUNTIME", "SMOOTHED", "SUPREMA", "UTILITY"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TypeVar
 
-from figures.experiments import Comparison, Experiment, MovedError, Row, Rows, StaleResultError, Stored
-from figures.showing import Figure, Verdict, say
+from papers.experiments import Comparison, Experiment, MovedError, Row, Rows, StaleResultError, Stored
+from papers.showing import Figure, Verdict, say
 
 __all__ = [
     "MODULES", "Comparison", "Experiment", "Figure", "MovedError", "Row", "Rows", "StaleResultError", "Stored",

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import finish, label, line, logarithmic, panels
-from figures.experiments import Row, Rows
-from figures.privacy_games_runs import SHARES
+from papers.drawing import finish, label, line, logarithmic, panels
+from papers.experiments import Row, Rows
+from papers.privacy_games_runs import SHARES
 
 __all__ = [
     "MECHANISMS",

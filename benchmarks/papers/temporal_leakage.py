@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import COLOURS, finish, label, line, logarithmic, panels
-from figures.experiments import Experiment, Row, Rows
-from figures.showing import Figure, Verdict
-from figures.temporal_leakage_runs import (
+from papers.drawing import COLOURS, finish, label, line, logarithmic, panels
+from papers.experiments import Experiment, Row, Rows
+from papers.showing import Figure, Verdict
+from papers.temporal_leakage_runs import (
     ALLOCATION,
     EXPERIMENTS,
     LOSS,

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from figures.experiments import Experiment, Row
-from figures.privacy_games_runs import near_program, tight_epsilon
 from mechdesign.solve._contract import Options
 from mechdesign.solve._solve import solve
+from papers.experiments import Experiment, Row
+from papers.privacy_games_runs import near_program, tight_epsilon
 
 __all__ = ["BOUNDS", "EXPERIMENTS", "HULL", "NOISE", "POINTS"]
 

@@ -1,6 +1,6 @@
 """The gain from policies on real databases: the k-means and range figures of Blowfish (He et al. 2014).
 
-    python benchmarks/blowfish_figures.py [--quick] [--data FOLDER] [--output FOLDER]
+    python benchmarks/papers/blowfish_figures.py [--quick] [--data FOLDER] [--output FOLDER]
 
 - Figures 1(a) to 1(d) show SuLQ k-means with 4 clusters and 10 iterations. The objective (squared distance to the
   nearest centroid) is relative to scikit-learn's k-means (the best of 10 starts). The pictures show mean and

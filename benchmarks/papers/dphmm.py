@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from matplotlib.figure import Figure as Picture
 
-from figures.dphmm_runs import ADVERSARIES, EXPERIMENTS, TRACES
-from figures.drawing import finish, label, line, panels
-from figures.experiments import Experiment, Row, Rows
-from figures.pglp import smooth
-from figures.showing import Figure, Verdict
+from papers.dphmm_runs import ADVERSARIES, EXPERIMENTS, TRACES
+from papers.drawing import finish, label, line, panels
+from papers.experiments import Experiment, Row, Rows
+from papers.pglp import smooth
+from papers.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from figures.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
-from figures.experiments import Experiment, Row
 from mechdesign.measures import _utility as metrics
-from policy_traces import measure
-from policy_utility import BOX, categories, channels
+from papers.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
+from papers.experiments import Experiment, Row
+from papers.policy_traces import measure
+from papers.policy_utility import BOX, categories, channels
 
 __all__ = ["EXPERIMENTS", "REPAIRS", "REPAIR_EXAMPLE", "SINGLE", "TRACES"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
-from figures.experiments import Experiment, Rows, Stored
 from mechdesign.report._style import figure_bytes, report_style
+from papers.experiments import Experiment, Rows, Stored
 
 __all__ = ["Figure", "Verdict", "say"]
 

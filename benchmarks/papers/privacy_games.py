@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from figures.experiments import Rows
-from figures.privacy_games_pictures import (
+from papers.experiments import Rows
+from papers.privacy_games_pictures import (
     MECHANISMS,
     approximation_picture,
     bayes_against_optimal,
@@ -20,8 +20,8 @@ from figures.privacy_games_pictures import (
     trios,
     users_of,
 )
-from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
-from figures.showing import Figure, Verdict
+from papers.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
+from papers.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 

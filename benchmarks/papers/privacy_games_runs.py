@@ -17,10 +17,10 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 import mechdesign as md
-from figures.experiments import Experiment, Row
 from mechdesign.solve._contract import Options
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
+from papers.experiments import Experiment, Row
 
 __all__ = ["APPROXIMATION", "EXPERIMENTS", "SCENARIO_1", "SCENARIO_2", "SCENARIO_3", "informed", "town", "users"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import COLOURS, finish, label, line, panels
-from figures.experiments import Experiment, Row, Rows
-from figures.pglp_runs import EXPERIMENTS, REPAIR_EXAMPLE, REPAIRS, SINGLE, TRACES
-from figures.showing import Figure, Verdict
+from papers.drawing import COLOURS, finish, label, line, panels
+from papers.experiments import Experiment, Row, Rows
+from papers.pglp_runs import EXPERIMENTS, REPAIR_EXAMPLE, REPAIRS, SINGLE, TRACES
+from papers.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES", "smooth"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import finish, label, line, logarithmic, panels
-from figures.errata_runs import ERRATA, NOTES
-from figures.experiments import Experiment, Row, Rows
-from figures.showing import Figure, Verdict
-from figures.unnoticed_runs import BOUNDS, HULL, NOISE, POINTS
-from figures.unnoticed_runs import EXPERIMENTS as RUNS
+from papers.drawing import finish, label, line, logarithmic, panels
+from papers.errata_runs import ERRATA, NOTES
+from papers.experiments import Experiment, Row, Rows
+from papers.showing import Figure, Verdict
+from papers.unnoticed_runs import BOUNDS, HULL, NOISE, POINTS
+from papers.unnoticed_runs import EXPERIMENTS as RUNS
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 

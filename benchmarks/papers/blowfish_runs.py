@@ -1,6 +1,6 @@
 """Blowfish (He, Machanavajjhala and Ding 2014): k-means and ranges on real data, as its Figures 1 and 2.
 
-The data are those of ``benchmarks/blowfish_figures.py``, which prints longer tables of the same experiments.
+The data are those of ``benchmarks/papers/blowfish_figures.py``, which prints longer tables of the same experiments.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
-import blowfish_figures as source
-from figures.experiments import Experiment, Row
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._kmeans import kmeans
+from papers import blowfish_figures as source
+from papers.experiments import Experiment, Row
 
 __all__ = ["EXPERIMENTS", "KINDS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
 
