@@ -38,7 +38,7 @@ from . import data as data
 from . import traces as traces
 from . import tables as tables
 from . import report as report
-from .report import papers as figures
+from .report import figures as figures
 from . import specification as specification
 from . import solve as solve
 from .runs import bench as bench

@@ -19,16 +19,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-from attacks.public_folders import Case, compare, sample_case, table_case, trace_case
+from public_folders import Case, compare, sample_case, table_case, trace_case
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests" / "support"))
-
-
-RESULT = HERE / "results" / "public_folders.txt"
-
+RESULT = Path(__file__).resolve().parents[1] / "results" / "public_folders.txt"
 MAKERS = (table_case, table_case, table_case, trace_case, trace_case, sample_case)
 
 
