@@ -16,7 +16,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import desc_annotation, desc_parameterlist, desc_returns, literal_emphasis
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.search import SearchLanguage
+from sphinx.search.en import SearchEnglish
 
 TITLE, KEYWORD, HEADING, TEXT, CODE = 12.0, 8.0, 4.0, 1.0, 0.5
 # The first prefix that fits counts.
@@ -39,6 +41,7 @@ NAME, START = "search_words.js", "const SearchWords = "
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")
 # The words of a name in camel case.
 _HUMP = re.compile(r"[A-Z][a-z]+")
+_ENGLISH = SearchEnglish({})
 _GREEK = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "π": "pi"}
 
 
@@ -87,49 +90,49 @@ def _weight(node: nodes.Element, weight: float) -> float:
     return CODE if isinstance(node, nodes.literal_block | nodes.doctest_block) else weight
 
 
-def read_page(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
-    """Count the words of a page that is written."""
-    if document is not None and app.builder.search:  # type: ignore[attr-defined]
-        counts = counts_of(document, app.builder.indexer.lang)  # type: ignore[attr-defined]
-        _PAGES[page] = {word: round(count, 1) for word, count in counts.items()}
+def read_page(app: Sphinx, document: nodes.document) -> None:
+    """Count the words of a page that is read, perhaps by a process of its own."""
+    counts = counts_of(document, _ENGLISH)
+    _pages(app.env)[app.env.docname] = {word: round(count, 1) for word, count in counts.items()}
 
 
-_PAGES: dict[str, dict[str, float]] = {}
+def forget(_app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Forget a page that is read again or gone."""
+    _pages(env).pop(page, None)
 
 
-def load(app: Sphinx) -> None:
-    """Begin with the words of the last build, of which only some pages may be written again."""
-    _PAGES.clear()
-    old = Path(app.outdir) / NAME
-    if old.exists():
-        stored = json.loads(old.read_text(encoding="utf-8").removeprefix(START).rstrip(";\n"))
-        pages = stored["pages"]
-        _PAGES.update({page: {} for page in pages})
-        for word, places in stored["words"].items():
-            for at, count in places:
-                _PAGES[pages[at]][word] = count
+def merge(_app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
+    """Take over the pages that another process read."""
+    _pages(env).update({page: found for page, found in _pages(other).items() if page in pages})
+
+
+def _pages(env: BuildEnvironment) -> dict[str, dict[str, float]]:
+    if not hasattr(env, "ranking_words"):
+        env.ranking_words = {}  # type: ignore[attr-defined]
+    return env.ranking_words  # type: ignore[attr-defined, no-any-return]
 
 
 def write(app: Sphinx, error: Exception | None) -> None:
     """Write the words of all pages."""
     if error or app.builder.format != "html":
         return
-    pages = sorted(set(_PAGES) & app.env.found_docs)
+    counted = _pages(app.env)
+    pages = sorted(set(counted) & app.env.found_docs)
     words: dict[str, list[tuple[int, float]]] = {}
     for at, page in enumerate(pages):
-        for word, count in sorted(_PAGES[page].items()):
+        for word, count in sorted(counted[page].items()):
             words.setdefault(word, []).append((at, count))
     objects = app.env.get_domain("py").data["objects"]
     made = {
         "pages": pages,
         "titles": [app.env.titles[page].astext() for page in pages],
         "weights": [next((each for start, each in WEIGHTS.items() if page.startswith(start)), 1.0) for page in pages],
-        "lengths": [round(sum(_PAGES[page].values())) for page in pages],
+        "lengths": [round(sum(counted[page].values())) for page in pages],
         "words": words,
         "names": {
             name: [pages.index(entry.docname), entry.node_id]
             for name, entry in sorted(objects.items())
-            if not entry.aliased and entry.docname in _PAGES
+            if not entry.aliased and entry.docname in counted
         },
     }
     text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
@@ -138,7 +141,8 @@ def write(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the counting."""
-    app.connect("builder-inited", load)
-    app.connect("html-page-context", read_page)
+    app.connect("doctree-read", read_page)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
+    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
