@@ -1,34 +1,19 @@
-"""Threads, processes, forks and kills at what keeps a budget: a sample of `benchmarks/attacks/interleavings.py`."""
+"""Threads, processes, forks and kills at what keeps a budget: a sample of interleavings."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import interleavings
 import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "attacks" / "interleavings.py"
-    spec = importlib.util.spec_from_file_location("interleavings", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["interleavings"] = module
-    spec.loader.exec_module(module)
-    return module
-
 
 KINDS = [
     "ledger in memory",
@@ -43,9 +28,9 @@ KINDS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_more_is_released_than_recorded_nor_recorded_than_allowed(script: ModuleType, kind: str) -> None:
-    make = {each.kind: each for each in script.KINDS}[kind]
-    ended = [script.run(make, seed) for seed in range(3)]
+def test_no_more_is_released_than_recorded_nor_recorded_than_allowed(kind: str) -> None:
+    make = {each.kind: each for each in interleavings.KINDS}[kind]
+    ended = [interleavings.run(make, seed) for seed in range(3)]
     assert [each.faults for each in ended] == [()] * 3
     assert sum(each.lines["released"] for each in ended)
 
@@ -72,8 +57,8 @@ class Careless:
         return BudgetExceededError("the budget would be passed")
 
 
-def careless(script: ModuleType) -> type[Any]:
-    class Kind(script.Kept):  # type: ignore[name-defined, misc]
+def careless() -> type[Any]:
+    class Kind(interleavings.Kept):  # type: ignore[name-defined, misc]
         kind, in_file = "careless", True
 
         def make(self) -> Any:
@@ -91,22 +76,22 @@ def careless(script: ModuleType) -> type[Any]:
     return Kind
 
 
-def test_what_is_released_past_the_record_is_found(script: ModuleType) -> None:
-    ended = (script.run(careless(script), seed) for seed in range(40))
+def test_what_is_released_past_the_record_is_found() -> None:
+    ended = (interleavings.run(careless(), seed) for seed in range(40))
     assert any(fault.startswith("released") for each in ended for fault in each.faults)
 
 
-def test_who_waits_for_ever_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Kind(careless(script)):  # type: ignore[misc]
+def test_who_waits_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kind(careless()):  # type: ignore[misc]
         kind = "waits"
 
         def release(self, kept: Any) -> Iterator[str]:
             threading.Event().wait()
             yield self.share
 
-    monkeypatch.setattr(script, "TIMEOUT_S", 0.5)
-    assert ("somebody waits for ever",) in [script.run(Kind, seed).faults for seed in range(2)]
+    monkeypatch.setattr(interleavings, "TIMEOUT_S", 0.5)
+    assert ("somebody waits for ever",) in [interleavings.run(Kind, seed).faults for seed in range(2)]
 
 
-def test_all_kinds_are_run(script: ModuleType) -> None:
-    assert [each.kind for each in script.KINDS] == KINDS
+def test_all_kinds_are_run() -> None:
+    assert [each.kind for each in interleavings.KINDS] == KINDS

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
-from types import ModuleType
 
+import at_the_radius
 import numpy as np
 import pytest
 
@@ -26,46 +23,36 @@ CENTRES = (np.arange(10) + 0.5) * 0.1
 FLOATS = np.abs(CENTRES[:, None] - CENTRES)
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "evidence" / "at_the_radius.py"
-    found = importlib.util.spec_from_file_location("at_the_radius", path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules["at_the_radius"] = module
-    found.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("norm", ["euclidean", "manhattan", "chebyshev", "shortest path"])
-def test_every_pair_at_the_radius_of_a_grid_is_bounded_and_no_other(script, norm):
+def test_every_pair_at_the_radius_of_a_grid_is_bounded_and_no_other(norm):
     count: Counter[str] = Counter()
     for n, side in ((2, "0.05"), (5, "0.35"), (7, "0.3"), (8, "0.7"), (6, "1.1"), (9, "1.99"), (13, "0.1")):
-        count += script.grid(n, Decimal(side), norm, n < 9)
-    assert script.wrong(count) == 0
+        count += at_the_radius.grid(n, Decimal(side), norm, n < 9)
+    assert at_the_radius.wrong(count) == 0
     assert count["distance <= radius: pairs owed"] > 50_000
     assert count["requirement: pairs owed"] > 5000
     # Evidence that the care is needed.
     assert count["radii wrong in plain floats"] > 10
 
 
-def test_points_far_from_the_origin_and_both_sides_of_the_margin(script):
+def test_points_far_from_the_origin_and_both_sides_of_the_margin():
     rng = np.random.default_rng(2)
-    far = sum((script.far(rng) for _ in range(3)), Counter())
-    assert script.wrong(far) == 0
+    far = sum((at_the_radius.far(rng) for _ in range(3)), Counter())
+    assert at_the_radius.wrong(far) == 0
     assert all(far[f"{name}: pairs owed"] > 1000 for name in ("decimals", "products", "running sums"))
     with pytest.warns(GraphWarning, match="3 secrets has no edge: no two secrets are within"):
-        sides = sum((script.margins(rng) for _ in range(10)), Counter())
-    assert script.wrong(sides) == 0
+        sides = sum((at_the_radius.margins(rng) for _ in range(10)), Counter())
+    assert at_the_radius.wrong(sides) == 0
     for name in ("matrix", "points"):
         assert sides[f"{name}: within the margin"] >= 20
         assert sides[f"{name}: beyond twice the margin"] >= 20
 
 
-def test_the_script_notices_a_pair_that_is_missed(script, monkeypatch):
-    monkeypatch.setattr(script, "lengths", lambda n, side, norm, scale: script.plain(n, side, norm) * scale)
-    assert script.wrong(script.grid(10, Decimal("0.1"), "euclidean", False)) > 0
+def test_the_script_notices_a_pair_that_is_missed(monkeypatch):
+    monkeypatch.setattr(
+        at_the_radius, "lengths", lambda n, side, norm, scale: at_the_radius.plain(n, side, norm) * scale
+    )
+    assert at_the_radius.wrong(at_the_radius.grid(10, Decimal("0.1"), "euclidean", False)) > 0
 
 
 def test_a_street_of_ten_cells_in_kilometres_and_in_metres():

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import operator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from database_policies import EXAMPLES, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence import known_counts as brute
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._contradictions import bound_length, find_contradiction, find_rank, minimal_zero_sums
@@ -49,17 +48,6 @@ POLICIES = {
 }
 
 
-def _brute():
-    path = Path(__file__).parents[2] / "benchmarks" / "evidence" / "known_counts.py"
-    spec = importlib.util.spec_from_file_location("benchmark_of_known_counts", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_BRUTE = _brute()
-
-
 def edges_of(policy: Policy) -> set[frozenset[int]]:
     return {frozenset(edge) for edge in policy.secret_graph.edges().tolist()}
 
@@ -76,10 +64,10 @@ def readings(policy: Policy, records: int) -> dict[str, int]:
     nodes = policy.secret_graph.node_count
     rows = [[*constraint.counted.astype(int), *[0] * (nodes - policy.domain.size)] for constraint in policy.constraints]
     known = [constraint.known for constraint in policy.constraints]
-    case = _BRUTE.Case(policy, edges_of(policy), nodes, rows, known, records)
+    case = brute.Case(policy, edges_of(policy), nodes, rows, known, records)
     return {
-        name: int(np.abs(_BRUTE.changes(pairs, nodes)[:, : policy.domain.size]).sum(axis=1).max(initial=0))
-        for name, pairs in _BRUTE.neighbours(case).items()
+        name: int(np.abs(brute.changes(pairs, nodes)[:, : policy.domain.size]).sum(axis=1).max(initial=0))
+        for name, pairs in brute.neighbours(case).items()
     }
 
 
@@ -199,7 +187,7 @@ def test_random_matrices_are_never_below_brute_force(floats: bool):
         matrix = generator.integers(-4, 5, (int(generator.integers(1, 9)), 5)) / (10 if floats else 1)
         rows = [[*constraint.counted.astype(int), 0] for constraint in policy.constraints]
         nodes = policy.secret_graph.node_count
-        differences = _BRUTE.changes(set(neighbours(edges_of(policy), nodes, 3, rows)), nodes)[:, :5].tolist()
+        differences = brute.changes(set(neighbours(edges_of(policy), nodes, 3, rows)), nodes)[:, :5].tolist()
         exact = [[Fraction(weight) for weight in row] for row in matrix.tolist()]
         changes = [[sum(map(operator.mul, row, change)) for row in exact] for change in differences]
         for norm in (1, 2):
@@ -213,9 +201,9 @@ def compared():
     found = []
     for number in range(40):
         generator = np.random.default_rng([1, number])
-        case = _BRUTE.random_case(generator)
-        differences = {name: _BRUTE.changes(pairs, case.nodes) for name, pairs in _BRUTE.neighbours(case).items()}
-        for query, matrix in _BRUTE.queries(case, generator).values():
+        case = brute.random_case(generator)
+        differences = {name: brute.changes(pairs, case.nodes) for name, pairs in brute.neighbours(case).items()}
+        for query, matrix in brute.queries(case, generator).values():
             for norm in (1, 2):
                 changes = {name: (np.abs(each @ matrix.T) ** norm).sum(axis=1) for name, each in differences.items()}
                 largest = {name: int(each.max(initial=0)) for name, each in changes.items()}
