@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
-from cli_examples import SPECIFICATION, run
-from matplotlib.figure import Figure
+from cli_examples import SPECIFICATION, leave_pictures_blank, well, write
 
 from mechdesign.base._cache import VARIABLE
 
@@ -14,37 +16,31 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def blank_pictures(monkeypatch):
-    """Leave the pictures of released traces blank: drawing them takes longer than all else that a release does."""
-    for drawing in ("over_time_picture", "trace_picture"):
-        monkeypatch.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
+def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of pages blank."""
+    leave_pictures_blank(monkeypatch)
 
 
 @pytest.fixture
-def spec(tmp_path):
-    path = tmp_path / "s.toml"
-    path.write_text(SPECIFICATION, encoding="utf-8")
-    return path
+def spec(tmp_path: Path) -> Path:
+    return tmp_path / write(SPECIFICATION)
 
 
 @pytest.fixture(scope="session")
-def original(tmp_path_factory):
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give an export that nobody changes."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
-    result = run("design", folder / "s.toml", "-o", folder / "out", "--no-report")
-    assert result.exit_code == 0, result.output
+    well("design", folder / "s.toml", "-o", folder / "out", "--no-report")
     return folder / "out"
 
 
 @pytest.fixture
-def made(original, tmp_path):
-    """Give an export that may be damaged."""
-    for path in original.iterdir():
-        (tmp_path / "made").mkdir(exist_ok=True)
-        (tmp_path / "made" / path.name).write_bytes(path.read_bytes())
-    return tmp_path / "made"
+def made(original: Path, tmp_path: Path) -> Path:
+    """Give an export that may be damaged, as made in this folder."""
+    return Path(shutil.copytree(original, tmp_path / "made"))

@@ -1,11 +1,19 @@
-"""What tests of commands share: a small specification, and how a command is run."""
+"""What tests of commands share: a small specification, how a command is run, and tables of wrong usage."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from mechdesign.cli import main
 
@@ -30,12 +38,67 @@ distance = "hamming"
 """
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object, text: str | None = None) -> Result:
     """Run a command in this process."""
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=text)
 
 
-def command(*arguments, **options):
+def well(*arguments: object) -> Result:
+    """Run a command that ends well."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own."""
     line = [sys.executable, "-m", "mechdesign", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, timeout=100, **options)
+
+
+def write(text: str, name: str = "s.toml") -> str:
+    """Write a file of this folder, and return its name."""
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def flat(text: str) -> str:
+    """Return a text on one line, however it was wrapped."""
+    return " ".join(text.split())
+
+
+def contents(folder: Path | str = ".") -> dict[str, bytes]:
+    """Return what the files in a folder and below it hold, by their paths."""
+    found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def assert_wrong_usage(lines: Mapping[str, str], status: int = 2) -> None:
+    """Fail with each line of a command that is accepted, says something else, shows a result or changes a file."""
+    assert lines, "there is no line in the table"
+    before = contents()
+    assert {line: said for line, says in lines.items() if (said := _fault(line, says, status, before))} == {}
+
+
+def _fault(line: str, says: str, status: int, before: Mapping[str, bytes]) -> str:
+    result = run(*shlex.split(line))
+    if result.exit_code != status:
+        return f"ends with {result.exit_code}: {result.output}"
+    if says not in flat(result.stderr):
+        return f"does not say {says}: {result.stderr}"
+    if result.stdout:
+        return f"shows {result.stdout}"
+    return "" if contents() == before else f"changes files: {sorted(contents())}"
+
+
+def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of pages blank but for their texts: drawing takes longer than all else that a command does."""
+    for drawing in ("over_time_picture", "trace_picture"):
+        patched.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
+    patched.setattr("mechdesign.report._pages.inline_svg", lambda figure, *_: _texts(figure))
+    patched.setattr("mechdesign.report._pages.inline_panels", lambda figure, *_: [_texts(figure)])
+
+
+def _texts(figure: Figure) -> str:
+    return f"<svg>{escape(' '.join(each.get_text() for each in figure.findobj(Text)))}</svg>"
