@@ -1,13 +1,13 @@
 """The checks of a change, a session each: `.venv/bin/nox -l` lists them, `.venv/bin/nox -s style` runs one.
 
-Sessions run in the environment that holds nox, which has the extras test, lint, docs and ci; none installs them again.
+Sessions run in the environment that holds nox, which has the extras test, fast, sign, lint, docs and ci; none installs
+them again. The session `weekly` adds what it needs.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,12 +17,12 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["style", "types", "tests"]
 
 PROGRAMS = Path(sys.executable).parent
-# Two processes, each on one thread but where a test asks for more.
-IN_PAIRS = ("-n", "2", "--dist", "worksteal")
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Built for the processor alone: 0.2 GB to fetch, 0.8 GB on disk.
 PYTORCH = "torch==2.13.0+cpu"
 AXE = "axe-core@4"
+SITE = Path("build", "site").absolute()
+# What the session `weekly` runs, in this order.
+WEEKLY = ("long", "processors", "lowest", "torch", "docs", "browser", "accessible", "attacks")
 
 
 def run(session: nox.Session, program: str, *arguments: str, **options: object) -> object:
@@ -32,21 +32,12 @@ def run(session: nox.Session, program: str, *arguments: str, **options: object) 
 
 @nox.session
 def style(session: nox.Session) -> None:
-    """Check style, layers, sentences, names and docstrings, and count the package, compared with the last commit."""
+    """Check style, layers and docstrings, and count the package."""
     run(session, "ruff", "check", ".")
     run(session, "ruff", "format", "--check", ".")
     run(session, "lint-imports")
-    run(session, "python", ".ci/words.py")
-    run(session, "python", ".ci/words.py", "--names")
     run(session, "pydoclint", "--quiet", "mechdesign")
-    against = ["--against", "HEAD~1"] if _has_history() else []
-    run(session, "python", "benchmarks/house.py", *against)
-
-
-def _has_history() -> bool:
-    """Tell whether git has a commit before this one: an archive has none, nor has a shallow clone."""
-    asked = ("git", "rev-parse", "--verify", "--quiet", "HEAD~1")
-    return shutil.which("git") is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    run(session, "python", "benchmarks/house.py")
 
 
 @nox.session
@@ -57,20 +48,42 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests but the slow ones; arguments after `--` go to pytest."""
-    run(session, "pytest", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+    """Run the fast tests, and fail if one is far from fast; arguments after `--` go to pytest."""
+    run(session, "pytest", "--judge-seconds", *session.posargs)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Run the slow tests but the long ones; arguments after `--` go to pytest."""
-    run(session, "pytest", "-m", "slow and not long", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+    """Run the slow tests but the long ones and those of the pages; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "slow and not long", "--ignore", "tests/docs", *session.posargs)
 
 
 @nox.session
 def long(session: nox.Session) -> None:
-    """Run the long tests, which continuous integration leaves out; arguments after `--` go to pytest."""
-    run(session, "pytest", "-m", "long", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+    """Run the long tests, which continuous integration leaves to each week; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "long", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site, every warning an error, ask its search, and run the code of the pages."""
+    run(session, "sphinx-build", "-j", "2", "-W", "--keep-going", "-q", "-b", "html", "docs", str(SITE))
+    run(session, "pytest", "tests/docs", "-m", "not long and not browser", env={"MECHDESIGN_SITE": str(SITE)})
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build wheel and sdist, and verify a bundle with what was built."""
+    session.run("bash", ".ci/wheel", external=True)
+
+
+@nox.session
+def weekly(session: nox.Session) -> None:
+    """Run what is too long for every change: one session after the other, all of them, whichever fail."""
+    extras = ".[test,fast,sign,dask,notebooks,lint,docs,ci,weekly]"
+    run(session, "python", "-m", "pip", "install", "--quiet", extras)
+    for name in WEEKLY:
+        session.notify(name)
 
 
 @nox.session
@@ -88,7 +101,7 @@ def torch(session: nox.Session) -> None:
         # Where an index was named, it should have it.
         leave = session.error if os.environ.get("PIP_EXTRA_INDEX_URL") else session.skip
         leave(f"pip found no {PYTORCH}")
-    run(session, "pytest", "-m", "torch", *session.posargs, env=ONE_THREAD | {"PYTHONPATH": str(folder)})
+    run(session, "pytest", "-m", "torch", *session.posargs, env={"PYTHONPATH": str(folder)})
 
 
 @nox.session
@@ -99,21 +112,14 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session
 def processors(session: nox.Session) -> None:
-    """Run the numeric tests with the arithmetic of older processors; an argument after `--` replaces "not slow"."""
+    """Run the numeric tests with the arithmetic of older processors; an argument after `--` replaces "not long"."""
     session.run("bash", ".ci/processors", str(PROGRAMS / "python"), *session.posargs, external=True)
-
-
-@nox.session
-def docs(session: nox.Session) -> None:
-    """Build the site, every warning an error, and ask its search."""
-    run(session, "sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
-    run(session, "pytest", "tests/docs/test_site.py", env={"MECHDESIGN_SITE": str(Path("build", "site").absolute())})
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
     """Open the built site in the system's Chromium; skipped where none is installed. The session `docs` builds it."""
-    run(session, "pytest", "-m", "browser", "tests/browser", *session.posargs, env=ONE_THREAD)
+    run(session, "pytest", "-m", "browser", "tests/browser", *session.posargs)
 
 
 @nox.session
@@ -130,11 +136,18 @@ def accessible(session: nox.Session) -> None:
         session.run(*npm, external=True, success_codes=range(256))
     if not (folder / "node_modules").exists():
         session.skip(f"npm cannot fetch {AXE}")
-    pages = session.posargs or ["--reports", "build/reports", "build/site"]
-    run(session, "python", "docs/accessibility.py", *pages, env=ONE_THREAD)
+    pages = session.posargs or ["--reports", "build/reports", str(SITE)]
+    run(session, "python", "docs/accessibility.py", *pages, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session
-def wheel(session: nox.Session) -> None:
-    """Build wheel and sdist, and verify a bundle with what was built."""
-    session.run("bash", ".ci/wheel", external=True)
+def attacks(session: nox.Session) -> None:
+    """Fuzz the readers, kill and interrupt commands, and count the mutants that the tests notice."""
+    for name, *options in (
+        ("fuzz", "--inputs", "50000"),
+        ("crash_safety",),
+        ("interleavings",),
+        ("two_verifiers", "--designs", "1000", "--tampered", "2000"),
+        ("mutation", "-o", "build/mutation"),
+    ):
+        run(session, "python", f"benchmarks/attacks/{name}.py", *options)
