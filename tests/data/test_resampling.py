@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,25 +58,48 @@ def test_traces_are_cut_at_gaps() -> None:
     assert [taken.tolist() for taken in sampled(times(0, 5, 100), Sampling(None, 50))] == [[0, 1], [2]]
 
 
-@given(st.lists(st.integers(0, 400), min_size=1, max_size=30), st.integers(1, 100), st.integers(1, 5))
-def test_against_the_definition(gaps: list[int], every: int, factor: int) -> None:
-    seconds = np.cumsum(gaps)
-    sampling = Sampling(every, every * factor)
-    expected: list[list[int]] = []
-    stretch: list[int] = []
-    stretches: list[list[int]] = []
-    for index in range(len(seconds)):
-        if stretch and seconds[index] - seconds[stretch[-1]] > every * factor:
-            stretches.append(stretch)
-            stretch = []
-        stretch.append(index)
-    for own in [*stretches, stretch]:
-        tick, taken = seconds[own[0]], []
-        while tick <= seconds[own[-1]]:
-            taken.append(max(i for i in own if seconds[i] <= tick))
-            tick += every
-        expected.append(taken)
-    assert [taken.tolist() for taken in sampled(times(*seconds), sampling)] == expected
+def resampled_by_the_clock(seconds: list[int], every: int | None, gap: int) -> list[list[int]]:
+    """Return the points used in each stretch: walk through the seconds, and look back from each of them."""
+    stretches: list[list[int]] = [[]]
+    for index, now in enumerate(seconds):
+        if stretches[-1] and now - seconds[stretches[-1][-1]] > gap:
+            stretches.append([])
+        stretches[-1].append(index)
+    if every is None:
+        return stretches
+    found = []
+    for own in stretches:
+        clock = range(seconds[own[0]], seconds[own[-1]] + 1)
+        ticks = [now for now in clock if (now - seconds[own[0]]) % every == 0]
+        found.append([max(i for i in own if seconds[i] <= tick) for tick in ticks])
+    return found
+
+
+def test_every_gap_around_the_bounds_against_a_clock() -> None:
+    # Gaps of nothing, of one step, of the longest gap, and one second below and above each of them.
+    every, longest = 3, 7
+    count = 0
+    for gaps in itertools.product((0, every - 1, every, every + 1, longest - 1, longest, longest + 1), repeat=4):
+        seconds = list(itertools.accumulate((5, *gaps)))
+        for step in (every, None):
+            found = [taken.tolist() for taken in sampled(times(*seconds), Sampling(step, longest))]
+            assert found == resampled_by_the_clock(seconds, step, longest), (gaps, step)
+            count += len(found)
+    assert count > 2 * 7**4
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(1, 100), st.integers(1, 5))
+def test_against_a_clock(gaps: list[int], every: int, factor: int) -> None:
+    seconds = list(itertools.accumulate(gaps))
+    found = [taken.tolist() for taken in sampled(times(*seconds), Sampling(every, every * factor))]
+    assert found == resampled_by_the_clock(seconds, every, every * factor)
+
+
+def test_the_step_and_the_gap_by_default() -> None:
+    assert (Sampling(300).gap, Sampling(300, 300).gap, Sampling(None).gap) == (900, 300, None)
+    # Without a limit nothing is cut.
+    assert [taken.tolist() for taken in sampled(times(0, 10**9), Sampling())] == [[0, 1]]
+    assert [taken.tolist() for taken in sampled(times(0, 900, 1801), Sampling(300))] == [[0, 0, 0, 1], [2]]
 
 
 def test_what_was_dropped_is_said() -> None:

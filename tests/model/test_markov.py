@@ -112,6 +112,63 @@ def test_reverse_against_bayes(rows, data):
         assert backward.matrix[j, i] == pytest.approx(float(prior[i] * exact[i][j] / reached[j]), rel=1e-14, abs=0)
 
 
+def reversed_by_bayes(rows, prior):
+    """Return Pr(before = i | now = j) at (j, i) in Fractions; the row of a state that is never entered is None."""
+    joint = [[weight * p for p in row] for weight, row in zip(prior, rows, strict=True)]
+    columns = [list(column) for column in zip(*joint, strict=True)]
+    return [[x / sum(column) for x in column] if sum(column) else None for column in columns]
+
+
+def estimated(counts, smoothing):
+    """Return the exact rows that counts give, with the smoothing added; a row without counts stays where it is."""
+    added = [[Fraction(count) + smoothing for count in row] for row in counts]
+    stay = [[Fraction(i == j) for j in range(len(counts))] for i in range(len(counts))]
+    return [[x / sum(row) for x in row] if sum(row) else stay[i] for i, row in enumerate(added)]
+
+
+def assert_rows(matrix, exact):
+    for place, row in enumerate(exact):
+        # Nobody enters the state: as a chain it stays there.
+        row = [Fraction(place == j) for j in range(len(exact))] if row is None else row
+        np.testing.assert_allclose(matrix[place], [float(x) for x in row], rtol=1e-13, err_msg=f"row {place}")
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.lists(st.integers(0, 9), min_size=n, max_size=n), min_size=n, max_size=n),
+            st.lists(st.integers(0, 9), min_size=n, max_size=n).filter(any),
+        )
+    ),
+    st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1), Fraction(5)]),
+)
+def test_the_reverse_of_counts_keeps_their_smoothing_and_the_prior(given_counts, smoothing):
+    counts, weights = given_counts
+    prior = [Fraction(weight, sum(weights)) for weight in weights]
+    chain = MarkovChain.from_counts(counts, float(smoothing), ends="stay")
+    smoothed, plain = (reversed_by_bayes(estimated(counts, s), prior) for s in (smoothing, Fraction(0)))
+    if None in smoothed:
+        with pytest.raises(InputError, match="cannot be reached"):
+            chain.reverse([float(p) for p in prior])
+        return
+    backward = chain.reverse([float(p) for p in prior])
+    assert_rows(backward.matrix, smoothed)
+    assert_rows(backward.unsmoothed().matrix, plain)
+    assert_rows(chain.unsmoothed().matrix, estimated(counts, Fraction(0)))
+    # Further smoothing by Equation (28) lets the counts be.
+    again = smooth(backward, 0.5)
+    assert again.smoothing == max(0.5, float(smoothing))
+    assert_rows(again.unsmoothed().matrix, plain)
+
+
+def test_the_reverse_of_a_smoothed_chain():
+    chain = MarkovChain.from_counts([[0, 3], [1, 1]], smoothing=1)
+    backward = chain.reverse([0.9, 0.1])
+    # Pr(0 -> 1) = 4/5 smoothed and 1 unsmoothed, Pr(1 -> 1) = 1/2 both.
+    np.testing.assert_allclose(backward.matrix[1], [0.72 / 0.77, 0.05 / 0.77], rtol=1e-14)
+    np.testing.assert_allclose(backward.unsmoothed().matrix[1], [0.9 / 0.95, 0.05 / 0.95], rtol=1e-14)
+
+
 @given(weights(1))
 def test_reversing_twice_from_the_stationary_distribution_gives_the_chain_back(rows):
     chain, _ = chain_of(rows)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mechdesign import specification as spec
+from mechdesign.data._states import Steps
 from mechdesign.errors import SpecificationError, StepWarning
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
@@ -16,6 +19,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.runs import _tasks as sweep
+from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
@@ -121,6 +125,57 @@ def test_hours_counted_in_data(folder: Path) -> None:
     np.testing.assert_array_equal(chains[8].matrix, MarkovChain.from_traces([[0, 1, 1]], 2, 1.0).matrix)
     np.testing.assert_array_equal(chains[9].matrix, MarkovChain.from_traces([[1, 1]], 2, 1.0).matrix)
     np.testing.assert_array_equal(chains[0].matrix, np.full((2, 2), 0.5))
+
+
+# Seconds since midnight and cell, for two people: steps that stay within an hour, cross one hour, several hours and
+# midnight, start or end at the very hour, and end a second before it.
+PEOPLE = {
+    "a": [(0, 0), (3599, 1), (3600, 0), (7199, 0), (7200, 1), (7260, 1), (10_799, 0), (18_000, 1), (21_600, 1)],
+    "b": [(82_799, 0), (82_800, 1), (86_399, 0), (86_400, 1), (90_000, 0), (172_799, 0), (172_801, 1), (180_000, 1)],
+}
+
+
+def counted_by_hour(every: int | None, gap: int | None) -> list[list[list[float]]]:
+    """Count the steps of each hour of the day by the time at which a step starts, one step after the other."""
+    counts = [[[0.0, 0.0], [0.0, 0.0]] for _ in range(24)]
+    for points in PEOPLE.values():
+        stretches = [[points[0]]]
+        for before, point in itertools.pairwise(points):
+            if gap is not None and point[0] - before[0] > gap:
+                stretches.append([])
+            stretches[-1].append(point)
+        for stretch in stretches:
+            used = stretch
+            if every is not None:
+                ticks = range(stretch[0][0], stretch[-1][0] + 1, every)
+                used = [next(point for point in reversed(stretch) if point[0] <= tick) for tick in ticks]
+            for (now, cell), (_, then) in itertools.pairwise(used):
+                counts[now // 3600 % 24][cell][then] += 1.0
+    return counts
+
+
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SmoothedChainWarning")
+def test_a_step_counts_for_the_hour_in_which_it_starts(tmp_path: Path) -> None:
+    midnight = np.datetime64("2020-01-01T00:00:00")
+    rows = [
+        f"{person},40.05,{LONGITUDE[cell]},{midnight + np.timedelta64(at, 's')}"
+        for person, points in PEOPLE.items()
+        for at, cell in points
+    ]
+    (tmp_path / "c.csv").write_text("\n".join(["user,latitude,longitude,time", *rows]) + "\n")
+    for every, gap in ((None, None), (None, 3600), (None, 3599), (600, 3600), (3600, 7200), (60, 10_800)):
+        keys = "".join(f', {key} = "{value} s"' for key, value in (("every", every), ("gap", gap)) if value)
+        given = read(tmp_path, f'estimated = true, by = "hour", smoothing = 1{keys}')
+        expected = counted_by_hour(every, gap)
+        chains = given.release_settings.transitions.chains
+        assert [chain.counts.tolist() for chain in chains] == expected, (every, gap)
+        assert len({str(counts) for counts in expected}) > 3
+        # A trace takes, for each step, the chain of the hour in which that step starts.
+        at = midnight + np.array([at for at, _ in PEOPLE["b"]]) * np.timedelta64(1, "s")
+        steps = Steps(np.zeros(len(at), dtype=np.int64), at)
+        found = dataclasses.replace(given.release_settings.transitions, every=None, median=None).along(steps, Source())
+        for step, (start, _) in enumerate(PEOPLE["b"][:-1]):
+            assert found.at(step) is chains[start // 3600 % 24], (every, gap, step)
 
 
 @pytest.mark.parametrize(
