@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leakage_brute import close
+from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
 from mechdesign.errors import InputError
@@ -147,6 +148,33 @@ def test_windows_by_hand() -> None:
     assert leakage.window(epsilons, 0, 3, STRONG, MILD) == pytest.approx(1.0, rel=1e-15)
     each = [leakage.window(epsilons, start, start + 1, STRONG, MILD) for start in range(3)]
     assert leakage.windows(epsilons, 2, STRONG, MILD).tolist() == each
+
+
+def test_every_window_is_the_definition() -> None:
+    """All windows of random budgets under random chains, from 60 digits of the loss over subsets of columns."""
+    rng = np.random.default_rng(8)
+    for releases, n in ((1, 2), (2, 3), (4, 2), (6, 3)):
+        epsilons = rng.uniform(0.05, 0.9, releases).tolist()
+        before, after = (rng.dirichlet(np.full(n, 0.7), n) for _ in range(2))
+        carried = []
+        for budgets, points in ((epsilons, subset_points(before)), (epsilons[::-1], subset_points(after))):
+            amounts = [0.0]
+            for epsilon in budgets[:-1]:
+                amounts.append(best_of(points, amounts[-1] + epsilon))
+            carried.append(amounts)
+        earlier, later = carried[0], carried[1][::-1]
+        largest = {}
+        for start, stop in itertools.combinations_with_replacement(range(releases), 2):
+            truth = earlier[start] + sum(epsilons[start : stop + 1]) + later[stop]
+            assert leakage.window(epsilons, start, stop, before, after) == pytest.approx(truth, rel=1e-12)
+            largest.setdefault(stop - start + 1, []).append(truth)
+        for width, truths in largest.items():
+            assert leakage.windows(epsilons, width, before, after) == pytest.approx(truths, rel=1e-12)
+            found = leakage.guarantees(epsilons, width, before, after)
+            sums = [sum(epsilons[start : start + width]) for start in range(releases - width + 1)]
+            assert (found.window, found.window_independent) == pytest.approx((max(truths), max(sums)), rel=1e-12)
+            assert (found.event, found.event_independent) == pytest.approx((max(largest[1]), max(epsilons)), rel=1e-12)
+            assert found.user == found.user_independent == pytest.approx(sum(epsilons), rel=1e-12)
 
 
 def test_table_2() -> None:

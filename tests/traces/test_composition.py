@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
@@ -30,6 +31,40 @@ def test_the_same_graph_stays() -> None:
     epsilon, common = compose_graphs([0.1] * 10, [md.graphs.line(5)] * 10)
     assert epsilon == 1
     assert nx.utils.graphs_equal(nx.Graph(common), md.graphs.line(5))
+
+
+def hops(graph: nx.Graph, nodes: int) -> NDArray[np.float64]:
+    """Return the number of edges between any two nodes by shortening paths over each node, infinite without a path."""
+    steps = np.full((nodes, nodes), np.inf)
+    for i, j in graph.edges:
+        steps[i, j] = steps[j, i] = 1
+    for middle in graph:
+        steps[middle, middle] = 0
+        steps = np.minimum(steps, steps[:, [middle]] + steps[[middle]])
+    return steps
+
+
+def test_the_common_graph_joins_those_whom_all_releases_hide_from_each_other() -> None:
+    """Up to ε_t times its hops each release may tell two states: only common neighbours stay within Σ ε_t."""
+    rng = np.random.default_rng(3)
+    kept = lost = 0
+    for _ in range(150):
+        nodes, releases = int(rng.integers(2, 7)), int(rng.integers(1, 6))
+        graphs = []
+        for _ in range(releases):
+            whole = md.graphs.from_edges(
+                nodes, [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.8]
+            )
+            graphs.append(md.graphs.constrain(whole, np.flatnonzero(rng.random(nodes) < 0.9)) if nodes > 2 else whole)
+        epsilons = [Fraction(int(each), 8) for each in rng.integers(1, 9, releases)]
+        total, common = compose_graphs(epsilons, graphs)
+        spent = sum(float(epsilon) * hops(graph, nodes) for epsilon, graph in zip(epsilons, graphs, strict=True))
+        hidden = {(i, j) for i, j in itertools.combinations(range(nodes), 2) if spent[i, j] <= sum(epsilons)}
+        assert total == sum(epsilons)
+        assert set(map(tuple, map(sorted, common.edges))) == hidden
+        assert set(common) == {node for node in range(nodes) if spent[node, node] == 0}
+        kept, lost = kept + len(hidden), lost + graphs[0].number_of_edges() - len(hidden)
+    assert min(kept, lost) > 100
 
 
 def test_nodes_that_a_constrained_domain_lacks_are_in_no_intersection() -> None:
