@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -122,3 +123,43 @@ def test_time_the_user_and_the_number_of_rounds_end_the_rounds():
     ):
         outcome, script, _ = run([(9.0, {})], [(1.0, MORE)], **options)
         assert (outcome.status, outcome.rounds, len(script.sizes)) == (status, rounds, rounds)
+
+
+class Knapsack:
+    """Master and pricer of: minimise c·x subject to a·x >= 1 and x >= 0, whose optimum is the least c/a, exactly.
+
+    The pricer multiplies its bound by `exaggeration`; an honest one has 1.
+    """
+
+    def __init__(self, ratios, exaggeration):
+        self.ratios, self.exaggeration = ratios, exaggeration
+
+    def solve(self, working, number, best):
+        price = min(self.ratios[column] for column in working)
+        best.offer_point(float(price), price)
+        return RestrictedSolution(working, price)
+
+    def price(self, found, best):
+        least = min(self.ratios)
+        best.offer_bound(float(least * self.exaggeration), least)
+        better = [column for column, ratio in enumerate(self.ratios) if ratio < found.prices]
+        return PricingResult(sorted(better, key=lambda column: self.ratios[column], reverse=True))
+
+
+def test_a_bound_above_the_optimum_by_more_than_rounding_closes_no_gap():
+    """The optimum is known exactly, so the status of an honest and of an exaggerated bound is known too."""
+    ratios = [Fraction(7, 2), Fraction(9, 4), Fraction(5, 3), Fraction(8, 3), Fraction(11, 7), Fraction(2)]
+    for sign in (1, -1):
+        for parts in (0, 1, 9 * 10**6, -1, -90, -110, -5000, -(10**8)):
+            # At the optimum, the bound lies below it by so many parts of 10^-8.
+            missing = Fraction(parts, 10**8)
+            knapsack, best = Knapsack([sign * ratio for ratio in ratios], 1 - sign * missing), Bracket()
+            rules = {"max_rounds": 9, "min_entering_limit": 1}
+            outcome = generate_columns(knapsack, knapsack, Columns((0,)), best, 0.1, Deadline(), **rules)
+            exact = (best.point - Fraction(best.lower)) / abs(best.point)
+            proved = -Fraction(1, 10**6) <= exact <= Fraction(1, 10)
+            assert (outcome.status is Status.OPTIMAL) is proved is (parts >= -90), (sign, parts)
+            assert outcome.status in (Status.OPTIMAL, Status.STALLED)
+            assert best.is_within(0.1) is proved
+            if parts <= 0:
+                assert best.point == min(knapsack.ratios)

@@ -298,6 +298,40 @@ def test_garbage_called_optimal_is_failure(x: object, row_dual: object) -> None:
     assert solution.row_dual.shape == (3,)
 
 
+def proves_itself(lp: LinearProgram, x: tuple[int, ...], row_dual: tuple[int, ...]) -> bool:
+    """Return whether x meets all bounds and each multiplier sits at its bound, in exact integers."""
+    matrix = [[int(value) for value in row] for row in lp.matrix.toarray()]
+    activity = [sum(a * b for a, b in zip(row, x, strict=True)) for row in matrix]
+    columns = [sum(row[j] * y for row, y in zip(matrix, row_dual, strict=True)) for j in range(lp.columns)]
+    reduced = [int(cost) - used for cost, used in zip(lp.cost, columns, strict=True)]
+    sides = ((row_dual, activity, lp.row_lower, lp.row_upper), (reduced, x, lp.lower, lp.upper))
+    return all(
+        low <= value <= high and (multiplier <= 0 or value == low) and (multiplier >= 0 or value == high)
+        for side in sides
+        for multiplier, value, low, high in zip(*side, strict=True)
+    )
+
+
+def test_of_all_small_pairs_those_are_optimal_that_prove_themselves() -> None:
+    """Brute force: where a bound is infinite, a multiplier of the wrong sign changes neither objective nor gap."""
+    programs = {
+        "lower rows": program([1, 3], [[-1, 1], [1, 1]], [-2, 4], ANY2, NONE2, ANY2),
+        "both sides": program([1, -1], [[1, 1], [1, -1]], [1, -INF], [INF, 2], [0, -INF], [INF, 3]),
+        "free columns": program([0, 1], [[1, 1], [1, 0]], [2, -INF], [INF, 1], [-INF] * 2, ANY2),
+    }
+    proved = dict.fromkeys(programs, 0)
+    for name, lp in programs.items():
+        pairs = itertools.product(range(4), range(4), range(-2, 3), range(-2, 3))
+        for x, row_dual in ((pair[:2], pair[2:]) for pair in pairs):
+            optimal = proves_itself(lp, x, row_dual)
+            proved[name] += optimal
+            for said in (Status.OPTIMAL, Status.STALLED):
+                pair = answer(np.array(x, dtype=float), np.array(row_dual, dtype=float), said)
+                found = measure(lp, pair, solver="fake", seconds=0.0).status
+                assert (found is Status.OPTIMAL) is optimal, (name, x, row_dual, said)
+    assert all(proved.values()), proved
+
+
 def test_the_words_of_the_solver_survive_a_demotion() -> None:
     solution = measure(HONEST.program, answer(np.zeros(2), np.zeros(3)), solver="fake", seconds=1.0)
     assert "reported optimal" in solution.message
