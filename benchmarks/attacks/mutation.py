@@ -8,8 +8,8 @@ tests. The fast tests of the room that execute the changed line run until one fa
 not notice is left to the room's slow tests, but not with --quick; with --together, both run at once. Mutants that pass
 all tests are printed with the reason why they are harmless, from ``mutation_survivors.toml``. The exit code is 1 if
 fewer mutants are noticed than `LEAST_SCORE` and `LEAST_EXPLAINED_SCORE` ask for, or if a survivor in the kernel or the
-rounding is not explained. `--root` names another checkout, whose code is mutated and whose tests run. `--sample` draws a number of mutants, from
-each file in proportion to its mutants.
+rounding is not explained. `--root` names another checkout, whose code is mutated and whose tests run. `--sample`
+draws a number of mutants, from each file in proportion to its mutants.
 
 Outcomes are appended to ``mutation.csv``, and a stopped run continues from there. If a file has changed, its mutants
 are tried again. If the tests of a room have changed, unexplained survivors are tried again.
